@@ -1,0 +1,35 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: install test lint demo bench clean
+
+install: $(VENV)/.installed
+
+# Installed again only when what it installs has changed.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[dev,demo]'
+	@touch $@
+
+test: install lint
+	$(BIN)/python scripts/browser.py
+	$(BIN)/python -m pytest --numprocesses 2
+
+lint: install
+	$(BIN)/ruff check src tests benchmarks scripts
+	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+demo: install
+	$(BIN)/polyseme demo
+
+bench: install
+	$(PIP) --editable '.[bench]'
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

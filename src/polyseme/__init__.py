@@ -1,0 +1,34 @@
+"""polyseme: vectors of words, of words in context and of sentences, from your own text.
+
+>>> corpus = polyseme.Corpus.build("红楼梦.txt")
+>>> wv = polyseme.train("word2vec", corpus, dim=100)
+>>> wv.most_similar("宝玉", topn=5)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from polyseme.errors import PolysemeError
+from polyseme.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from polyseme.store.load import load
+    from polyseme.store.train import train
+    from polyseme.text.corpus import Corpus
+
+# Imported at first use, so that `import polyseme` costs nothing.
+_LAZY = {
+    "Corpus": "polyseme.text.corpus",
+    "load": "polyseme.store.load",
+    "train": "polyseme.store.train",
+}
+
+__all__ = ["Corpus", "PolysemeError", "__version__", "load", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'polyseme' has no attribute {name!r}")

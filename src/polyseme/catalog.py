@@ -1,0 +1,37 @@
+"""The table of methods: one row each, strings only. Everything that lists or finds a method reads it here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from polyseme.errors import OptionError, close_matches
+
+
+class Row(NamedTuple):
+    """One method."""
+
+    name: str
+    chinese: str
+    kind: str  # words | contexts | sentences
+    where: str  # "module:Class"
+    year: int
+    paper: str
+
+    def load_class(self) -> Any:
+        """The method's class, imported now."""
+        module, name = self.where.split(":")
+        return getattr(import_module(module), name)
+
+
+METHODS: tuple[Row, ...] = ()
+
+
+def find(name: str) -> Row:
+    """The row of a method, or an error with close names."""
+    for row in METHODS:
+        if row.name == name:
+            return row
+    raise OptionError(
+        f"no method is called {name!r}{close_matches(name, [row.name for row in METHODS])} (polyseme methods lists them)"
+    )

@@ -1,0 +1,89 @@
+"""``polyseme``: one table of commands, each imported when it is called."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from polyseme.errors import PolysemeError, close_matches
+from polyseme.version import VERSION
+
+# name → (where, one line for --help). In the order in which people meet them.
+COMMANDS = {
+    "corpus": ("polyseme.cli.corpus:corpus", "Build a corpus from text."),
+    "info": ("polyseme.cli.info:info", "What is this text, corpus or model?"),
+    "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
+    "methods": ("polyseme.cli.methods:methods", "List the methods."),
+}
+
+
+class LazyGroup(click.Group):
+    """Commands by name, imported only when called, so that ``--help`` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, function = COMMANDS[name][0].split(":")
+        command: click.Command = getattr(import_module(module), function)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        if args and args[0] not in COMMANDS:
+            ctx.fail(f"no command is called {args[0]!r}{close_matches(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="polyseme")
+def polyseme() -> None:
+    """Vectors of words, of words in context and of sentences, from your own text.
+
+    词向量、语境向量与句向量，来自你自己的文本。
+    """
+
+
+def main() -> None:
+    """Run a command; a person's mistake is one line and exit code 1, wrong usage 2, Ctrl-C 130."""
+    logging.basicConfig(format="polyseme: %(message)s", level=logging.WARNING)
+    try:
+        sys.exit(polyseme.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.UsageError as error:
+        where = f" (polyseme {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else " (polyseme --help)"
+        _fail(" ".join(error.format_message().split()) + where, 2)
+    except click.ClickException as error:
+        _fail(error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("stopped", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except PolysemeError as error:
+        _fail(str(error), 1)
+    except MemoryError:
+        _fail("not enough memory for this", 1)
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        _fail(f"{name}{error.strerror or error}", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"polyseme: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

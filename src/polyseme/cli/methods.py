@@ -1,0 +1,21 @@
+"""``polyseme methods``: the catalog."""
+
+from __future__ import annotations
+
+import click
+
+from polyseme.catalog import METHODS
+from polyseme.cli.show import json_option, print_json, print_table
+
+
+@click.command()
+@json_option
+def methods(as_json: bool) -> None:
+    """List the methods."""
+    if as_json:
+        print_json([row._asdict() for row in METHODS])
+    else:
+        print_table(
+            ("method", "名称", "kind", "year", "paper"),
+            [(row.name, row.chinese, row.kind, str(row.year), row.paper) for row in METHODS],
+        )

@@ -1,0 +1,117 @@
+"""What the commands share: tables, JSON and progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from polyseme.types import Progress
+
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table on stdout; Chinese characters count as two columns, numbers stand to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = [list(row) for row in rows]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
+        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(value) for value in row))
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:  # a pipe gets whole lines, whatever the width of a screen
+        console.width = 10_000
+        for column in table.columns:
+            column.no_wrap = True
+    console.print(table)
+
+
+def plain(value: Any) -> str:
+    """A value as people write it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """A Progress on stderr: a live bar on a terminal, a line now and then elsewhere."""
+    if sys.stderr.isatty():
+        with _live_bars() as progress:
+            yield progress
+    else:
+        yield _spaced_lines()
+
+
+@contextmanager
+def _live_bars() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=28),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[facts]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    tasks: dict[str, Any] = {}
+
+    def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total, facts="")
+        bars.update(tasks[what], completed=done, total=total, facts=_facts(facts))
+
+    with bars:
+        yield progress
+
+
+def _spaced_lines(every: float = 10.0) -> Progress:
+    started: dict[str, float] = {}
+    last: dict[str, float] = {}
+
+    def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
+        now = time.monotonic()
+        begun = started.setdefault(what, now)
+        finished = total is not None and done >= total
+        if now - last.get(what, begun) < every and not (finished and what in last):
+            return
+        last[what] = now
+        share = f" {done / total:.0%}" if total else ""
+        left = f", {(now - begun) * (total - done) / done:.0f} s left" if total and done and not finished else ""
+        click.echo(f"{what}{share} {_facts(facts)} ({now - begun:.0f} s{left})".replace("  ", " "), err=True)
+
+    return progress
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    return "  ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in facts.items())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return plain(value)
+
+

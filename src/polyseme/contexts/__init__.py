@@ -1,0 +1,1 @@
+"""One vector per occurrence of a word. 语境词向量"""

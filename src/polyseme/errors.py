@@ -1,0 +1,46 @@
+"""One tree of errors. Each message is one line for a person: what is wrong, where, what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PolysemeError(Exception):
+    """Every error a person can cause or mend. The command line prints it as one line and exits with 1."""
+
+
+class TextError(PolysemeError):
+    """Text that cannot be read: bad bytes, a missing file, an empty input."""
+
+
+class FormatError(PolysemeError):
+    """A file or folder that is cut short, altered, of another format or of a newer one."""
+
+
+class OptionError(PolysemeError):
+    """An option with a name or value that does not exist."""
+
+
+class UnknownWord(PolysemeError, KeyError):
+    """A word the model has no vector for."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class TrainingError(PolysemeError):
+    """Training that cannot start or go on."""
+
+
+class MissingExtra(PolysemeError):
+    """An optional part that is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part that is not installed: pip install 'polyseme[{extra}]'")
+
+
+def close_matches(word: str, known: Iterable[str]) -> str:
+    """A hint to put behind an error: ``; did you mean 'word2vec'?``, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return "; did you mean " + " or ".join(repr(n) for n in near) + "?" if near else ""

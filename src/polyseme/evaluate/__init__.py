@@ -1,0 +1,1 @@
+"""Measure vectors: similarity, analogy, perplexity."""

@@ -1,0 +1,82 @@
+"""Options of a method: one frozen dataclass beside it. Flags, saved configuration, model card and docs come from it.
+
+>>> @dataclass(frozen=True)
+... class Options:
+...     dim: int = option(100, "length of a vector", minimum=1)
+...     loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Any, TypeVar
+
+from polyseme.errors import OptionError, close_matches
+
+T = TypeVar("T")
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+) -> Any:
+    """A dataclass field that carries its help text and what it admits."""
+    return dataclasses.field(
+        default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum}
+    )
+
+
+def value_type(cls: type, name: str) -> tuple[type, bool]:
+    """The plain type of an option (int, float, str, bool or tuple), and whether None is allowed."""
+    hint = typing.get_type_hints(cls)[name]
+    arguments = typing.get_args(hint)
+    optional = isinstance(hint, types.UnionType) and type(None) in arguments
+    if optional:
+        hint = next(a for a in arguments if a is not type(None))
+    return typing.get_origin(hint) or hint, optional
+
+
+def make_options(cls: type[T], values: dict[str, Any]) -> T:
+    """Checked options from plain values; an unknown name or a wrong value is an OptionError."""
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    checked = {}
+    for name, value in values.items():
+        if name not in fields:
+            raise OptionError(f"unknown option {name!r}{close_matches(name, fields)}")
+        checked[name] = _checked(cls, fields[name], value)
+    return cls(**checked)
+
+
+def options_to_json(options: Any) -> dict[str, Any]:
+    """What model.json keeps of the options."""
+    return dataclasses.asdict(options)
+
+
+def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:
+    kind, optional = value_type(cls, field.name)
+    limits = field.metadata
+    if value is None and optional:
+        return None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if kind is tuple and isinstance(value, list):
+        value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise OptionError(f"option {field.name!r} takes {kind.__name__}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OptionError(f"option {field.name!r} must be a finite number, not {value!r}")
+    if limits.get("choices") and value not in limits["choices"]:
+        names = ", ".join(limits["choices"])
+        raise OptionError(f"option {field.name!r} is one of {names}; not {value!r}")
+    if limits.get("minimum") is not None and value < limits["minimum"]:
+        raise OptionError(f"option {field.name!r} is at least {limits['minimum']}; not {value!r}")
+    if limits.get("maximum") is not None and value > limits["maximum"]:
+        raise OptionError(f"option {field.name!r} is at most {limits['maximum']}; not {value!r}")
+    return value

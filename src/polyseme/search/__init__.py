@@ -1,0 +1,1 @@
+"""Occurrences and senses. 按词义检索"""

@@ -1,0 +1,1 @@
+"""One vector per text. 句向量"""

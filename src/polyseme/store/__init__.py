@@ -1,0 +1,1 @@
+"""Model folders, checkpoints and the field's published formats."""

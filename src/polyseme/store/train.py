@@ -1,0 +1,71 @@
+"""``polyseme.train``: a method by name, on a corpus or raw text."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from polyseme import catalog
+from polyseme.atomic import check_replaceable
+from polyseme.options import make_options, options_to_json
+from polyseme.store.checkpoint import Checkpoint
+from polyseme.store.folder import MARKER
+from polyseme.store.load import load
+from polyseme.store.model import Model, Run
+from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.types import Progress, silent
+
+log = logging.getLogger(__name__)
+
+
+def train(
+    method: str,
+    corpus: Corpus | str | Path | Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    start: Model | str | Path | None = None,
+    segment: str = "auto",
+    progress: Progress = silent,
+    **options: Any,
+) -> Any:
+    """Train a method of the catalog and return the model.
+
+    ``corpus`` is a Corpus, the path of one, or raw text files, which are segmented by ``segment``. With ``out`` the
+    model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which ``resume`` goes on from.
+    ``start`` is a model (or its path) to train further.
+    """
+    cls: type[Model] = catalog.find(method).load_class()
+    checked = make_options(cls.Options, options)
+    if isinstance(start, (str, Path)):
+        start = load(start)
+    if out is not None:
+        check_replaceable(out, marker=MARKER)
+    if isinstance(corpus, Corpus):
+        return _train(cls, corpus, checked, out, resume, start, progress)
+    if isinstance(corpus, (str, Path)) and is_corpus(corpus):
+        return _train(cls, Corpus.open(corpus), checked, out, resume, start, progress)
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        built = Corpus.build(corpus, Path(folder) / "corpus", segment=segment, progress=progress)
+        return _train(cls, built, checked, out, resume, start, progress)
+
+
+def _train(
+    cls: type[Model], corpus: Corpus, options: Any, out: str | Path | None, resume: bool, start: Any, progress: Progress
+) -> Model:
+    checkpoint = None
+    if out is not None:
+        identity = {"method": cls.method, "options": options_to_json(options), "corpus": corpus.fingerprint}
+        checkpoint = Checkpoint(Path(f"{out}.checkpoint"), identity)
+        if checkpoint.path.exists() and not resume:
+            log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", checkpoint.path)
+    run = Run(checkpoint, resume, start, progress)
+    model = cls.train(corpus, options, run)
+    if out is not None:
+        model.save(out)
+        assert checkpoint
+        checkpoint.remove()
+    return model

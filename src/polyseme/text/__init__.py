@@ -1,0 +1,1 @@
+"""Raw text to a Corpus on disk: read, normalise, split, segment, count."""

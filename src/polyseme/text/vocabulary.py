@@ -1,0 +1,77 @@
+"""Words and how often each was seen, most frequent first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+
+
+class Vocabulary:
+    """Words by falling count, so that a ``min_count`` or ``max_size`` is always a prefix.
+
+    The id of a word is its place; every id from ``len(vocabulary)`` on means a word outside it.
+    """
+
+    def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
+        self.words = words
+        self.counts = np.asarray(counts, dtype=np.int64)
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocabulary:
+        """Sorted by falling count, equal counts by the word itself: the same counts give the same ids."""
+        kept = sorted((-n, word) for word, n in counts.items() if n >= min_count)[:max_size]
+        return cls([word for _, word in kept], np.array([-n for n, _ in kept], dtype=np.int64))
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """word → id."""
+        return {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def cut(self, *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+        """The frequent part: words seen ``min_count`` times or more, ``max_size`` of them at most."""
+        size = int(np.searchsorted(-self.counts, -min_count, side="right"))
+        size = size if max_size is None else min(size, max_size)
+        return Vocabulary(self.words[:size], self.counts[:size])
+
+    def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
+        """Ids of the tokens; ``len(self)`` for those outside."""
+        unknown = len(self.words)
+        return np.array([self.index.get(token, unknown) for token in tokens], dtype=np.int32)
+
+
+def words_to_bytes(words: Iterable[str]) -> bytes:
+    """One word a line, UTF-8; the few characters that would break a line are escaped."""
+    return "".join(word.translate(_ESCAPES) + "\n" for word in words).encode("utf-8", "surrogateescape")
+
+
+def words_from_bytes(data: bytes, *, where: str) -> list[str]:
+    """What ``words_to_bytes`` wrote."""
+    text = data.decode("utf-8", "surrogateescape")
+    if text and not text.endswith("\n"):
+        raise FormatError(f"{where} is cut short: its last line has no end")
+    lines = text.split("\n")[:-1]
+    return [_unescaped(line) if "\\" in line else line for line in lines]
+
+
+def _unescaped(line: str) -> str:
+    letters = {"n": "\n", "r": "\r", "\\": "\\"}
+    pieces = line.split("\\\\")
+    return "\\".join(p.replace("\\n", letters["n"]).replace("\\r", letters["r"]) for p in pieces)

@@ -1,0 +1,3 @@
+"""The library's version, in a place that imports nothing."""
+
+VERSION = "0.1.0"

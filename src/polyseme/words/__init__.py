@@ -1,0 +1,1 @@
+"""One vector per word. 静态词向量"""
