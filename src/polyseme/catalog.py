@@ -32,6 +32,5 @@ def find(name: str) -> Row:
     for row in METHODS:
         if row.name == name:
             return row
-    raise OptionError(
-        f"no method is called {name!r}{close_matches(name, [row.name for row in METHODS])} (polyseme methods lists them)"
-    )
+    hint = close_matches(name, [row.name for row in METHODS])
+    raise OptionError(f"no method is called {name!r}{hint} (polyseme methods lists them)")

@@ -36,8 +36,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:  # a pipe gets whole lines, whatever the width of a screen
         console.width = 10_000
-        for column in table.columns:
-            column.no_wrap = True
+        for each in table.columns:
+            each.no_wrap = True
     console.print(table)
 
 
@@ -113,5 +113,3 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return plain(value)
-
-

@@ -33,6 +33,8 @@ def model_card(row: Row, options: Any, manifest: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     )

@@ -96,7 +96,7 @@ def open_folder(path: str | Path) -> Model:
     manifest = read_manifest(path)
     try:
         cls: type[Model] = catalog.find(manifest["method"]).load_class()
-        options = make_options(cls.Options, manifest["options"])
+        options: Any = make_options(cls.Options, manifest["options"])
     except OptionError as error:
         raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
     segmentation = manifest.get("segmentation")

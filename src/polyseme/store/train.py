@@ -39,7 +39,7 @@ def train(
     ``start`` is a model (or its path) to train further.
     """
     cls: type[Model] = catalog.find(method).load_class()
-    checked = make_options(cls.Options, options)
+    checked: Any = make_options(cls.Options, options)
     if isinstance(start, (str, Path)):
         start = load(start)
     if out is not None:
@@ -61,7 +61,9 @@ def _train(
         identity = {"method": cls.method, "options": options_to_json(options), "corpus": corpus.fingerprint}
         checkpoint = Checkpoint(Path(f"{out}.checkpoint"), identity)
         if checkpoint.path.exists() and not resume:
-            log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", checkpoint.path)
+            log.warning(
+                "starting over: %s of an earlier run will be replaced (resume goes on with it)", checkpoint.path
+            )
     run = Run(checkpoint, resume, start, progress)
     model = cls.train(corpus, options, run)
     if out is not None:

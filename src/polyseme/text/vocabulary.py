@@ -24,9 +24,7 @@ class Vocabulary:
         self.counts = np.asarray(counts, dtype=np.int64)
 
     @classmethod
-    def from_counts(
-        cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None
-    ) -> Vocabulary:
+    def from_counts(cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
         """Sorted by falling count, equal counts by the word itself: the same counts give the same ids."""
         kept = sorted((-n, word) for word, n in counts.items() if n >= min_count)[:max_size]
         return cls([word for _, word in kept], np.array([-n for n, _ in kept], dtype=np.int64))
