@@ -28,7 +28,6 @@ demo: install
 	$(BIN)/polyseme demo
 
 bench: install
-	$(PIP) --editable '.[bench]'
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:

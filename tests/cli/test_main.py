@@ -1,0 +1,88 @@
+"""The command line as a person or a program meets it: real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from polyseme.catalog import METHODS
+from polyseme.cli.main import COMMANDS
+
+
+def run(*arguments, stdin="", **keywords):
+    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, encoding="utf-8", **keywords)
+
+
+def test_help_lists_every_command_without_heavy_imports():
+    code = (
+        "import sys; from polyseme.cli.main import polyseme; polyseme.main(['--help'], standalone_mode=False);"
+        "print([m for m in ('torch', 'numba', 'transformers', 'scipy', 'sklearn', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for name in COMMANDS:
+        assert f"  {name} " in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name):
+    done = run(name, "--help")
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_a_mistyped_command_gets_close_matches_in_one_line():
+    done = run("corups")
+    assert done.returncode == 2
+    assert "did you mean 'corpus'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_mistyped_method_gets_close_matches_in_one_line():
+    done = run("train", "wrod2vec", "x.txt", "-o", "m")
+    assert done.returncode == 1
+    assert "did you mean 'word2vec'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("info",), ("train", "word2vec"), ("info", "/nowhere/at/all"), ("--nonsense",)])
+def test_wrong_usage_is_one_line_and_a_code(arguments):
+    done = run(*arguments)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("polyseme: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_methods_is_the_catalog():
+    listed = json.loads(run("methods", "--json").stdout)
+    assert [row["name"] for row in listed] == [row.name for row in METHODS]
+    table = run("methods").stdout
+    for row in METHODS:
+        assert row.name in table
+        assert row.chinese in table
+
+
+@pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
+def test_every_option_of_a_method_is_a_flag_with_its_help(row):
+    import dataclasses
+
+    shown = " ".join(run("train", row.name, "--help", env={**os.environ, "COLUMNS": "300"}).stdout.split())
+    for field in dataclasses.fields(row.load_class().Options):
+        assert "--" + field.name.replace("_", "-") in shown
+        assert " ".join(field.metadata["help"].split()[:4]) in shown
+
+
+def test_a_closed_pipe_is_not_an_error_message(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "polyseme", "methods"], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,37 @@
+"""What several test rooms need: the data that is kept outside the repository, and a corpus of our own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of corpora, evaluation sets and published files; a test that asks for it skips where it is absent."""
+    if not DATA.is_dir():
+        pytest.skip(f"no test data at {DATA} (POLYSEME_TEST_DATA names another place)")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def fifty_lines() -> list[str]:
+    """Fifty lines of Chinese, written for these tests, with words that repeat and 打 in several senses."""
+    people = ["小明", "老王", "姐姐", "弟弟", "张老师"]
+    doings = [
+        "打电话给朋友，说明天去公园。",
+        "在学校打篮球，打得很高兴。",
+        "打开窗户，看见外面下雨了。",
+        "到商店打酱油，顺便买了一本书。",
+        "把房间打扫干净，然后看书。",
+        "喜欢看书，也喜欢听音乐。",
+        "早上坐火车去北京看朋友。",
+        "晚上在家里吃饭，喝了一杯茶。",
+        "说今天的天气比昨天好多了！",
+        "问：你明天去不去学校？",
+    ]
+    return [person + doing for doing in doings for person in people]

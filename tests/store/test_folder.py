@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from polyseme.errors import FormatError, TrainingError
+from polyseme.store import folder
+from polyseme.store.checkpoint import Checkpoint, Snapshot
+from polyseme.store.folder import Parts, read_curve, read_manifest, read_parts, verify, write_folder
+
+WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]
+
+
+def write(path):
+    parts = Parts({"vectors": np.ones((7, 4), np.float32)}, {"vocab": WORDS})
+    manifest = {"method": "word2vec", "kind": "words", "options": {"dim": 4}, "segmentation": None, "corpus": {}}
+    write_folder(path, manifest, parts, curve=[{"epoch": 1, "loss": 0.5}], card="# card\n")
+    return path
+
+
+def test_a_model_folder_reads_back_as_it_was_written(tmp_path):
+    path = write(tmp_path / "m")
+    manifest = read_manifest(path)
+    parts = read_parts(path, manifest)
+    assert parts.tables["vocab"] == WORDS
+    np.testing.assert_array_equal(parts.tensors["vectors"], np.ones((7, 4)))
+    assert read_curve(path) == [{"epoch": 1, "loss": 0.5}]
+    assert (manifest["format"], manifest["method"]) == (1, "word2vec")
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "vocab.txt", "training.jsonl"])
+@pytest.mark.parametrize("how", ["cut", "altered", "missing"])
+def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, name, how):
+    path = write(tmp_path / "m")
+    data = bytearray((path / name).read_bytes())
+    if how == "missing":
+        (path / name).unlink()
+    else:
+        data[-1] ^= 1
+        (path / name).write_bytes(data[:-1] if how == "cut" else data)
+    with pytest.raises(FormatError, match=name) as error:
+        read_parts(path, read_manifest(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "WHOLE", 64)
+    monkeypatch.setattr(folder, "ENDS", 16)
+    path = write(tmp_path / "m")
+    weights = path / "weights.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[len(data) // 2] ^= 1
+    weights.write_bytes(data)
+    manifest = read_manifest(path)
+    verify(path, manifest, everything=False)
+    with pytest.raises(FormatError, match="checksum"):
+        verify(path, manifest)
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    with pytest.raises(FormatError, match="checksum"):
+        verify(path, manifest, everything=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "upgrade polyseme"),
+        ({"format": "1"}, "not a polyseme model"),
+        ({"options": None}, "options"),
+        ({"files": []}, "files"),
+        ({"tables": ["../../etc/passwd"]}, "not among its files"),
+    ],
+)
+def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
+    path = write(tmp_path / "m")
+    manifest = json.loads((path / "model.json").read_text())
+    (path / "model.json").write_text(json.dumps({**manifest, **change}))
+    with pytest.raises(FormatError, match=message):
+        read_parts(path, read_manifest(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "\x00", "null"])
+def test_a_description_that_is_not_one_is_refused(tmp_path, text):
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(FormatError, match=r"model\.json"):
+        read_manifest(tmp_path)
+
+
+def test_a_checkpoint_keeps_arrays_and_state_and_belongs_to_one_training(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "m.checkpoint", {"options": {"dim": 4}, "corpus": "abc"})
+    assert checkpoint.load() is None
+    checkpoint.save(Snapshot({"v": np.arange(3)}, {"epoch": 2}))
+    snapshot = checkpoint.load()
+    assert snapshot.state == {"epoch": 2}
+    np.testing.assert_array_equal(snapshot.tensors["v"], [0, 1, 2])
+    with pytest.raises(TrainingError, match="dim was 4 and is 5"):
+        Checkpoint(checkpoint.path, {"options": {"dim": 5}, "corpus": "abc"}).load()
+    checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:40])
+    with pytest.raises(FormatError):
+        checkpoint.load()

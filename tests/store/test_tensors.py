@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from polyseme.errors import FormatError
+from polyseme.store import tensors
+
+ARRAYS = {
+    "weights": np.arange(12, dtype=np.float32).reshape(3, 4),
+    "counts": np.array([5, 3, 1], dtype=np.int64),
+    "empty": np.zeros((0, 4), dtype=np.float32),
+    "half": np.array([0.5, 1.5], dtype=np.float16),
+}
+
+
+def test_what_is_written_reads_back_here_and_with_the_safetensors_library(tmp_path):
+    tensors.write(tmp_path / "w", ARRAYS, {"note": "词"})
+    ours, metadata = tensors.read_with_metadata(tmp_path / "w")
+    theirs = load_file(tmp_path / "w")
+    assert metadata == {"note": "词"}
+    for name, array in ARRAYS.items():
+        for read in (ours[name], theirs[name]):
+            assert read.dtype == array.dtype
+            np.testing.assert_array_equal(read, array)
+
+
+def test_reading_maps_the_file_instead_of_loading_it(tmp_path):
+    tensors.write(tmp_path / "w", ARRAYS)
+    array = tensors.read(tmp_path / "w")["weights"]
+    base = array
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    assert not array.flags.writeable
+
+
+def test_a_file_cut_anywhere_is_refused(tmp_path):
+    tensors.write(tmp_path / "w", ARRAYS)
+    data = (tmp_path / "w").read_bytes()
+    for length in range(len(data)):
+        (tmp_path / "w").write_bytes(data[:length])
+        with pytest.raises(FormatError):
+            tensors.read(tmp_path / "w")
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_give_our_error_or_arrays(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("random") / "w"
+    path.write_bytes(data)
+    try:
+        tensors.read(path)
+    except FormatError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]},
+        {"dtype": "F32", "shape": [-1], "data_offsets": [0, -4]},
+        {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]},
+        {"dtype": "object", "shape": [1], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": "abc", "data_offsets": [0, 4]},
+        7,
+    ],
+)
+def test_a_lying_header_allocates_nothing(tmp_path, entry):
+    header = json.dumps({"w": entry}).encode()
+    (tmp_path / "w").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
+    with pytest.raises(FormatError, match="'w'"):
+        tensors.read(tmp_path / "w")

@@ -1,0 +1,49 @@
+"""The documents say what the catalog says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyseme.catalog import METHODS
+from polyseme.cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+READMES = ("README.md", "README.zh-CN.md")
+
+
+def test_the_tables_of_methods_are_those_of_the_catalog():
+    done = subprocess.run([sys.executable, ROOT / "scripts/readme.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_command_a_readme_shows_exists(name):
+    shown = re.findall(r"^(?:\$ )?polyseme ([a-z]+)", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert shown
+    assert set(shown) <= set(COMMANDS)
+
+
+def test_both_readmes_have_the_same_code_and_the_same_sections():
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in READMES)
+    assert len(re.findall(r"^## ", english, re.MULTILINE)) == len(re.findall(r"^## ", chinese, re.MULTILINE))
+
+    def blocks(text: str) -> list[str]:
+        return [re.sub(r"#.*", "", block) for block in re.findall(r"```(?:python|sh)\n(.*?)```", text, re.DOTALL)]
+
+    assert [b.split() for b in blocks(english)] == [b.split() for b in blocks(chinese)]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_file_a_readme_links_to_is_there(name):
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", (ROOT / name).read_text(encoding="utf-8")):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
+def test_every_method_has_a_page(row):
+    assert (ROOT / "docs" / "methods" / f"{row.name}.md").read_text(encoding="utf-8").startswith("# ")
