@@ -1,0 +1,56 @@
+"""Where the words of a sentence stand in its original text, which normalisation may have changed."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from polyseme.text.segment import Segmentation
+
+
+def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) -> list[tuple[int, int]]:
+    """(start, end) of each token in ``text``; a token that a function made up stands empty at its neighbour's end."""
+    normalised, owner = _normalised_with_owners(text, segmentation)
+    spans = []
+    place = 0
+    for token in tokens:
+        found = normalised.find(token, place)
+        if found < 0:
+            at = owner[place - 1][1] if place else 0
+            spans.append((at, at))
+            continue
+        place = found + len(token)
+        spans.append((owner[found][0], owner[place - 1][1]))
+    return spans
+
+
+_CLUSTER = re.compile(r"\s|.", re.DOTALL)
+
+
+def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str, list[tuple[int, int]]]:
+    """Normalised text, and for each of its characters the piece of the original it came from."""
+    whole = segmentation.normalised(text)
+    if len(whole) == len(text) and whole == "".join(map(segmentation.normalised, text)):
+        return whole, [(i, i + 1) for i in range(len(text))]
+    owner: list[tuple[int, int]] = []
+    pieces = []
+    for start, end in _clusters(text):
+        piece = segmentation.normalised(text[start:end])
+        pieces.append(piece)
+        owner += [(start, end)] * len(piece)
+    if "".join(pieces) != whole:
+        # Phrase-wise script conversion can differ from piece-wise; it keeps lengths, else the whole text owns each.
+        same = len(owner) == len(whole)
+        owner = owner if same else [(0, len(text))] * len(whole)
+    return whole, owner
+
+
+def _clusters(text: str) -> list[tuple[int, int]]:
+    """Pieces that normalisation changes each for itself: a character and the marks that follow it."""
+    starts = [i for i, c in enumerate(text) if i == 0 or not _follows(c)]
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+
+
+def _follows(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M" or "\u1160" <= character < "\u1200" or character in "ﾞﾟ"

@@ -1,0 +1,100 @@
+"""The files of a corpus on disk, and what opening one checks.
+
+corpus.json   format, segmentation, number of everything, fingerprint, size and checksum of every other file
+words.txt     every word, by falling count;  counts.i64  how often each was seen
+ids.i32       the words of the text by number, in order
+sentences.i64, paragraphs.i64, documents.i64   where each begins (in ids; in sentences), and the end
+text.utf8     the text of every sentence as it was before normalisation;  text.i64  where each begins
+tags.u8 or tags.u16   a tag for every word, where the text had tags
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+from polyseme.version import VERSION
+
+FORMAT = 1
+MARKER = "corpus.json"
+ENDS = 1 << 20  # of a file larger than twice this, only the two ends are hashed at opening
+
+
+def seal(file: Path) -> dict[str, Any]:
+    """Size, and checksum of the two ends."""
+    return {"size": file.stat().st_size, "ends": _digest(file)}
+
+
+def _digest(file: Path) -> str:
+    digest = hashlib.sha256()
+    with open(file, "rb") as handle:
+        size = file.stat().st_size
+        digest.update(handle.read(ENDS))
+        if size > ENDS:
+            handle.seek(max(ENDS, size - ENDS))
+            digest.update(handle.read(ENDS))
+    return digest.hexdigest()
+
+
+def write_header(folder: Path, header: dict[str, Any]) -> None:
+    """corpus.json, last of all files."""
+    files = {file.name: seal(file) for file in sorted(folder.iterdir())}
+    whole = {"format": FORMAT, "polyseme": VERSION, **header, "files": files}
+    (folder / MARKER).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """corpus.json, checked, and every file it names compared with its size and checksum."""
+    file = folder / MARKER
+    try:
+        header = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(f"{folder} is not a corpus: it has no {MARKER}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise FormatError(f"{file} cannot be read: {error}") from None
+    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+        raise FormatError(f"{file} is not the description of a corpus")
+    if header["format"] > FORMAT:
+        raise FormatError(
+            f"{folder} has corpus format {header['format']} and this polyseme {VERSION} reads up to {FORMAT}: "
+            "upgrade polyseme"
+        )
+    kinds = {"segmentation": dict, "facts": dict, "fingerprint": str, "vocabulary": int, "files": dict}
+    for key, kind in kinds.items():
+        if not isinstance(header.get(key), kind):
+            raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
+    for name, kept in header["files"].items():
+        _check_file(folder / Path(name).name, kept)
+    return header
+
+
+def _check_file(file: Path, kept: Any) -> None:
+    if not file.is_file():
+        raise FormatError(f"{file.parent} is incomplete: {file.name} is missing")
+    size = file.stat().st_size
+    if not isinstance(kept, dict) or kept.get("size") != size:
+        raise FormatError(f"{file} was cut or altered: it has {size:,} bytes, which is not what {MARKER} says")
+    if _digest(file) != kept.get("ends"):
+        raise FormatError(f"{file} was altered: it does not have the checksum that {MARKER} keeps")
+
+
+def mapped(file: Path, dtype: Any) -> NDArray[Any]:
+    """An array file, memory-mapped; an empty file is an empty array."""
+    size = file.stat().st_size
+    if size % np.dtype(dtype).itemsize:
+        raise FormatError(f"{file} was cut or altered: {size:,} bytes are no whole number of entries")
+    return np.memmap(file, dtype=dtype, mode="r") if size else np.zeros(0, dtype)
+
+
+def offsets(file: Path, end: int) -> NDArray[np.int64]:
+    """An offsets file: it begins with 0, never falls and ends with ``end``."""
+    places = mapped(file, np.int64)
+    if not len(places) or places[0] != 0 or places[-1] != end or (len(places) > 1 and np.diff(places).min() < 0):
+        raise FormatError(f"{file} was altered: its offsets do not run from 0 to {end:,}")
+    return places
