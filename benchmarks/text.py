@@ -1,0 +1,105 @@
+"""Building a corpus against its bars, per CPU-second with all helper processes counted.
+
+    python benchmarks/text.py [DATA]       DATA: the folder with corpora/zhwiki.txt.xz and corpora/enwiki.txt.xz
+
+- raw Chinese costs at most twice the segmenter's own time (rjieba alone over the same lines, in the same run);
+- English split on spaces: at least 1.5 million tokens per CPU-second;
+- peak memory of all processes: under 600 MB, and no higher for the same text ten times over.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+DATA = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("POLYSEME_TEST_DATA", "../shared/data"))
+
+SEGMENTER_ALONE = """
+import sys, time, rjieba
+rjieba.cut("你好")
+lines = open(sys.argv[1], encoding="utf-8").read().splitlines()
+begun = time.process_time()
+for line in lines:
+    rjieba.cut(line)
+print(time.process_time() - begun)
+"""
+BUILD = """
+import sys
+from polyseme import Corpus
+corpus = Corpus.build(sys.argv[1], sys.argv[2], segment=sys.argv[3])
+print(corpus.n_tokens)
+"""
+
+
+def run(code: str, *arguments: object) -> tuple[str, float, float]:
+    """What a fresh Python prints, its CPU-seconds with its children's, and the peak memory of them all in MB."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    peak = 0.0
+    while process.poll() is None:
+        peak = max(peak, tree_memory(process.pid))
+        time.sleep(0.05)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert process.stdout
+    assert process.returncode == 0
+    return process.stdout.read(), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak
+
+
+def tree_memory(pid: int) -> float:
+    """Resident memory of a process and its descendants, in MB."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if task.name != str(pid):
+                children += (task / "children").read_text().split()
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGESIZE") / 1e6 + sum(tree_memory(int(child)) for child in children)
+
+
+def bar(what: str, value: str, holds: bool) -> bool:
+    print(f"{'holds     ' if holds else 'FALLS SHORT'} {what}: {value}", flush=True)
+    return holds
+
+
+def main() -> int:
+    results = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for language in ("zhwiki", "enwiki"):
+            text = lzma.decompress((DATA / "corpora" / f"{language}.txt.xz").read_bytes())
+            (folder / f"{language}.txt").write_bytes(text)
+        chinese, english = folder / "zhwiki.txt", folder / "enwiki.txt"
+        alone = min(float(run(SEGMENTER_ALONE, chinese)[0]) for _ in range(2))
+        peak = 0.0
+        for segment in ("jieba", "auto"):
+            tokens, cpu, peak = min((run(BUILD, chinese, folder / "zh", segment) for _ in range(2)), key=lambda r: r[1])
+            line = f"{cpu:.2f} CPU-s, segmenter alone {alone:.2f}: {cpu / alone:.2f}x (bar 2x), {int(tokens):,} tokens"
+            results.append(bar(f"raw Chinese, {segment}", line, cpu <= 2 * alone))
+        tokens, cpu, _ = min((run(BUILD, english, folder / "en", "space") for _ in range(2)), key=lambda r: r[1])
+        rate = int(tokens) / cpu / 1e6
+        results.append(
+            bar("English on spaces", f"{rate:.2f} M tokens per CPU-s (bar 1.5), {cpu:.2f} CPU-s", rate >= 1.5)
+        )
+        results.append(bar("peak memory, zhwiki", f"{peak:.0f} MB (bar 600)", peak < 600))
+        ten = folder / "ten.txt"
+        with open(ten, "wb") as handle:
+            for _ in range(10):
+                handle.write(chinese.read_bytes() + b"\n")
+        _, cpu, peak_ten = run(BUILD, ten, folder / "zh10", "auto")
+        line = f"{peak_ten:.0f} MB against {peak:.0f} MB, {cpu:.1f} CPU-s"
+        results.append(bar("peak memory, ten times zhwiki", line, peak_ten <= peak * 1.05))
+    print(json.dumps({"bars": len(results), "held": sum(results)}))
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
