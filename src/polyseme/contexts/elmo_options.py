@@ -1,0 +1,96 @@
+"""Options of ELMo: one flat table, with presets of size behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from polyseme.errors import OptionError
+from polyseme.options import option
+
+PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
+
+# What an option that is None takes from its size. "default" is made for a CPU and one to ten million words.
+SIZES: dict[str, dict[str, Any]] = {
+    "default": {
+        "alphabet": "chars+words", "char_dim": 32, "max_characters": 16, "filters": "1x32 2x64 3x96",
+        "n_highway": 1, "word_dim": 96, "hidden": 192, "projection": 192,
+    },
+    "tiny": {
+        "alphabet": "chars+words", "char_dim": 8, "max_characters": 8, "filters": "1x8 2x8",
+        "n_highway": 1, "word_dim": 16, "hidden": 24, "projection": 16,
+    },
+    "small": {
+        "alphabet": "bytes", "char_dim": 16, "max_characters": 50, "filters": PAPER_FILTERS,
+        "n_highway": 1, "word_dim": 128, "hidden": 1024, "projection": 128,
+    },
+    "medium": {
+        "alphabet": "bytes", "char_dim": 16, "max_characters": 50, "filters": PAPER_FILTERS,
+        "n_highway": 1, "word_dim": 256, "hidden": 2048, "projection": 256,
+    },
+    "original": {
+        "alphabet": "bytes", "char_dim": 16, "max_characters": 50, "filters": PAPER_FILTERS,
+        "n_highway": 2, "word_dim": 512, "hidden": 4096, "projection": 512,
+    },
+}  # fmt: skip
+ALPHABETS = ("bytes", "chars", "words", "chars+words")
+
+
+@dataclass(frozen=True)
+class ElmoOptions:
+    """Shape of the biLM."""
+
+    size: str = option("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
+    alphabet: str | None = option(
+        None, "what a word is spelt in: UTF-8 bytes, Unicode characters, word ids, or characters and word ids",
+        choices=ALPHABETS,
+    )  # fmt: skip
+    char_dim: int | None = option(None, "length of a character's vector", minimum=1, maximum=4096)
+    max_characters: int | None = option(
+        None, "letters of a word that are read, its two boundary marks counted", minimum=3, maximum=1000
+    )
+    filters: str | None = option(None, "convolutions over the characters, as WIDTHxNUMBER, e.g. '1x32 2x64 3x96'")
+    activation: str = option("relu", "what follows the convolutions", choices=("relu", "tanh"))
+    n_highway: int | None = option(None, "highway layers behind the convolutions", minimum=0, maximum=32)
+    word_dim: int | None = option(None, "length of a word's own vector, where word ids are read", minimum=1)
+    hidden: int | None = option(None, "LSTM cells per direction and layer", minimum=1, maximum=65536)
+    projection: int | None = option(None, "length of a state per direction; vectors are twice it", minimum=1)
+    n_layers: int = option(2, "LSTM layers", minimum=1, maximum=32)
+    cell_clip: float = option(3.0, "bound of a cell's value; 0 for none", minimum=0)
+    projection_clip: float = option(3.0, "bound of a projected state; 0 for none", minimum=0)
+    skip: bool = option(True, "add a layer's input to its output, from the second layer on")
+    conventions: str = option(
+        "polyseme", "whose rules a loaded file follows where programs differ (left alone in training)",
+        choices=("polyseme", "bilm-tf", "manylangs"),
+    )  # fmt: skip
+
+    def value(self, name: str) -> Any:
+        """An option, or what its size says where it is None."""
+        given = getattr(self, name)
+        return SIZES[self.size][name] if given is None else given
+
+    def filter_list(self) -> tuple[tuple[int, int], ...]:
+        """``((width, number), …)``."""
+        return parse_filters(self.value("filters"))
+
+
+def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
+    """``"1x32 2x64"`` → ``((1, 32), (2, 64))``."""
+    try:
+        pairs = tuple((int(w), int(n)) for w, n in (item.lower().split("x") for item in text.split()))
+    except ValueError:
+        pairs = ()
+    if not pairs or any(w < 1 or n < 1 for w, n in pairs):
+        raise OptionError(f"option 'filters' takes pairs WIDTHxNUMBER such as '1x32 2x64', not {text!r}")
+    return pairs
+
+
+def filters_text(filters: tuple[tuple[int, int], ...]) -> str:
+    """The inverse of ``parse_filters``."""
+    return " ".join(f"{width}x{number}" for width, number in filters)
+
+
+def shape_options(options: ElmoOptions) -> dict[str, Any]:
+    """Every option resolved: the preset's value where the option is None."""
+    return {f.name: options.value(f.name) if f.name in SIZES["default"] else getattr(options, f.name)
+            for f in fields(options)}  # fmt: skip

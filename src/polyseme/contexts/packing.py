@@ -1,0 +1,42 @@
+"""Sentences of unlike lengths as one array without padding, in the order in which an LSTM reads them.
+
+Rows are sorted by falling length, so at step t the sentences still running are the first ``sizes[t]`` of them, and all
+their t-th tokens lie side by side. The backward direction reads the same grid with each sentence turned round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where each token of a batch lies in the packed array of N tokens."""
+
+    order: NDArray[np.int64]  # (B,) sentence of each packed row
+    lengths: NDArray[np.int64]  # (B,) of the sorted rows
+    sizes: list[int]  # (T,) sentences still running at step t
+    row: NDArray[np.int64]  # (N,) sentence of each packed token
+    time: NDArray[np.int64]  # (2, N) its place in the sentence, as each direction reads it
+
+    @classmethod
+    def of(cls, lengths: Sequence[int] | NDArray[np.int64]) -> Packing:
+        """The packing of sentences with these lengths; a length may be 0."""
+        whole = np.asarray(lengths, dtype=np.int64)
+        order = np.argsort(-whole, kind="stable")
+        sorted_lengths = whole[order]
+        steps = int(sorted_lengths[0]) if len(order) else 0
+        sizes = np.searchsorted(-sorted_lengths, -np.arange(steps), side="left")  # how many are longer than t
+        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # packed row of each token
+        step = np.repeat(np.arange(steps), sizes)
+        time = np.stack([step, sorted_lengths[place] - 1 - step])
+        return cls(order, sorted_lengths, sizes.tolist(), order[place], time)
+
+    @property
+    def n_tokens(self) -> int:
+        """N."""
+        return len(self.row)
