@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.alphabet import Alphabet
+from polyseme.contexts.elmo_options import ElmoOptions
 from polyseme.contexts.packing import Packing
+from polyseme.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,36 @@ class BiLMConfig:
     skip: bool
     n_classes: int = 0  # V of the softmax; 0: no softmax
     dropout: float = 0.0
+
+    @classmethod
+    def of(
+        cls, options: ElmoOptions, alphabet: Alphabet, *, n_classes: int = 0, project: bool | None = None
+    ) -> BiLMConfig:
+        """The sizes that these options and this alphabet make."""
+        config = cls(
+            n_characters=alphabet.n_characters,
+            n_words=alphabet.n_words,
+            max_characters=options.value("max_characters"),
+            char_dim=options.value("char_dim"),
+            word_dim=options.value("word_dim"),
+            filters=options.filter_list(),
+            activation=options.activation,
+            n_highway=options.value("n_highway"),
+            project=True,
+            hidden=options.value("hidden"),
+            projection=options.value("projection"),
+            n_layers=options.n_layers,
+            cell_clip=options.cell_clip,
+            projection_clip=options.projection_clip,
+            skip=options.skip,
+            n_classes=n_classes,
+        )
+        if config.projection > config.hidden:
+            raise OptionError(f"projection ({config.projection}) must not be larger than hidden ({config.hidden})")
+        if config.n_characters and max(width for width, _ in config.filters) > config.max_characters:
+            raise OptionError(f"a filter of {options.value('filters')!r} is wider than max_characters")
+        wanted = config.token_dim != config.projection if project is None else project
+        return replace(config, project=wanted)
 
     @property
     def n_filters(self) -> int:
