@@ -66,7 +66,7 @@ def _run_layer(layer: LstmLayer, inputs: Tensor, sizes: Sequence[int], state: St
 
 
 def _step(layer: LstmLayer, gates: Tensor, c: Tensor, spare: Tensor, projection: Tensor | None, to: Tensor) -> None:
-    """One step in place: ``gates (2, n, 4H)`` are used up, ``c`` becomes the new cell, ``to (2, n, P)`` the new state."""
+    """One step in place: ``gates (2, n, 4H)`` are used up, ``c`` is the new cell, ``to (2, n, P)`` the new state."""
     hidden = c.shape[2]
     gates[:, :, 2 * hidden : 3 * hidden].mul_(2)
     gates.sigmoid_()
