@@ -26,10 +26,22 @@ class Row(NamedTuple):
 
 METHODS: tuple[Row, ...] = ()
 
+# What is read from published files and saved in model folders, but cannot be trained here.
+PUBLISHED: tuple[Row, ...] = (
+    Row(
+        "vectors",
+        "词向量文件",
+        "words",
+        "polyseme.words.vectors:WordVectors",
+        2013,
+        "word vectors read from a published file",
+    ),
+)
+
 
 def find(name: str) -> Row:
     """The row of a method, or an error with close names."""
-    for row in METHODS:
+    for row in (*METHODS, *PUBLISHED):
         if row.name == name:
             return row
     hint = close_matches(name, [row.name for row in METHODS])

@@ -1,0 +1,82 @@
+"""Character n-grams of a word, hashed into buckets as fastText does it: vectors for words never seen. 子词
+
+Bojanowski, Grave, Joulin and Mikolov, Enriching Word Vectors with Subword Information, 2017.
+
+    v(w) = mean of the word's own row (where it has one) and of the rows of its n-grams of "<w>", minn <= n <= maxn
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.types import FloatArray
+
+_FNV_START, _FNV_PRIME = 2166136261, 16777619
+
+
+class Rows(Protocol):
+    """A matrix that gives rows by their numbers: an array, or one that is decoded when asked."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: NDArray[np.int64], /) -> FloatArray: ...
+
+
+def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
+    """The n-grams of ``<word>`` in fastText's order, as bytes; the lone boundary marks are not among them."""
+    characters = _characters(b"<" + word.encode("utf-8", "surrogateescape") + b">")
+    for start in range(len(characters)):
+        for n in range(minn, min(maxn, len(characters) - start) + 1):
+            if n > 1 or 0 < start < len(characters) - 1:
+                yield b"".join(characters[start : start + n])
+
+
+def _characters(data: bytes) -> list[bytes]:
+    # fastText cuts before every byte that is not a UTF-8 continuation, whether or not the text is valid.
+    starts = [i for i, byte in enumerate(data) if byte & 0xC0 != 0x80]
+    return [data[i:j] for i, j in zip(starts, [*starts[1:], len(data)], strict=True)]
+
+
+def ngram_hash(ngram: bytes) -> int:
+    """FNV-1a on 32 bits, each byte taken as a signed number: fastText's hash, its quirk included."""
+    h = _FNV_START
+    for byte in ngram:
+        h ^= byte if byte < 128 else byte | 0xFFFFFF00
+        h = (h * _FNV_PRIME) & 0xFFFFFFFF
+    return h
+
+
+@dataclass
+class Subwords:
+    """The n-gram rows of a model.
+
+    ``kept`` maps a bucket to its row where a file was pruned to some buckets; None means row = bucket.
+    """
+
+    minn: int
+    maxn: int
+    rows: Rows  # (buckets, D)
+    n_buckets: int
+    kept: dict[int, int] | None = None
+
+    def ids(self, word: str) -> NDArray[np.int64]:
+        """Row numbers of the word's n-grams, with repetitions."""
+        if self.maxn <= 0 or not self.n_buckets:
+            return np.empty(0, dtype=np.int64)
+        buckets = (ngram_hash(gram) % self.n_buckets for gram in ngrams(word, self.minn, self.maxn))
+        if self.kept is None:
+            return np.fromiter(buckets, dtype=np.int64)
+        return np.array([self.kept[b] for b in buckets if b in self.kept], dtype=np.int64)
+
+    def vector(self, word: str) -> FloatArray | None:
+        """The mean of the n-grams' rows; None for a word too short to have any."""
+        ids = self.ids(word)
+        if not len(ids):
+            return None
+        return np.asarray(self.rows[ids].sum(axis=0, dtype=np.float32) / np.float32(len(ids)), dtype=np.float32)

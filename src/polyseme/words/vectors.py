@@ -1,0 +1,296 @@
+"""Word vectors 词向量: a vocabulary and a matrix, and the questions one asks them.
+
+    similarity      cos(a, b)
+    most_similar    argmax_w  cos(w, Σ unit(positive) - Σ unit(negative))                    (3CosAdd)
+    analogy "mul"   argmax_w  cos'(w, b) cos'(w, c) / (cos'(w, a) + ε),  cos' = (1 + cos)/2  (3CosMul)
+
+Mikolov, Yih and Zweig, Linguistic Regularities in Continuous Space Word Representations, 2013; Levy and Goldberg,
+Linguistic Regularities in Sparse and Explicit Word Representations, 2014. The matrix is never copied or normalised:
+scores are one product with it, times the inverse lengths of its rows, which are computed at the first question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, OptionError, TrainingError, UnknownWord
+from polyseme.options import option
+from polyseme.store.folder import Parts, as_float32
+from polyseme.store.model import About, Model, Run
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import FloatArray
+from polyseme.words.close import close_words
+from polyseme.words.subwords import Subwords
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from polyseme.text.corpus import Corpus
+
+Word = str | FloatArray  # a word, or a vector in its place
+Neighbours = list[tuple[str, float]]
+
+BLOCK = 1 << 24  # scores held at a time: 64 MB
+EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class VectorsOptions:
+    """What is known of vectors that were read from a published file."""
+
+    source: str = option("", "the file the vectors were read from")
+
+
+class WordVectors(Model):
+    """One float32 vector per word; trained by a subclass, or read from a published file."""
+
+    method: ClassVar[str] = "vectors"
+    Options: ClassVar[type] = VectorsOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        vectors: FloatArray,
+        *,
+        options: Any = None,
+        about: About | None = None,
+        output: FloatArray | None = None,
+        subwords: Subwords | None = None,
+    ) -> None:
+        if vectors.ndim != 2 or len(vectors) != len(vocabulary):
+            raise FormatError(f"{len(vocabulary):,} words do not fit a matrix of shape {vectors.shape}")
+        self.vocabulary = vocabulary
+        self.vectors = vectors  # (V, D), perhaps a read-only memory map
+        self.output = output  # (V, D): the context vectors, where the method keeps them
+        self.subwords = subwords
+        self.options = self.Options() if options is None else options
+        self.about = about or About()
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: Any, run: Run) -> Self:
+        raise TrainingError("vectors of a published file cannot be trained: choose a method (polyseme methods)")
+
+    # The table
+
+    @property
+    def vector_size(self) -> int:
+        """Length of a vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def index_to_key(self) -> list[str]:
+        """The words, most frequent first."""
+        return self.vocabulary.words
+
+    @property
+    def key_to_index(self) -> dict[str, int]:
+        """word → row."""
+        return self.vocabulary.index
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def __contains__(self, word: object) -> bool:
+        """Whether the word has a vector, its own or one made of subwords."""
+        return isinstance(word, str) and (word in self.key_to_index or self._unseen(word) is not None)
+
+    def __getitem__(self, words: str | Sequence[str]) -> FloatArray:
+        """The vector of a word, (D,), or of several, (n, D)."""
+        if isinstance(words, str):
+            return self._vector(words)
+        found = [self._vector(word) for word in words]
+        return np.stack(found) if found else np.empty((0, self.vector_size), dtype=np.float32)
+
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the training text was cut; by script where that is not known."""
+        return (self.about.segmentation or Segmentation()).tokens(text)
+
+    def _vector(self, word: str) -> FloatArray:
+        row = self.key_to_index.get(word)
+        vector = self.vectors[row] if row is not None else self._unseen(word)
+        if vector is None:
+            raise UnknownWord(self._explain(word))
+        return vector
+
+    def _unseen(self, word: str) -> FloatArray | None:
+        return self.subwords.vector(word) if self.subwords and word else None
+
+    def _explain(self, word: str) -> str:
+        about = [f"{word!r} has no vector among the {len(self):,} words"]
+        pieces = self.tokenize(word)
+        if pieces and pieces != [word]:
+            known = [f"{p} (known)" if p in self.key_to_index else p for p in pieces]
+            about.append(f"text is cut here as {' | '.join(known)}")
+        near = close_words(word, self.index_to_key, self.key_to_index)
+        if near:
+            about.append(f"close words: {', '.join(near)}")
+        least = getattr(self.options, "min_count", 0)
+        if least and least > 1:
+            about.append(f"words seen fewer than {least} times were left out (min_count)")
+        return "; ".join(about)
+
+    # Questions
+
+    @cached_property
+    def inverse_norms(self) -> FloatArray:
+        """1 / length of each row, (V,); 0 for a zero row."""
+        squares = np.empty(len(self), dtype=np.float32)
+        for start in range(0, len(self), 1 << 16):
+            rows = self.vectors[start : start + (1 << 16)]
+            np.einsum("ij,ij->i", rows, rows, out=squares[start : start + len(rows)])
+        norms = np.sqrt(squares)
+        return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+
+    def similarity(self, a: Word, b: Word) -> float:
+        """The cosine of two words."""
+        return float(np.dot(self._unit(a), self._unit(b)))
+
+    def most_similar(
+        self,
+        positive: Word | Sequence[Word],
+        negative: Word | Sequence[Word] = (),
+        topn: int = 10,
+        restrict: int | Iterable[str] | None = None,
+    ) -> Neighbours:
+        """The words nearest to the sum of ``positive`` less the sum of ``negative``, with their cosines.
+
+        The words asked about are left out. ``restrict`` is a number n (only the n most frequent words) or a list of
+        words to choose from.
+        """
+        plus, minus = _several(positive), _several(negative)
+        target = self._direction(plus, minus)
+        return self._nearest(target[None], [self._rows_of([*plus, *minus])], topn, restrict)[0]
+
+    def most_similar_batch(
+        self, words: Sequence[Word], topn: int = 10, restrict: int | Iterable[str] | None = None
+    ) -> list[Neighbours]:
+        """``most_similar`` of each word, many at once: one matrix product for a block of them."""
+        if not len(words):
+            return []
+        targets = np.stack([self._unit(word) for word in words])
+        return self._nearest(targets, [self._rows_of([word]) for word in words], topn, restrict)
+
+    def analogy(
+        self,
+        a: Word,
+        b: Word,
+        c: Word,
+        method: str = "add",
+        topn: int = 10,
+        restrict: int | Iterable[str] | None = None,
+    ) -> Neighbours:
+        """``a`` is to ``b`` as ``c`` is to what? ``method`` is ``add`` (3CosAdd) or ``mul`` (3CosMul)."""
+        if method == "add":
+            return self.most_similar([b, c], [a], topn, restrict)
+        if method != "mul":
+            raise OptionError(f"analogy method is add or mul, not {method!r}")
+        rows, offered = self._offered(restrict)
+        cosines = np.stack([self._unit(word) for word in (a, b, c)]) @ rows.T * self._inverse_of(offered)  # (3, n)
+        away, near, too = (1 + cosines) / 2
+        scores = near * too / (away + np.float32(EPSILON))
+        return self._best(scores, offered, self._rows_of([a, b, c]), topn)
+
+    def doesnt_match(self, words: Sequence[str]) -> str:
+        """The word least like the others: the lowest cosine with their mean."""
+        if not words:
+            raise OptionError("doesnt_match takes at least one word")
+        units = np.stack([self._unit(word) for word in words])
+        return words[int(np.argmin(units @ units.mean(axis=0)))]
+
+    def _unit(self, word: Word) -> FloatArray:
+        vector = self._vector(word) if isinstance(word, str) else np.asarray(word, dtype=np.float32)
+        if vector.shape != (self.vector_size,):
+            raise OptionError(f"a vector of shape {vector.shape} was given; those of words are ({self.vector_size},)")
+        norm = np.linalg.norm(vector)
+        return vector / norm if norm > 0 else vector
+
+    def _direction(self, positive: Sequence[Word], negative: Sequence[Word]) -> FloatArray:
+        if not positive and not negative:
+            raise OptionError("most_similar takes at least one word")
+        total = sum((self._unit(word) for word in positive), np.zeros(self.vector_size, dtype=np.float32))
+        return self._unit(total - sum((self._unit(w) for w in negative), np.zeros_like(total)))
+
+    def _rows_of(self, words: Sequence[Word]) -> set[int]:
+        return {self.key_to_index[w] for w in words if isinstance(w, str) and w in self.key_to_index}
+
+    def _offered(self, restrict: int | Iterable[str] | None) -> tuple[FloatArray, NDArray[np.int64] | None]:
+        """The rows to choose from, and their numbers; None means that they are the first ones."""
+        if restrict is None or isinstance(restrict, int):
+            return self.vectors[:restrict], None
+        words = [word for word in dict.fromkeys(restrict) if word in self.key_to_index]
+        offered = np.array([self.key_to_index[word] for word in words], dtype=np.int64)
+        return self.vectors[offered], offered
+
+    def _inverse_of(self, offered: NDArray[np.int64] | None) -> FloatArray:
+        return self.inverse_norms if offered is None else self.inverse_norms[offered]
+
+    def _nearest(
+        self, targets: FloatArray, asked: list[set[int]], topn: int, restrict: int | Iterable[str] | None
+    ) -> list[Neighbours]:
+        rows, offered = self._offered(restrict)
+        inverse = self._inverse_of(offered)[: len(rows)]
+        step = max(1, BLOCK // max(1, len(rows)))
+        answers: list[Neighbours] = []
+        for start in range(0, len(targets), step):
+            scores = targets[start : start + step] @ rows.T  # (step, n)
+            scores *= inverse
+            block = zip(scores, asked[start : start + step], strict=True)
+            answers += [self._best(line, offered, leave_out, topn) for line, leave_out in block]
+        return answers
+
+    def _best(
+        self, scores: FloatArray, offered: NDArray[np.int64] | None, leave_out: set[int], topn: int
+    ) -> Neighbours:
+        wanted = min(topn + len(leave_out), len(scores))
+        if topn < 1 or not wanted:
+            return []
+        top = np.argpartition(-scores, wanted - 1)[:wanted]
+        top = top[np.lexsort((top, -scores[top]))]  # equal scores: the more frequent word first
+        rows = top if offered is None else offered[top]
+        ranked = zip(rows.tolist(), scores[top].tolist(), strict=True)
+        return [(self.index_to_key[row], score) for row, score in ranked if row not in leave_out][:topn]
+
+    # The folder
+
+    def parts(self) -> Parts:
+        """``vectors``, ``counts``, ``output`` where there is one, and the vocabulary."""
+        tensors: dict[str, NDArray[Any]] = {"vectors": self.vectors, "counts": self.vocabulary.counts}
+        if self.output is not None:
+            tensors["output"] = self.output
+        return Parts(tensors, {"vocab": self.index_to_key})
+
+    @classmethod
+    def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        vectors = matrix_of(parts, "vectors", len(vocabulary))
+        output = matrix_of(parts, "output", None) if "output" in parts.tensors else None
+        return cls(vocabulary, vectors, options=options, about=about, output=output)
+
+
+def vocabulary_of(parts: Parts) -> Vocabulary:
+    """The words and counts of a model folder."""
+    words, counts = parts.tables.get("vocab"), parts.tensors.get("counts")
+    if words is None or counts is None or counts.shape != (len(words),) or counts.dtype.kind not in "iu":
+        raise FormatError("the model folder was altered: its vocabulary and counts do not fit each other")
+    return Vocabulary(words, np.asarray(counts, dtype=np.int64))
+
+
+def matrix_of(parts: Parts, name: str, rows: int | None) -> FloatArray:
+    """A float matrix of a model folder, with so many rows where that is known."""
+    matrix = parts.tensors.get(name)
+    if matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f" or (rows is not None and len(matrix) != rows):
+        raise FormatError(f"the model folder was altered: its matrix {name!r} is missing or of the wrong shape")
+    return as_float32(matrix)
+
+
+def _several(words: Word | Sequence[Word]) -> list[Word]:
+    if isinstance(words, str) or (isinstance(words, np.ndarray) and words.ndim == 1):
+        return [words]
+    return list(words)
