@@ -9,30 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.types import FloatArray
 
+END_OF_SENTENCE = "</s>"  # fastText gives it no n-grams
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
-
-
-class Rows(Protocol):
-    """A matrix that gives rows by their numbers: an array, or one that is decoded when asked."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def __getitem__(self, rows: NDArray[np.int64], /) -> FloatArray: ...
 
 
 def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
     """The n-grams of ``<word>`` in fastText's order, as bytes; the lone boundary marks are not among them."""
     characters = _characters(b"<" + word.encode("utf-8", "surrogateescape") + b">")
     for start in range(len(characters)):
-        for n in range(minn, min(maxn, len(characters) - start) + 1):
+        for n in range(max(1, minn), min(maxn, len(characters) - start) + 1):
             if n > 1 or 0 < start < len(characters) - 1:
                 yield b"".join(characters[start : start + n])
 
@@ -54,20 +45,21 @@ def ngram_hash(ngram: bytes) -> int:
 
 @dataclass
 class Subwords:
-    """The n-gram rows of a model.
+    """The n-gram rows of a model, and the words' own rows before their n-grams are mixed in.
 
     ``kept`` maps a bucket to its row where a file was pruned to some buckets; None means row = bucket.
     """
 
     minn: int
     maxn: int
-    rows: Rows  # (buckets, D)
+    rows: FloatArray  # (buckets, D)
+    own: FloatArray  # (V, D)
     n_buckets: int
     kept: dict[int, int] | None = None
 
     def ids(self, word: str) -> NDArray[np.int64]:
         """Row numbers of the word's n-grams, with repetitions."""
-        if self.maxn <= 0 or not self.n_buckets:
+        if self.maxn <= 0 or not self.n_buckets or word == END_OF_SENTENCE:
             return np.empty(0, dtype=np.int64)
         buckets = (ngram_hash(gram) % self.n_buckets for gram in ngrams(word, self.minn, self.maxn))
         if self.kept is None:
@@ -75,8 +67,26 @@ class Subwords:
         return np.array([self.kept[b] for b in buckets if b in self.kept], dtype=np.int64)
 
     def vector(self, word: str) -> FloatArray | None:
-        """The mean of the n-grams' rows; None for a word too short to have any."""
+        """The mean of the n-grams' rows; None for a word that has none."""
         ids = self.ids(word)
         if not len(ids):
             return None
-        return np.asarray(self.rows[ids].sum(axis=0, dtype=np.float32) / np.float32(len(ids)), dtype=np.float32)
+        return np.asarray(self.rows[ids].mean(axis=0, dtype=np.float32))
+
+    def compose(self, words: list[str]) -> FloatArray:
+        """The vectors of the model's words, (V, D): each the mean of its own row and its n-grams' rows."""
+        from polyseme.words.kernels_subwords import compose
+
+        encoded = [word.encode("utf-8", "surrogateescape") for word in words]
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        bounds = np.zeros(len(words) + 1, dtype=np.int64)
+        np.cumsum([len(word) for word in encoded], out=bounds[1:])
+        rows_of = np.arange(self.n_buckets, dtype=np.int32)
+        if self.kept is not None:
+            rows_of.fill(-1)
+            rows_of[list(self.kept)] = list(self.kept.values())
+        vectors = np.array(self.own, dtype=np.float32)
+        plain = words.index(END_OF_SENTENCE) if END_OF_SENTENCE in words else -1
+        if self.maxn > 0 and self.n_buckets:
+            compose(data, bounds, self.minn, self.maxn, rows_of, np.asarray(self.rows), plain, vectors)
+        return vectors

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,15 @@ Word = str | FloatArray  # a word, or a vector in its place
 Neighbours = list[tuple[str, float]]
 
 BLOCK = 1 << 24  # scores held at a time: 64 MB
-EPSILON = 1e-6
+EPSILON = np.float32(1e-6)
+
+
+class Offer(NamedTuple):
+    """The rows an answer is chosen from."""
+
+    rows: FloatArray  # (n, D)
+    inverse_norms: FloatArray  # (n,)
+    numbers: NDArray[np.int64] | None  # which rows they are; None: the first n
 
 
 @dataclass(frozen=True)
@@ -191,11 +199,10 @@ class WordVectors(Model):
             return self.most_similar([b, c], [a], topn, restrict)
         if method != "mul":
             raise OptionError(f"analogy method is add or mul, not {method!r}")
-        rows, offered = self._offered(restrict)
-        cosines = np.stack([self._unit(word) for word in (a, b, c)]) @ rows.T * self._inverse_of(offered)  # (3, n)
+        offer = self._offer(restrict)
+        cosines = np.stack([self._unit(word) for word in (a, b, c)]) @ offer.rows.T * offer.inverse_norms  # (3, n)
         away, near, too = (1 + cosines) / 2
-        scores = near * too / (away + np.float32(EPSILON))
-        return self._best(scores, offered, self._rows_of([a, b, c]), topn)
+        return self._best(near * too / (away + EPSILON), offer, self._rows_of([a, b, c]), topn)
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """The word least like the others: the lowest cosine with their mean."""
@@ -220,40 +227,34 @@ class WordVectors(Model):
     def _rows_of(self, words: Sequence[Word]) -> set[int]:
         return {self.key_to_index[w] for w in words if isinstance(w, str) and w in self.key_to_index}
 
-    def _offered(self, restrict: int | Iterable[str] | None) -> tuple[FloatArray, NDArray[np.int64] | None]:
-        """The rows to choose from, and their numbers; None means that they are the first ones."""
+    def _offer(self, restrict: int | Iterable[str] | None) -> Offer:
         if restrict is None or isinstance(restrict, int):
-            return self.vectors[:restrict], None
-        words = [word for word in dict.fromkeys(restrict) if word in self.key_to_index]
-        offered = np.array([self.key_to_index[word] for word in words], dtype=np.int64)
-        return self.vectors[offered], offered
-
-    def _inverse_of(self, offered: NDArray[np.int64] | None) -> FloatArray:
-        return self.inverse_norms if offered is None else self.inverse_norms[offered]
+            n = len(self) if restrict is None else max(0, min(restrict, len(self)))
+            return Offer(self.vectors[:n], self.inverse_norms[:n], None)
+        known = (self.key_to_index.get(word) for word in dict.fromkeys(restrict))
+        numbers = np.array([row for row in known if row is not None], dtype=np.int64)
+        return Offer(self.vectors[numbers], self.inverse_norms[numbers], numbers)
 
     def _nearest(
         self, targets: FloatArray, asked: list[set[int]], topn: int, restrict: int | Iterable[str] | None
     ) -> list[Neighbours]:
-        rows, offered = self._offered(restrict)
-        inverse = self._inverse_of(offered)[: len(rows)]
-        step = max(1, BLOCK // max(1, len(rows)))
+        offer = self._offer(restrict)
+        step = max(1, BLOCK // max(1, len(offer.rows)))
         answers: list[Neighbours] = []
         for start in range(0, len(targets), step):
-            scores = targets[start : start + step] @ rows.T  # (step, n)
-            scores *= inverse
+            scores = targets[start : start + step] @ offer.rows.T  # (step, n)
+            scores *= offer.inverse_norms
             block = zip(scores, asked[start : start + step], strict=True)
-            answers += [self._best(line, offered, leave_out, topn) for line, leave_out in block]
+            answers += [self._best(line, offer, leave_out, topn) for line, leave_out in block]
         return answers
 
-    def _best(
-        self, scores: FloatArray, offered: NDArray[np.int64] | None, leave_out: set[int], topn: int
-    ) -> Neighbours:
+    def _best(self, scores: FloatArray, offer: Offer, leave_out: set[int], topn: int) -> Neighbours:
         wanted = min(topn + len(leave_out), len(scores))
         if topn < 1 or not wanted:
             return []
         top = np.argpartition(-scores, wanted - 1)[:wanted]
         top = top[np.lexsort((top, -scores[top]))]  # equal scores: the more frequent word first
-        rows = top if offered is None else offered[top]
+        rows = top if offer.numbers is None else offer.numbers[top]
         ranked = zip(rows.tolist(), scores[top].tolist(), strict=True)
         return [(self.index_to_key[row], score) for row, score in ranked if row not in leave_out][:topn]
 
