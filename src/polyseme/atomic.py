@@ -46,6 +46,15 @@ def new_folder(path: str | Path, *, marker: str) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
+    """Give a finished folder its name, in the place of an earlier result of the same kind."""
+    part, path = Path(part), Path(path)
+    check_replaceable(path, marker=marker)
+    for file in part.iterdir():
+        _sync(file)
+    _swap(part, path)
+
+
 def check_replaceable(path: str | Path, *, marker: str) -> None:
     """Refuse to write over anything that is not an earlier result of ours; call it before long work."""
     path = Path(path)

@@ -47,7 +47,7 @@ def write_folder(
             (part / f"{name}.txt").write_bytes(words_to_bytes(words))
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in curve)
         (part / "training.jsonl").write_text(lines, encoding="utf-8")
-        files = {file.name: _seal(file) for file in sorted(part.iterdir())}
+        files = {file.name: seal(file) for file in sorted(part.iterdir())}
         whole = {"format": FORMAT, "polyseme": VERSION, **manifest, "tables": sorted(parts.tables), "files": files}
         (part / "README.md").write_text(card, encoding="utf-8")
         (part / MARKER).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -98,27 +98,28 @@ def read_curve(path: str | Path) -> list[dict[str, Any]]:
         raise FormatError(f"{file} cannot be read: {error}") from None
 
 
-def verify(path: Path, manifest: dict[str, Any], *, everything: bool = True) -> None:
-    """Compare each file with its seal in model.json."""
-    for name, seal in manifest["files"].items():
+def verify(path: Path, manifest: dict[str, Any], *, everything: bool = True, marker: str = MARKER) -> None:
+    """Compare each file with its seal in ``marker``, the folder's description."""
+    for name, kept in manifest["files"].items():
         file = path / Path(name).name
         if not file.is_file():
             raise FormatError(f"{path} is incomplete: {name} is missing")
         size = file.stat().st_size
-        if not isinstance(seal, dict) or not isinstance(seal.get("size"), int):
-            raise FormatError(f"{path / MARKER} was altered: no size is kept for {name}")
-        if size != seal["size"]:
-            raise FormatError(f"{file} was cut or altered: {size:,} bytes, and model.json says {seal['size']:,}")
+        if not isinstance(kept, dict) or not isinstance(kept.get("size"), int):
+            raise FormatError(f"{path / marker} was altered: no size is kept for {name}")
+        if size != kept["size"]:
+            raise FormatError(f"{file} was cut or altered: {size:,} bytes, and {marker} says {kept['size']:,}")
         key = "sha256" if everything or size <= WHOLE else "ends"
-        if _digest(file, ends_only=key == "ends") != seal.get(key):
-            raise FormatError(f"{file} was altered: it does not have the checksum that model.json keeps")
+        if _digest(file, ends_only=key == "ends") != kept.get(key):
+            raise FormatError(f"{file} was altered: it does not have the checksum that {marker} keeps")
 
 
-def _seal(file: Path) -> dict[str, Any]:
-    seal = {"size": file.stat().st_size, "sha256": _digest(file, ends_only=False)}
+def seal(file: Path) -> dict[str, Any]:
+    """Size and checksums of a file, to be compared by ``verify``."""
+    record: dict[str, Any] = {"size": file.stat().st_size, "sha256": _digest(file, ends_only=False)}
     if file.stat().st_size > WHOLE:
-        seal["ends"] = _digest(file, ends_only=True)
-    return seal
+        record["ends"] = _digest(file, ends_only=True)
+    return record
 
 
 def _digest(file: Path, *, ends_only: bool) -> str:

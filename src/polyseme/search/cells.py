@@ -1,0 +1,112 @@
+"""Nearest occurrences among all words: an inverted file (IVF). 倒排单元
+
+faiss learns √n centres; each occurrence belongs to the cell of its nearest centre, and a query is compared with the
+codes in the ``probes`` cells whose centres are nearest to it. The lists hold places in the index, and the codes are
+read where they lie on disk: no second copy, nothing that faiss would have to read from an untrusted file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+from polyseme.search.layout import create
+from polyseme.search.projection import Projection
+from polyseme.search.scan import BLOCK, nearest
+from polyseme.search.sorting import Places
+from polyseme.types import FloatArray, Progress
+
+TARGET = 0.95  # recall of the ten nearest that is asked of the search
+QUERIES = 200
+_POINTS_PER_CENTRE = 48
+
+
+@dataclass
+class Cells:
+    """Centres ``(k, d)``, where each cell's list begins ``(k + 1,)``, and the lists ``(n,)``."""
+
+    centres: FloatArray
+    offsets: NDArray[np.int64]
+    rows: NDArray[Any]
+    probes: int
+
+    def candidates(self, vector: FloatArray) -> NDArray[np.int64]:
+        """The occurrences in the cells nearest to a vector, in rising order."""
+        near = np.argsort(-(self.centres @ vector), kind="stable")[: self.probes]
+        found = np.concatenate([self.rows[self.offsets[c] : self.offsets[c + 1]] for c in near])
+        return np.sort(found.astype(np.int64))
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """What stands among the index's tables."""
+        return {"cells.centres": self.centres, "cells.offsets": self.offsets}
+
+    @classmethod
+    def from_tensors(
+        cls, arrays: Mapping[str, NDArray[Any]], rows: NDArray[Any], probes: int, dim: int, where: str
+    ) -> Cells:
+        """What ``tensors`` gave, checked against the lists."""
+        centres, offsets = arrays.get("cells.centres"), arrays.get("cells.offsets")
+        if centres is None or offsets is None or centres.ndim != 2 or centres.shape[1] != dim or probes < 1:
+            raise FormatError(f"{where} was altered: its cells do not fit its codes")
+        sizes = np.diff(offsets)
+        if len(sizes) != len(centres) or offsets[0] != 0 or offsets[-1] != len(rows) or (sizes < 0).any():
+            raise FormatError(f"{where} was altered: its cells do not hold its occurrences")
+        return cls(centres, offsets, rows, probes)
+
+
+def build_cells(
+    codes: NDArray[Any], projection: Projection, file: Path, *, seed: int, progress: Progress
+) -> tuple[Cells, float]:
+    """Cells over all codes, the lists written to ``file``, and their measured recall of the ten nearest."""
+    import faiss
+
+    n = len(codes)
+    k = max(1, round(n**0.5))
+    rng = np.random.default_rng(seed)
+    sample = np.sort(rng.choice(n, size=min(n, k * _POINTS_PER_CENTRE), replace=False))
+    progress("cells: centres", 0, 1)
+    kmeans = faiss.Kmeans(projection.dim, k, niter=8, seed=seed, spherical=True, min_points_per_centroid=1)
+    kmeans.train(projection.decode(codes[sample]))
+    progress("cells: centres", 1, 1)
+    centres = np.ascontiguousarray(kmeans.centroids, dtype=np.float32)
+    assigned = np.empty(n, dtype=np.int32)
+    searcher = faiss.IndexFlatIP(projection.dim)
+    searcher.add(centres)
+    for begin in range(0, n, BLOCK):
+        block = projection.decode(codes[begin : begin + BLOCK])
+        assigned[begin : begin + BLOCK] = searcher.search(block, 1)[1][:, 0]
+        progress("cells: occurrences", min(begin + BLOCK, n), n)
+    places = Places(np.bincount(assigned, minlength=k))
+    rows = create(file, (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
+    for begin in range(0, n, BLOCK):
+        block_rows = places.take(assigned[begin : begin + BLOCK])
+        rows[block_rows] = np.arange(begin, begin + len(block_rows))
+    rows.flush()  # type: ignore[attr-defined]
+    cells = Cells(centres, places.offsets, rows, 1)
+    recall = _choose_probes(cells, codes, projection, rng)
+    return cells, recall
+
+
+def _choose_probes(cells: Cells, codes: NDArray[Any], projection: Projection, rng: np.random.Generator) -> float:
+    # The fewest cells that reach the target, counted against comparing every code; a query does not count itself.
+    queries = np.sort(rng.choice(len(codes), size=min(QUERIES, len(codes)), replace=False))
+    vectors = projection.decode(codes[queries])
+    exact = nearest(codes, projection, vectors, topn=11)
+    recall = 0.0
+    for probes in (8, 16, 32, 64, 128, 256, 512):
+        cells.probes = min(probes, len(cells.centres))
+        found = kept = 0
+        for query, vector, expected in zip(queries, vectors, exact, strict=True):
+            wanted = expected[expected != query][:10]
+            kept += len(wanted)
+            found += int(np.isin(wanted, cells.candidates(vector)).sum())
+        recall = found / max(kept, 1)
+        if recall >= TARGET or cells.probes == len(cells.centres):
+            break
+    return recall

@@ -1,0 +1,251 @@
+"""The index of occurrences: ask for those that mean the same, or for the senses of a word. 按词义检索
+
+>>> index = Index.open("人民日报.index")
+>>> index.same_sense("他打了个电话。", word="打")         # occurrences of 打 as in this sentence
+>>> index.same_sense("他打了个电话。", word="打", any_word=True)    # other words that mean the same there
+>>> index.senses("打")                                  # its senses: share, typical sentences, substitutes
+
+A word's occurrences lie side by side, so a question about one word is answered exactly; only ``any_word`` on a large
+index goes through cells (see cells.py), whose recall was measured when they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, OptionError, UnknownWord, close_matches
+from polyseme.search import layout, scan, sources
+from polyseme.search.cells import Cells
+from polyseme.search.hits import Hit, WordSenses
+from polyseme.search.locate import locate
+from polyseme.search.projection import CODES, Projection
+from polyseme.search.senses import find_senses
+from polyseme.search.states import encode_states
+from polyseme.store import tensors as tensor_file
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import ContextEncoder, FloatArray, Sentence
+
+_CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences
+
+
+class Index:
+    """Every occurrence of every indexed word of a corpus, with its vector. Made by ``build_index``."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any], corpus: Corpus, model: Any) -> None:
+        self.path, self.corpus = path, corpus
+        self.facts: dict[str, Any] = manifest["facts"]
+        self._model_record, self._model = manifest["model"], model
+        try:
+            self.layers = [int(layer) for layer in self.facts["layers"]]
+            self._kind, precision = str(self.facts["states"]), str(self.facts["precision"])
+            n, searched = int(self.facts["n_occurrences"]), self.facts["search"]
+            self._n, probes = n, int(self.facts["probes"])
+            dtype = CODES[precision]
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole") from None
+        if not self.layers or self._kind not in ("predicting", "word"):
+            raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole")
+        where = str(path / layout.TABLES)
+        arrays = tensor_file.read(path / layout.TABLES)
+        self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
+        self._tokens = layout.reopen(path / layout.TOKENS, (n,), np.dtype(np.int64))
+        self._projections = {k: Projection.from_tensors(arrays, f"layer{k}", precision, where) for k in self.layers}
+        self._codes = {
+            k: layout.reopen(path / layout.codes_name(k), (n, p.dim), dtype) for k, p in self._projections.items()
+        }
+        self._cells: Cells | None = None
+        if searched == "cells":
+            rows = layout.reopen(path / layout.CELLS, (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
+            dim = self._projections[self.layers[0]].dim
+            self._cells = Cells.from_tensors(arrays, rows, probes, dim, where)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        model: ContextEncoder | str | Path | None = None,
+        corpus: Corpus | str | Path | None = None,
+    ) -> Index:
+        """Open an index. ``model`` and ``corpus`` say where they are now, if they were moved since."""
+        path = Path(path)
+        manifest = layout.read_manifest(path)
+        return cls(path, manifest, sources.open_corpus(manifest["corpus"], path, corpus), model)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r}, {len(self):,} occurrences of {len(self.words):,} words)"
+
+    @cached_property
+    def words(self) -> Vocabulary:
+        """The indexed words, most frequent first."""
+        counts = np.diff(self.offsets)
+        kept = np.flatnonzero(counts)
+        return Vocabulary([self.corpus.vocabulary.words[i] for i in kept], counts[kept])
+
+    @cached_property
+    def encoder(self) -> ContextEncoder:
+        """The model the index was made with, loaded at first use."""
+        return sources.open_encoder(self._model_record, self.path, self._model)
+
+    def count(self, word: str) -> int:
+        """Occurrences of a word in the index; 0 where it is not in it."""
+        rows = self._rows(word)
+        return rows.stop - rows.start
+
+    def same_sense(
+        self,
+        sentence: Sentence,
+        position: int | None = None,
+        word: str | None = None,
+        *,
+        topn: int = 10,
+        any_word: bool = False,
+        layer: int | None = None,
+    ) -> list[Hit]:
+        """Occurrences that mean the same as a word in a sentence, nearest first.
+
+        The word is named by itself, by its ``position`` among the sentence's tokens, or both. With ``any_word`` the
+        answer holds other words, each once, in the occurrence that is nearest. A sentence that stands several times
+        in the corpus is answered once.
+        """
+        tokens, place = locate(sentence, position, word, self.encoder)
+        layer = self._layer(layer)
+        states = next(iter(encode_states(self.encoder, [tokens], self._kind))).layers
+        vector = self._projections[layer].vectors(states[layer, place : place + 1])[0]
+        return self._nearest(vector, tokens[place], topn=topn, any_word=any_word, layer=layer, apart_from=None)
+
+    def like(self, occurrence: int, *, topn: int = 10, any_word: bool = False, layer: int | None = None) -> list[Hit]:
+        """The same for an occurrence of the index itself (``Hit.occurrence``), which is not among the answers."""
+        if not 0 <= occurrence < len(self):
+            raise OptionError(f"the index has occurrences 0 to {len(self) - 1:,}, no {occurrence}")
+        layer = self._layer(layer)
+        vector = self.vectors(slice(occurrence, occurrence + 1), layer)[0]
+        word = self.corpus.vocabulary.words[self._word_of(occurrence)]
+        return self._nearest(vector, word, topn=topn, any_word=any_word, layer=layer, apart_from=occurrence)
+
+    def senses(self, word: str, *, max_senses: int = 8, layer: int | None = None) -> WordSenses:
+        """The senses of a word, found by clustering its occurrences; there may be one only."""
+        rows = self._known_rows(word)
+        return find_senses(self, word, rows, max_senses=max_senses, layer=self._layer(layer))
+
+    def vectors(self, rows: slice | NDArray[np.int64], layer: int | None = None) -> FloatArray:
+        """Vectors of occurrences, ``(n, d)``, of length one."""
+        layer = self._layer(layer)
+        return self._projections[layer].decode(self._codes[layer][rows])
+
+    def occurrences(self, word: str) -> range:
+        """The occurrences of a word, by their places in the index."""
+        rows = self._known_rows(word)
+        return range(rows.start, rows.stop)
+
+    def tokens(self, rows: slice | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of occurrences among the corpus's tokens."""
+        found = np.asarray(self._tokens[rows])
+        if len(found) and (found.min() < 0 or found.max() >= self.corpus.n_tokens):
+            raise FormatError(f"{self.path / layout.TOKENS} was altered: it leads outside the corpus")
+        return found
+
+    def hits(self, rows: Iterable[int], scores: Iterable[float]) -> list[Hit]:
+        """Occurrences in their sentences."""
+        return [self._hit(int(row), float(score)) for row, score in zip(rows, scores, strict=True)]
+
+    def _nearest(
+        self, vector: FloatArray, word: str, *, topn: int, any_word: bool, layer: int, apart_from: int | None
+    ) -> list[Hit]:
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
+        if any_word:
+            rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
+        else:
+            own = self._known_rows(word)
+            values = scan.scores(self._codes[layer][own], self._projections[layer], vector)
+            rows = np.arange(own.start, own.stop)
+        hits: list[Hit] = []
+        seen: set[Any] = set()
+        for place in scan.top(values, min(len(values), topn * _CANDIDATES_PER_HIT)):
+            if rows[place] == apart_from:
+                continue
+            hit = self._hit(int(rows[place]), min(float(values[place]), 1.0))
+            key = hit.word if any_word else (hit.text, hit.start)
+            if key not in seen:
+                seen.add(key)
+                hits.append(hit)
+                if len(hits) == topn:
+                    break
+        return hits
+
+    def _among_all(
+        self, vector: FloatArray, own: slice, layer: int, n: int
+    ) -> tuple[NDArray[np.int64], FloatArray]:
+        """The ``n`` best occurrences of other words, unordered."""
+        codes, projection = self._codes[layer], self._projections[layer]
+        if self._cells and layer == self.layers[0]:
+            rows = self._cells.candidates(vector)
+            if len(rows) and (rows[0] < 0 or rows[-1] >= len(self)):
+                raise FormatError(f"{self.path / layout.CELLS} was altered: it leads outside the index")
+            rows = rows[(rows < own.start) | (rows >= own.stop)]
+            values = scan.scores(codes[rows], projection, vector)
+        else:
+            values = scan.scores(codes, projection, vector)
+            values[own] = -np.inf
+            rows = np.arange(len(self))
+        best = scan.top(values, min(n, len(values)))
+        best = best[np.isfinite(values[best])]
+        return rows[best], values[best]
+
+    def _hit(self, row: int, score: float) -> Hit:
+        corpus = self.corpus
+        place = int(self.tokens(slice(row, row + 1))[0])
+        word = self._word_of(row)
+        if corpus.ids[place] != word:
+            raise FormatError(f"{self.path} does not belong to {corpus.path}: index it anew")
+        sentence = int(np.searchsorted(corpus.sentence_offsets, place, side="right")) - 1
+        token = place - int(corpus.sentence_offsets[sentence])
+        start, end = corpus.token_spans(sentence)[token]
+        tag = corpus.tag_names[int(corpus.tags[place])] if corpus.tags is not None else None
+        text = corpus.text(sentence)
+        return Hit(row, sentence, token, corpus.vocabulary.words[word], score, text, start, end, tag)
+
+    def _word_of(self, row: int) -> int:
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+
+    def _rows(self, word: str) -> slice:
+        i = self.corpus.vocabulary.index.get(word)
+        if i is None or i + 1 >= len(self.offsets):
+            return slice(0, 0)
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def _known_rows(self, word: str) -> slice:
+        rows = self._rows(word)
+        if rows.start == rows.stop:
+            if word in self.corpus.vocabulary:
+                raise UnknownWord(f"{word!r} was left out of {self.path} (min_count or skip of polyseme index)")
+            near = close_matches(word, self.words.words[:50_000])
+            raise UnknownWord(f"{word!r} does not stand in {self.corpus.path}{near}")
+        return rows
+
+    def _layer(self, layer: int | None) -> int:
+        if layer is None:
+            return self.layers[0]
+        if layer not in self.layers:
+            kept = ", ".join(map(str, sorted(self.layers)))
+            raise OptionError(f"{self.path} keeps layer {kept}, not {layer} (polyseme index --layers all keeps them all)")
+        return layer
+
+
+def _checked_offsets(offsets: NDArray[Any] | None, n: int, corpus: Corpus, where: str) -> NDArray[np.int64]:
+    if offsets is None or offsets.dtype != np.int64 or offsets.shape != (len(corpus.vocabulary) + 1,):
+        raise FormatError(f"{where} was altered: its table of words does not fit the corpus")
+    if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
+        raise FormatError(f"{where} was altered: its table of words does not fit its occurrences")
+    return offsets

@@ -1,0 +1,77 @@
+"""An index on disk: a folder with index.json, arrays of one number or one code per occurrence, and small tables.
+
+Occurrences are sorted by word, then by place in the corpus, so those of one word lie side by side:
+
+| file | what |
+|---|---|
+| index.json | what was indexed, how, what was measured; size and checksum of the other files |
+| tables.safetensors | ``words`` (V+1): where each word's occurrences begin; projections; centres of the cells |
+| tokens.npy | (n,) place of each occurrence among the corpus's tokens |
+| codes.<layer>.npy | (n, d) its code |
+| cells.npy | (n,) occurrences sorted by cell, where the index has cells |
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+from polyseme.store.folder import verify
+from polyseme.version import VERSION
+
+FORMAT = 1
+MARKER = "index.json"
+TABLES = "tables.safetensors"
+TOKENS = "tokens.npy"
+CELLS = "cells.npy"
+
+
+def codes_name(layer: int) -> str:
+    """The file of a layer's codes."""
+    return f"codes.{layer}.npy"
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """index.json, checked, and the files it speaks of compared with it."""
+    file = path / MARKER
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FormatError(f"{path} is not an index: it has no {MARKER} (polyseme index makes one)") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise FormatError(f"{file} cannot be read: {error}") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        raise FormatError(f"{file} is not the description of an index")
+    if manifest["format"] > FORMAT:
+        raise FormatError(
+            f"{path} has index format {manifest['format']} and this polyseme {VERSION} reads up to {FORMAT}: "
+            "upgrade polyseme"
+        )
+    for key in ("model", "corpus", "options", "facts", "files"):
+        if not isinstance(manifest.get(key), dict):
+            raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
+    verify(path, manifest, everything=False, marker=MARKER)
+    return manifest
+
+
+def create(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A new array on disk, to be filled in any order."""
+    return np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape)
+
+
+def reopen(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, writable: bool = False) -> NDArray[Any]:
+    """An array on disk as a memory map, if it is of the shape and type expected."""
+    try:
+        array: NDArray[Any] = np.load(file, mmap_mode="r+" if writable else "r", allow_pickle=False)
+    except FileNotFoundError:
+        raise FormatError(f"{file.parent} is incomplete: {file.name} is missing") from None
+    except (ValueError, OSError, EOFError, SyntaxError, TypeError):
+        raise FormatError(f"{file} is cut short or is not an array") from None
+    if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+        raise FormatError(f"{file} was altered: it holds {array.dtype} {array.shape}, not {dtype} {shape}")
+    return array

@@ -1,0 +1,79 @@
+"""The model and the corpus that an index was made of: where they lie, and whether they are still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import FormatError
+from polyseme.store.load import load
+from polyseme.text.corpus import Corpus
+from polyseme.types import ContextEncoder
+
+_ENDS = 1 << 20
+_ASIDE = {"README.md", "training.jsonl"}  # may change without the vectors changing
+
+
+def model_fingerprint(path: str | Path) -> str:
+    """Of the names, the sizes and the first and last megabyte of a model's files: quick, whatever their size."""
+    path = Path(path)
+    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.name in _ASIDE or file.name.startswith("."):
+            continue
+        size = file.stat().st_size
+        name = file.relative_to(path) if path.is_dir() else "file"
+        digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
+        with open(file, "rb") as handle:
+            digest.update(handle.read(_ENDS))
+            handle.seek(max(size - _ENDS, 0))
+            digest.update(handle.read(_ENDS))
+    return digest.hexdigest()
+
+
+def place(path: str | Path, index: str | Path) -> dict[str, str]:
+    """Both ways to a source: from the root, and from the index, which holds when both are moved together."""
+    absolute = os.path.abspath(path)
+    return {"path": absolute, "relative": os.path.relpath(absolute, os.path.abspath(index))}
+
+
+def find(record: dict[str, Any], index: Path, what: str) -> Path:
+    """Where a source lies now; a FormatError with the option that mends it where it is not found."""
+    relative, absolute = record.get("relative"), record.get("path")
+    if not isinstance(relative, str) or not isinstance(absolute, str):
+        raise FormatError(f"{index} does not know where its {what} is: name it with --{what}")
+    for path in (index / relative, Path(absolute)):
+        if path.exists():
+            return Path(os.path.normpath(path))
+    raise FormatError(f"the {what} of {index} is not at {absolute} any more: name it with --{what}")
+
+
+def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path | None) -> Corpus:
+    """The index's corpus, the same as when it was indexed."""
+    corpus = given if isinstance(given, Corpus) else Corpus.open(given or find(record, index, "corpus"))
+    if corpus.fingerprint != record.get("fingerprint"):
+        raise FormatError(f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it anew")
+    return corpus
+
+
+def open_encoder(record: dict[str, Any], index: Path, given: ContextEncoder | str | Path | None) -> ContextEncoder:
+    """The index's model, the same as when it encoded the corpus."""
+    if isinstance(given, ContextEncoder):
+        return given
+    path = Path(given) if given else find(record, index, "model")
+    if not path.exists():
+        raise FormatError(f"{path} does not exist")
+    if model_fingerprint(path) != record.get("fingerprint"):
+        raise FormatError(f"{path} is not the model that {index} was made with, or was trained again: index anew")
+    return load_encoder(path)
+
+
+def load_encoder(path: str | Path) -> ContextEncoder:
+    """A model that gives a vector to every occurrence."""
+    model = load(path)
+    if not isinstance(model, ContextEncoder):
+        raise FormatError(f"{path} gives a word the same vector everywhere: an index needs a contextual model such as elmo")
+    return model
