@@ -45,11 +45,11 @@ _CHECKPOINT_TOKENS = 20 * _BLOCK_TOKENS
 class IndexOptions:
     """How occurrences are turned into codes."""
 
-    states: str = option("auto", "states that stand for an occurrence: those that predict it, or its own", choices=KINDS)
-    layers: str = option("auto", "layers to keep: auto, all, or numbers such as 1 or 1,0,2; the first is the default one")
+    states: str = option("auto", "what stands for an occurrence: the states that predict it, or its own", choices=KINDS)
+    layers: str = option("auto", "layers to keep: auto, all, or numbers such as 1,0,2; the first is the default")
     dim: int = option(128, "numbers kept of each vector (PCA)", minimum=1)
     precision: str = option("int8", "how a number is kept", choices=tuple(CODES))
-    skip: str = option("punctuation", "words to leave out: punctuation, that and function words, or nothing", choices=SKIPS)
+    skip: str = option("punctuation", "what to leave out: punctuation, that and function words, nothing", choices=SKIPS)
     min_count: int = option(1, "leave out words that the corpus holds fewer times", minimum=1)
     sample: int = option(50_000, "occurrences on which the projection is fitted", minimum=100)
     cells_from: int = option(200_000, "occurrences from which the search over all words is approximate", minimum=1)
@@ -107,7 +107,9 @@ class _Builder:
         self.counts = np.where(self.kept, corpus.vocabulary.counts, 0)
         self.n = int(self.counts.sum())
         if not self.n:
-            raise OptionError(f"{corpus.path} has no word to index (min_count {options.min_count}, skip {options.skip})")
+            raise OptionError(
+                f"{corpus.path} has no word to index (min_count {options.min_count}, skip {options.skip})"
+            )
         self.identity = {
             "options": options_to_json(options),
             "model": known["fingerprint"],

@@ -100,7 +100,7 @@ class Index:
     def count(self, word: str) -> int:
         """Occurrences of a word in the index; 0 where it is not in it."""
         rows = self._rows(word)
-        return rows.stop - rows.start
+        return int(rows.stop - rows.start)
 
     def same_sense(
         self,
@@ -184,9 +184,7 @@ class Index:
                     break
         return hits
 
-    def _among_all(
-        self, vector: FloatArray, own: slice, layer: int, n: int
-    ) -> tuple[NDArray[np.int64], FloatArray]:
+    def _among_all(self, vector: FloatArray, own: slice, layer: int, n: int) -> tuple[NDArray[np.int64], FloatArray]:
         """The ``n`` best occurrences of other words, unordered."""
         codes, projection = self._codes[layer], self._projections[layer]
         if self._cells and layer == self.layers[0]:
@@ -239,7 +237,7 @@ class Index:
             return self.layers[0]
         if layer not in self.layers:
             kept = ", ".join(map(str, sorted(self.layers)))
-            raise OptionError(f"{self.path} keeps layer {kept}, not {layer} (polyseme index --layers all keeps them all)")
+            raise OptionError(f"{self.path} keeps layer {kept}, not {layer} (polyseme index --layers all)")
         return layer
 
 

@@ -6,7 +6,9 @@ from polyseme.errors import OptionError
 from polyseme.types import ContextEncoder, Sentence
 
 
-def locate(sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder) -> tuple[list[str], int]:
+def locate(
+    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder
+) -> tuple[list[str], int]:
     """The sentence's tokens and the place among them of the word that is meant.
 
     A word that the segmentation would not cut out of raw text is cut out all the same: the text before it and the text
@@ -18,7 +20,7 @@ def locate(sentence: Sentence, position: int | None, word: str | None, encoder: 
             raise OptionError(f"the sentence has {len(tokens)} tokens ({' '.join(tokens)}), no position {position}")
         place = position % len(tokens)
         if word is not None and tokens[place] != word:
-            raise OptionError(f"token {position} of the sentence is {tokens[place]!r}, not {word!r} ({' '.join(tokens)})")
+            raise OptionError(f"token {position} is {tokens[place]!r}, not {word!r} ({' '.join(tokens)})")
         return tokens, place
     if word is None:
         if len(tokens) != 1:

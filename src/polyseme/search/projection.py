@@ -1,8 +1,8 @@
 """From an encoder's states to the short codes that an index keeps.
 
 x ↦ z = (x − mean) / deviation ↦ y = zP / ‖zP‖ ↦ round(y / step). P holds the main directions (PCA) of a sample of z; an
-inner product of two y is their cosine. With 8-bit codes ``step`` is one number per dimension, so that a query multiplied
-by it once can be compared with the codes as they lie on disk.
+inner product of two y is their cosine. With 8-bit codes ``step`` is one number per dimension: a query multiplied by it
+once can be compared with the codes as they lie on disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError
 from polyseme.types import FloatArray, unit_rows
 
-CODES = {"int8": np.dtype(np.int8), "float16": np.dtype(np.float16)}
+CODES: dict[str, np.dtype[Any]] = {"int8": np.dtype(np.int8), "float16": np.dtype(np.float16)}
 _TAIL = 1e-4  # the share of a sample's values that 8-bit codes may clip
 
 
@@ -41,7 +41,7 @@ class Projection:
         values, vectors = np.linalg.eigh(z.T @ z / len(z))
         leading = np.argsort(values)[::-1][:dim]
         directions = vectors[:, leading] * _signs(vectors[:, leading])
-        y = unit_rows(z @ directions)
+        y = unit_rows((z @ directions).astype(np.float32))
         step = np.ones(y.shape[1])
         if precision == "int8":
             top = np.quantile(np.abs(y), 1 - _TAIL, axis=0)
@@ -56,7 +56,8 @@ class Projection:
 
     def vectors(self, states: FloatArray) -> FloatArray:
         """``(n, D) -> (n, d)``, rows of length one."""
-        return unit_rows(((states - self.mean) / self.deviation) @ self.directions)
+        z = (states.astype(np.float32, copy=False) - self.mean) / self.deviation
+        return unit_rows(np.asarray(z @ self.directions, dtype=np.float32))
 
     def codes(self, states: FloatArray) -> NDArray[Any]:
         """``(n, D) -> (n, d)`` as they are kept."""

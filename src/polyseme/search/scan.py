@@ -39,10 +39,7 @@ def nearest(codes: NDArray[Any], projection: Projection, vectors: FloatArray, *,
 
 def top(values: FloatArray, n: int) -> NDArray[np.int64]:
     """Places of the ``n`` highest values, highest first, equal ones in order."""
-    if n < len(values):
-        kept = np.sort(np.argpartition(-values, n)[:n])
-    else:
-        kept = np.arange(len(values))
+    kept = np.sort(np.argpartition(-values, n)[:n]) if n < len(values) else np.arange(len(values))
     return kept[np.argsort(-values[kept], kind="stable")]
 
 

@@ -43,7 +43,8 @@ def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer:
         members = np.flatnonzero(labels == label)
         ranked = members[np.argsort(-scores[members], kind="stable")]
         typical = _distinct([hits[i] for i in ranked], TYPICAL)
-        senses.append(Sense(len(members) / len(labels), len(members), _label(index, word, typical, hits, labels, label), typical))
+        label_words = _label(index, word, typical, hits, labels, label)
+        senses.append(Sense(len(members) / len(labels), len(members), label_words, typical))
     return WordSenses(word, count, senses, plane(vectors), labels, hits)
 
 

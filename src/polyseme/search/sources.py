@@ -55,7 +55,9 @@ def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path 
     """The index's corpus, the same as when it was indexed."""
     corpus = given if isinstance(given, Corpus) else Corpus.open(given or find(record, index, "corpus"))
     if corpus.fingerprint != record.get("fingerprint"):
-        raise FormatError(f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it anew")
+        raise FormatError(
+            f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it anew"
+        )
     return corpus
 
 
@@ -75,5 +77,7 @@ def load_encoder(path: str | Path) -> ContextEncoder:
     """A model that gives a vector to every occurrence."""
     model = load(path)
     if not isinstance(model, ContextEncoder):
-        raise FormatError(f"{path} gives a word the same vector everywhere: an index needs a contextual model such as elmo")
+        raise FormatError(
+            f"{path} gives a word the same vector everywhere: an index needs a contextual model such as elmo"
+        )
     return model

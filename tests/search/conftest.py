@@ -1,0 +1,65 @@
+"""An encoder small enough to know by heart, and a corpus in which a word has two planted senses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+
+from polyseme.text.corpus import Corpus
+from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
+
+DIM = 24
+
+
+def word_vector(word: str) -> FloatArray:
+    """A fixed random direction for each word."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little")
+    return np.random.default_rng(seed).normal(size=DIM).astype(np.float32)
+
+
+class Neighbours(ContextEncoder):
+    """Layer 0: the word itself. Layer 1: its neighbours on the left and on the right, side by side."""
+
+    dim = 2 * DIM
+    n_layers = 2
+
+    def __init__(self) -> None:
+        self.sentences_read = 0
+
+    def tokenize(self, text: str) -> list[str]:
+        return text.split()
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: str | int = "all") -> Iterator[EncodedSentence]:
+        for sentence in sentences:
+            tokens = self.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+            own = [word_vector(word) for word in ("<S>", *tokens, "</S>")]
+            words = [np.tile(vector, 2) for vector in own[1:-1]]
+            around = [np.concatenate([own[i - 1], own[i + 1]]) for i in range(1, len(own) - 1)]
+            self.sentences_read += 1
+            yield EncodedSentence(tokens, np.array([words, around], dtype=np.float32).reshape(2, len(tokens), self.dim))
+
+
+def two_sense_sentences(n: int, seed: int = 0) -> list[list[str]]:
+    """In two thirds of the sentences 打 stands between words of one kind, in the rest between words of another."""
+    rng = np.random.default_rng(seed)
+    telephone = ["电话", "手机", "号码"]
+    ball = ["篮球", "排球", "网球"]
+    sentences = []
+    for i in range(n):
+        left, right = (["给", "往"], telephone) if i % 3 else (["去", "来"], ball)
+        filler = [f"词{k}" for k in rng.integers(0, 40, size=3)]
+        sentences.append([*filler, str(rng.choice(left)), "打", str(rng.choice(right)), "，", f"尾{i % 50}", "。"])
+    return sentences
+
+
+@pytest.fixture
+def encoder() -> Neighbours:
+    return Neighbours()
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return Corpus.from_sentences(two_sense_sentences(300), tmp_path_factory.mktemp("corpus") / "c", segment="space")
