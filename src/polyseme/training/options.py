@@ -1,0 +1,37 @@
+"""Options that every model trained by the loop has."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from polyseme.options import option
+
+OPTIMIZERS = ("adamw", "adagrad")
+SCHEDULES = ("constant", "linear", "cosine", "inverse-sqrt")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long and how fast to learn. A method's options derive from this and may give other defaults."""
+
+    epochs: int = option(10, "passes over the corpus", minimum=0)
+    minutes: float = option(0.0, "stop after this many minutes, the schedule fitted to them; 0: no limit", minimum=0)
+    optimizer: str = option("adamw", "how gradients move the weights", choices=OPTIMIZERS)
+    lr: float = option(1e-3, "learning rate", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end", choices=SCHEDULES)
+    warmup: int = option(100, "steps over which the learning rate rises", minimum=0)
+    clip_norm: float = option(1.0, "bound of the gradient's norm; 0: none", minimum=0)
+    weight_decay: float = option(0.0, "decoupled weight decay (adamw)", minimum=0)
+    accumulator: float = option(1.0, "first value of the sum of squares (adagrad)", minimum=0)
+    patience: int = option(4, "reports without a better held-out score after which to stop; 0: never", minimum=0)
+    threads: int = option(0, "processes that share the weights; 1 is reproducible; 0: the cores there are", minimum=0)
+    seed: int = option(1, "seed of every random choice", minimum=0)
+
+
+def available_cores() -> int:
+    """Cores this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
