@@ -28,7 +28,7 @@ def lstm_with_gradient(
     cell_clip: float = 0.0,
     projection_clip: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and ``h (2, B, P)``, ``c (2, B, H)`` at each row's end.
+    """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and each row's last ``h (2, B, P)``, ``c (2, B, H)``.
 
     ``weights`` are input ``(2, 4H, P)``, recurrent ``(2, 4H, P)``, bias ``(2, 4H)`` and projection ``(2, P, H)`` or
     None. The last states carry no gradient, nor does the first ``state``: training cuts the past off there.
@@ -72,7 +72,7 @@ class _ProjectedLstm(torch.autograd.Function):
             here, then = slice(rows + start, rows + start + size), slice(before, before + size)
             z, c, t = gates[:, now], cells[:, here], tanh_c[:, now]
             z.baddbmm_(states[:, then], recurrent).sigmoid_()
-            i, f, g, o = z.split(hidden, dim=2)
+            i, f, g, o = torch.split(z, hidden, dim=2)
             g.mul_(2).sub_(1)
             torch.mul(f, cells[:, then], out=c).addcmul_(i, g)
             if cell_clip:
@@ -98,10 +98,10 @@ class _ProjectedLstm(torch.autograd.Function):
         cell_clip, projection_clip = ctx.clips
         n, hidden = tanh_c.shape[1:]
         rows = cells.shape[1] - n
-        i, f, g, o = gates.split(hidden, dim=2)
+        i, f, g, o = torch.split(gates, hidden, dim=2)
         previous = _previous(sizes, rows)
         dz = torch.empty_like(gates)  # the local derivatives first, the gates' gradients in the end
-        di, df, dg, do = dz.split(hidden, dim=2)
+        di, df, dg, do = torch.split(dz, hidden, dim=2)
         torch.mul(g, i, out=di).mul_(1 - i)
         torch.mul(f, 1 - f, out=df).mul_(cells[:, previous])
         torch.addcmul(i, i, g.square(), value=-1, out=dg)
@@ -121,7 +121,7 @@ class _ProjectedLstm(torch.autograd.Function):
             if cell_open is not None:
                 c.mul_(cell_open[:, now])
             z = dz[:, now]
-            z[..., : 3 * hidden].unflatten(2, (3, hidden)).mul_(c.unsqueeze(2))
+            z[..., : 3 * hidden].view(2, size, 3, hidden).mul_(c.unsqueeze(2))
             z[..., 3 * hidden :].mul_(dm)
             c.mul_(f[:, now])
             if step:

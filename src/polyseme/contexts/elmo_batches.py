@@ -1,0 +1,173 @@
+"""Batches for a biLM, made of a corpus and a position alone.
+
+A sentence s_1…s_n stands between its boundaries: s_0 = begin, s_{n+1} = end. Forward, s_k is read to predict s_{k+1};
+backward, s_{k+1} to predict s_k: n + 1 predictions each way. Two ways to cut the text into batches:
+
+    sentences   whole sentences (the longest in overlapping pieces), batches of sentences of about one length
+    stream      rows of consecutive text, ``unroll`` predictions of each row a batch; states go on from batch to batch
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.contexts.packing import Packing
+from polyseme.text.corpus import Corpus
+
+POOL = 64  # batches that are sorted by length together
+BLOCK = 64  # consecutive sentences that a stream keeps together
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Word ids to read and to predict, ``(2, N)`` each, packed; ``sizes`` as in ``Packing``."""
+
+    inputs: Ints
+    targets: Ints
+    sizes: list[int]
+
+    @property
+    def n_predictions(self) -> int:
+        """Of both directions."""
+        return self.targets.size
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Some sentences of a corpus. Ids are the corpus's; behind them come the two boundaries."""
+
+    corpus: Corpus
+    which: Ints
+
+    @property
+    def begin(self) -> int:
+        """Id of a sentence's beginning."""
+        return len(self.corpus.all_words)
+
+    @property
+    def end(self) -> int:
+        """Id of a sentence's end."""
+        return self.begin + 1
+
+    def lengths(self) -> Ints:
+        """Words of each sentence."""
+        offsets = self.corpus.sentence_offsets
+        return np.asarray(offsets[self.which + 1] - offsets[self.which], dtype=np.int64)
+
+    def ids_at(self, sentence: Ints, k: Ints) -> Ints:
+        """The ids s_k of sentences (numbers in the corpus), boundaries included."""
+        first = self.corpus.sentence_offsets[sentence]
+        length = self.corpus.sentence_offsets[sentence + 1] - first
+        place = np.clip(first + k - 1, 0, max(len(self.corpus.ids) - 1, 0))
+        words = self.corpus.ids[place].astype(np.int64)
+        return np.where(k == 0, self.begin, np.where(k == length + 1, self.end, words))
+
+
+def split(corpus: Corpus, share: float, limit: int) -> tuple[Sentences, Sentences]:
+    """Sentences to train on and to hold out: ``share`` of the text, ``limit`` words at most.
+
+    The choice depends on the corpus alone, so that different trainings are scored on the same sentences.
+    """
+    lengths = np.diff(corpus.sentence_offsets)
+    filled = np.flatnonzero(lengths > 0)
+    order = np.random.default_rng(20180201).permutation(filled)
+    wanted = min(share * corpus.n_tokens, limit)
+    n = int(np.searchsorted(np.cumsum(lengths[order]), wanted, side="right")) if len(order) > 1 else 0
+    return Sentences(corpus, np.sort(order[n:])), Sentences(corpus, np.sort(order[:n]))
+
+
+class SentenceBatches:
+    """Batches of ``tokens`` predictions (each way), sentences shuffled anew in every epoch."""
+
+    def __init__(self, sentences: Sentences, *, tokens: int, longest: int, seed: int) -> None:
+        self.sentences, self.tokens, self.seed = sentences, tokens, seed
+        # Pieces: predictions first … first + size of a sentence. Each prediction lies in exactly one piece.
+        predictions = sentences.lengths() + 1
+        pieces = -(-predictions // longest)
+        self.sentence = np.repeat(sentences.which, pieces)
+        number = np.arange(len(self.sentence)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        even = np.repeat(-(-predictions // pieces), pieces)  # pieces of one sentence are about equally long
+        self.first = number * even
+        self.size = np.minimum(np.repeat(predictions, pieces) - self.first, even)
+        self._plan = lru_cache(maxsize=2)(self._make_plan)
+
+    def n_steps(self, epoch: int) -> int:
+        """Batches of an epoch."""
+        return len(self._plan(epoch))
+
+    def batch(self, epoch: int, index: int, rank: int = 0, of: int = 1) -> Batch:
+        """The ``rank``-th share of a batch."""
+        return self.packed(self._plan(epoch)[index][rank::of])
+
+    def in_order(self) -> list[Batch]:
+        """Every piece once, sorted by length."""
+        return [self.packed(chosen) for chosen in self._cut(np.argsort(-self.size, kind="stable"))]
+
+    def packed(self, pieces: Ints) -> Batch:
+        """A batch of these pieces."""
+        packing = Packing.of(self.size[pieces])
+        row = pieces[packing.row]
+        place = self.first[row][None] + packing.time  # (2, N) of the earlier of the two words
+        sentence = np.broadcast_to(self.sentence[row], place.shape)
+        earlier, later = self.sentences.ids_at(sentence, place), self.sentences.ids_at(sentence, place + 1)
+        inputs, targets = np.stack([earlier[0], later[1]]), np.stack([later[0], earlier[1]])
+        return Batch(inputs, targets, packing.sizes)
+
+    def _make_plan(self, epoch: int) -> list[Ints]:
+        random = np.random.default_rng((self.seed, epoch))
+        order = random.permutation(len(self.size))
+        mean = max(self.size.mean(), 1) if len(self.size) else 1
+        pool = max(int(POOL * self.tokens / mean), 1)
+        plan: list[Ints] = []
+        for start in range(0, len(order), pool):
+            chosen = order[start : start + pool]
+            plan.extend(self._cut(chosen[np.argsort(-self.size[chosen], kind="stable")]))
+        return [plan[i] for i in random.permutation(len(plan))]
+
+    def _cut(self, pieces: Ints) -> list[Ints]:
+        """Cut pieces sorted by falling size into batches of about ``tokens`` predictions."""
+        total = np.cumsum(self.size[pieces])
+        n = max(round(total[-1] / self.tokens), 1) if len(total) else 0
+        edges = np.searchsorted(total, total[-1] * np.arange(1, n) / n) if n else []
+        return [part for part in np.split(pieces, edges) if len(part)]
+
+
+class StreamBatches:
+    """Rows of consecutive text, as bilm-tf trains; blocks of sentences are shuffled anew in every epoch."""
+
+    def __init__(self, sentences: Sentences, *, rows: int, unroll: int, seed: int) -> None:
+        self.sentences, self.rows, self.unroll, self.seed = sentences, rows, unroll, seed
+        self.predictions = sentences.lengths() + 1
+        self.per_row = int(self.predictions.sum()) // rows
+        self._order = lru_cache(maxsize=2)(self._make_order)
+
+    def n_steps(self, epoch: int) -> int:
+        """Batches of an epoch; what does not fill one is left for another epoch."""
+        return self.per_row // self.unroll
+
+    def batch(self, epoch: int, index: int) -> Batch:
+        """Predictions ``index·unroll …`` of every row. Backward, each sentence is turned round where it stands."""
+        order, starts = self._order(epoch)
+        time = np.arange(index * self.unroll, (index + 1) * self.unroll)
+        place = (time[:, None] + np.arange(self.rows)[None] * self.per_row).reshape(-1)  # step by step, all rows
+        which = np.searchsorted(starts, place, side="right") - 1
+        k = place - starts[which]
+        sentence = self.sentences.which[order[which]]
+        mirrored = self.predictions[order[which]] - 1 - k
+        at = self.sentences.ids_at
+        inputs = np.stack([at(sentence, k), at(sentence, mirrored + 1)])
+        targets = np.stack([at(sentence, k + 1), at(sentence, mirrored)])
+        return Batch(inputs, targets, [self.rows] * self.unroll)
+
+    def _make_order(self, epoch: int) -> tuple[Ints, Ints]:
+        random = np.random.default_rng((self.seed, epoch))
+        n = len(self.predictions)
+        blocks = [np.arange(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)]
+        order = np.concatenate([blocks[i] for i in random.permutation(len(blocks))]) if blocks else np.arange(0)
+        sizes = self.predictions[order]
+        return order, np.cumsum(sizes) - sizes

@@ -1,0 +1,23 @@
+"""Freed memory kept for the next step."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep large freed blocks: fetching them anew costs a page fault per 4 kB.
+
+    Without it a weight gradient of 30 MB takes a third longer to compute. Elsewhere than on glibc this does nothing.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_MMAP_THRESHOLD, 1 << 30)
+    mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)

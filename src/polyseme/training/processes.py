@@ -1,0 +1,104 @@
+"""Several processes with a replica each (torchrun): each takes its share of a batch, and gradients are summed.
+
+torchrun --nproc-per-node 2 -m polyseme train elmo CORPUS -o MODEL
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from polyseme.training.task import Loss, Part
+
+
+class Group:
+    """The processes that train together; this one alone."""
+
+    part = Part()
+
+    def join(self, parameters: Mapping[str, Tensor], loss: Loss) -> Loss:
+        """Sum gradients and losses over the processes."""
+        return loss
+
+    def leader_says(self, *values: float) -> tuple[float, ...]:
+        """The first process's values: clocks and interrupts must decide alike everywhere."""
+        return values
+
+
+class Replicas(Group):
+    """Processes started by torchrun, joined by gloo."""
+
+    def __init__(self) -> None:
+        self.part = Part(dist.get_rank(), dist.get_world_size())
+
+    def join(self, parameters: Mapping[str, Tensor], loss: Loss) -> Loss:
+        dense = [p for p in parameters.values() if not self._sparse_somewhere(p)]
+        self._join_dense(dense)
+        for parameter in parameters.values():
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = self._joined_rows(parameter.grad)
+        sums = torch.tensor([loss.total, float(loss.n)], dtype=torch.float64)
+        dist.all_reduce(sums)
+        return Loss(float(sums[0]), int(sums[1]))
+
+    def leader_says(self, *values: float) -> tuple[float, ...]:
+        said = torch.tensor(values, dtype=torch.float64)
+        dist.broadcast(said, 0)
+        return tuple(said.tolist())
+
+    @staticmethod
+    def _sparse_somewhere(parameter: Tensor) -> bool:
+        return parameter.grad is not None and parameter.grad.is_sparse
+
+    @staticmethod
+    def _join_dense(parameters: list[Tensor]) -> None:
+        for parameter in parameters:
+            if parameter.grad is None:  # nothing of it in this part of the batch
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [p.grad.reshape(-1) for p in parameters if p.grad is not None]
+        if not gradients:
+            return
+        flat = torch.cat(gradients)
+        dist.all_reduce(flat)
+        for parameter, piece in zip(parameters, torch.split(flat, [g.numel() for g in gradients]), strict=True):
+            parameter.grad = piece.view_as(parameter)
+
+    @staticmethod
+    def _joined_rows(gradient: Tensor) -> Tensor:
+        gradient = gradient.coalesce()
+        gathered: list[Any] = [None] * dist.get_world_size()
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in gathered]
+        dist.all_gather(sizes, torch.tensor([gradient.indices().shape[1]]))
+        most = int(max(int(size) for size in sizes))
+        rows = torch.zeros(most, dtype=torch.int64)
+        values = gradient.values().new_zeros(most, *gradient.shape[1:])
+        rows[: gradient.indices().shape[1]] = gradient.indices()[0]
+        values[: gradient.indices().shape[1]] = gradient.values()
+        all_rows, all_values = [torch.empty_like(rows) for _ in sizes], [torch.empty_like(values) for _ in sizes]
+        dist.all_gather(all_rows, rows)
+        dist.all_gather(all_values, values)
+        kept_rows = torch.cat([r[: int(n)] for r, n in zip(all_rows, sizes, strict=True)])
+        kept_values = torch.cat([v[: int(n)] for v, n in zip(all_values, sizes, strict=True)])
+        return torch.sparse_coo_tensor(kept_rows[None], kept_values, gradient.shape, check_invariants=False).coalesce()
+
+
+@contextmanager
+def joined_processes() -> Iterator[Group]:
+    """The group that torchrun's environment names, or this process alone."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or not dist.is_available():
+        yield Group()
+        return
+    ours = not dist.is_initialized()
+    if ours:
+        dist.init_process_group("gloo")
+    try:
+        yield Replicas()
+    finally:
+        if ours:
+            dist.destroy_process_group()
