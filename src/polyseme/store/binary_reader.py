@@ -1,0 +1,101 @@
+"""Reads numbers and arrays from a binary file without believing any count that the file does not bear out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from polyseme.errors import FormatError
+
+CHUNK = 8 << 20
+LONGEST_STRING = 1 << 16
+
+
+class BinaryReader:
+    """``size`` is the number of bytes inside; None where it cannot be known (compressed)."""
+
+    def __init__(self, path: Path, file: IO[bytes], size: int | None) -> None:
+        self.path = path
+        self._file = file
+        self._ahead = b""  # read from the file, not yet handed out
+        self._left = size
+
+    def fields(self, form: str) -> tuple[Any, ...]:
+        """Little-endian numbers, as ``struct`` describes them."""
+        return struct.unpack("<" + form, self._take(struct.calcsize("<" + form)))
+
+    def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
+        """So many little-endian numbers."""
+        dtype = np.dtype(dtype).newbyteorder("<")
+        if count < 0:
+            raise FormatError(f"{self.path} is altered: it claims {count:,} numbers of {what}")
+        self._check(count * dtype.itemsize, what)
+        pieces, missing = [], count * dtype.itemsize
+        if self._left is not None:
+            whole = np.empty(count, dtype=dtype)
+            self._fill(memoryview(whole.view(np.uint8).data), what)
+            return whole
+        while missing:
+            pieces.append(self._take(min(missing, CHUNK), what))
+            missing -= len(pieces[-1])
+        return np.frombuffer(b"".join(pieces), dtype=dtype)
+
+    def strings(self, count: int, tail: int, what: str) -> Iterator[tuple[bytes, bytes]]:
+        """``count`` times a string that ends in NUL, and the ``tail`` bytes behind it."""
+        if count < 0:
+            raise FormatError(f"{self.path} is altered: it claims {count:,} {what}")
+        self._check(count * (1 + tail), what)
+        place = 0
+        for _ in range(count):
+            end = self._ahead.find(b"\x00", place, place + LONGEST_STRING)
+            if end < 0 or end + 1 + tail > len(self._ahead):
+                self._ahead = self._ahead[place:] + self._file.read(CHUNK)
+                place, end = 0, self._ahead.find(b"\x00", 0, LONGEST_STRING)
+                if end < 0 or end + 1 + tail > len(self._ahead):
+                    raise FormatError(f"{self.path} is cut short or altered among its {what}")
+            yield self._ahead[place:end], self._ahead[end + 1 : end + 1 + tail]
+            self._count(end + 1 + tail - place)
+            place = end + 1 + tail
+        self._ahead = self._ahead[place:]
+
+    def finish(self) -> None:
+        """Refuse a file that goes on."""
+        if self._ahead or self._file.read(1):
+            raise FormatError(f"{self.path} goes on behind its end: it is altered")
+
+    def _take(self, n: int, what: str = "its header") -> bytes:
+        self._check(n, what)
+        data = self._ahead[:n]
+        self._ahead = self._ahead[n:]
+        while len(data) < n and (more := self._file.read(n - len(data))):
+            data += more
+        if len(data) < n:
+            raise FormatError(f"{self.path} is cut short in {what}")
+        self._count(n)
+        return data
+
+    def _fill(self, target: memoryview, what: str) -> None:
+        at = min(len(self._ahead), len(target))
+        target[:at] = self._ahead[:at]
+        self._ahead = self._ahead[at:]
+        while at < len(target):
+            n = self._file.readinto(target[at : at + (1 << 28)])  # type: ignore[attr-defined]
+            if not n:
+                raise FormatError(f"{self.path} is cut short in {what}")
+            at += n
+        self._count(len(target))
+
+    def _check(self, n: int, what: str) -> None:
+        if self._left is not None and n > self._left:
+            raise FormatError(
+                f"{self.path} is cut short or altered: {what} should take {n:,} bytes, and {self._left:,} are left"
+            )
+
+    def _count(self, n: int) -> None:
+        if self._left is not None:
+            self._left -= n
