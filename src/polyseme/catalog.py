@@ -36,6 +36,14 @@ PUBLISHED: tuple[Row, ...] = (
         2013,
         "word vectors read from a published file",
     ),
+    Row(
+        "fasttext-file",
+        "fastText 文件",
+        "words",
+        "polyseme.words.published:PublishedFastText",
+        2017,
+        "Bojanowski et al., Enriching Word Vectors with Subword Information; read from a fastText file",
+    ),
 )
 
 

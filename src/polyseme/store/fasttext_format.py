@@ -72,12 +72,14 @@ class FastTextFile:
     settings: Settings
     words: list[str]
     counts: NDArray[np.int64]
-    input: FloatArray  # (V + buckets, D)
+    own: FloatArray  # (V, D)
+    buckets: FloatArray  # (B, D): the input matrix is own above buckets
     output: FloatArray
     labels: list[str] = field(default_factory=list)
     label_counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_tokens: int = 0
     kept: dict[int, int] | None = None  # bucket → row behind the words', where buckets were pruned
+    end_is_whole: bool = True  # whether </s> has no n-grams; before version 11 it had
 
 
 def recognise(head: bytes) -> bool:
@@ -108,9 +110,10 @@ def read(path: str | Path) -> FastTextFile:
         if modern and first[1] == 11 and settings.model == 3:
             settings.maxn = 0  # supervised models of that version ignored their n-grams
         model = _read_dictionary(reader, settings, modern)
-        model.input = _read_matrix(reader, "input matrix", _expected_rows(model), settings.dim, modern)
-        quantised = modern and _flag(reader)
-        model.output = _read_output(reader, settings.dim, quantised)
+        matrix = _read_matrix(reader, "input matrix", modern and _flag(reader), settings.dim)
+        model.own, model.buckets = _split(reader, model, matrix)
+        model.output = _read_matrix(reader, "output matrix", modern and _flag(reader), settings.dim)
+        model.end_is_whole = modern
         reader.finish()
     return model
 
@@ -136,12 +139,17 @@ def _read_dictionary(reader: BinaryReader, settings: Settings, modern: bool) -> 
             raise FormatError(f"{reader.path} is altered: its pruned buckets do not number their rows")
     nothing = np.empty((0, settings.dim), dtype=np.float32)
     return FastTextFile(
-        settings, names[:n_words], counts[:n_words], nothing, nothing, names[n_words:], counts[n_words:], n_tokens, kept
+        settings,
+        names[:n_words],
+        counts[:n_words],
+        own=nothing,
+        buckets=nothing,
+        output=nothing,
+        labels=names[n_words:],
+        label_counts=counts[n_words:],
+        n_tokens=n_tokens,
+        kept=kept,
     )
-
-
-def _expected_rows(model: FastTextFile) -> int:
-    return len(model.words) + (model.settings.buckets if model.kept is None else len(model.kept))
 
 
 def _flag(reader: BinaryReader) -> bool:
@@ -151,15 +159,25 @@ def _flag(reader: BinaryReader) -> bool:
     return bool(value)
 
 
-def _read_matrix(reader: BinaryReader, what: str, n_rows: int, dim: int, modern: bool) -> FloatArray:
-    matrix = read_quantised(reader, what) if modern and _flag(reader) else _read_dense(reader, what)
-    return _checked(reader, what, matrix, n_rows, dim)
-
-
-def _read_output(reader: BinaryReader, dim: int, quantised: bool) -> FloatArray:
-    what = "output matrix"
+def _read_matrix(reader: BinaryReader, what: str, quantised: bool, dim: int) -> FloatArray:
     matrix = read_quantised(reader, what) if quantised else _read_dense(reader, what)
-    return _checked(reader, what, matrix, len(matrix), dim)
+    if matrix.shape[1] != dim:
+        raise FormatError(f"{reader.path} is altered: rows of its {what} have {matrix.shape[1]:,} numbers, not {dim:,}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+            raise FormatError(f"{reader.path} holds NaN or infinity in its {what}: the file is damaged")
+    return matrix
+
+
+def _split(reader: BinaryReader, model: FastTextFile, matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    n_words = len(model.words)
+    n_buckets = model.settings.buckets if model.kept is None else len(model.kept)
+    if len(matrix) != n_words + n_buckets:
+        raise FormatError(
+            f"{reader.path} is altered: its input matrix has {len(matrix):,} rows, and it has {n_words:,} words and "
+            f"{n_buckets:,} buckets"
+        )
+    return matrix[:n_words], matrix[n_words:]
 
 
 def _read_dense(reader: BinaryReader, what: str) -> FloatArray:
@@ -167,16 +185,6 @@ def _read_dense(reader: BinaryReader, what: str) -> FloatArray:
     if n_rows < 0 or dim < 0:
         raise FormatError(f"{reader.path} is altered: its {what} cannot be {n_rows:,} × {dim:,}")
     return reader.array(np.float32, n_rows * dim, what).reshape(n_rows, dim)
-
-
-def _checked(reader: BinaryReader, what: str, matrix: FloatArray, n_rows: int, dim: int) -> FloatArray:
-    if matrix.shape != (n_rows, dim):
-        shape = " × ".join(f"{n:,}" for n in matrix.shape)
-        raise FormatError(f"{reader.path} is altered: its {what} is {shape}, and {n_rows:,} × {dim:,} fit its words")
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
-            raise FormatError(f"{reader.path} holds NaN or infinity in its {what}: the file is damaged")
-    return matrix
 
 
 def write(path: str | Path, model: FastTextFile) -> None:
@@ -194,7 +202,8 @@ def write(path: str | Path, model: FastTextFile) -> None:
             for name, count in zip(names, counts.tolist(), strict=True):
                 file.write(name.encode("utf-8", "surrogateescape").replace(b"\x00", b"_") + b"\x00")
                 file.write(struct.pack("<qb", count, kind))
-        for matrix in (model.input, model.output):
-            file.write(struct.pack("<?qq", False, *matrix.shape))
-            for start in range(0, len(matrix), 1 << 14):
-                file.write(matrix[start : start + (1 << 14)].astype("<f4").tobytes())
+        for matrices in ((model.own, model.buckets), (model.output,)):
+            file.write(struct.pack("<?qq", False, sum(map(len, matrices)), model.settings.dim))
+            for matrix in matrices:
+                for start in range(0, len(matrix), 1 << 14):
+                    file.write(matrix[start : start + (1 << 14)].astype("<f4").tobytes())

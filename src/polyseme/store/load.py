@@ -12,6 +12,24 @@ from polyseme.store.recognise import recognise
 # format → the function that opens it. Strings, since the rooms of methods stand above this one.
 OPENERS = {
     "polyseme": "polyseme.store.model:open_folder",
+    "word2vec": "polyseme.words.published:open_vectors",
+    "fasttext": "polyseme.words.published:open_fasttext",
+}
+
+# format → what it is, and what to do with it.
+REFUSALS = {
+    "corpus": "it is a corpus: Corpus.open reads it",
+    "index": "it is an index of occurrences: polyseme senses reads it",
+    "folder": "it is a folder with none of the files that tell a model",
+    "text": "it looks like plain text: polyseme train makes a model of it",
+    "empty": "it is empty",
+    "pickle": "it is a pickle, which could run code; save it in an open format (gensim: save_word2vec_format)",
+    "zip": "it is a zip archive (.npz, torch or packed files): unpack it, or save it again in an open format",
+    "npy": "it is a NumPy array, without the words that belong to it",
+    "hdf5": "it is an HDF5 file: name the folder it lies in, with its options beside it",
+    "safetensors": "it is a safetensors file: name the folder it lies in, with its configuration beside it",
+    "json": "it is a JSON file: name the folder it lies in",
+    "binary": "it is a binary file of no format that is known here, or it is damaged",
 }
 
 
@@ -19,7 +37,6 @@ def load(path: str | Path) -> Any:
     """The model at ``path``, whatever its format."""
     name = recognise(path)
     if name not in OPENERS:
-        hint = {"corpus": "it is a corpus: Corpus.open reads it", "text": "it looks like plain text"}
-        raise FormatError(f"{path} is not a model that polyseme reads: {hint.get(name, 'it is ' + name)}")
+        raise FormatError(f"{path} is not a model that polyseme reads: {REFUSALS[name]}")
     module, function = OPENERS[name].split(":")
     return getattr(import_module(module), function)(path)

@@ -26,7 +26,7 @@ def trailing_numbers(line: bytes) -> int:
     fields = line.split()
     n = 0
     for field in reversed(fields[1:]):
-        if not _is_number(field):
+        if not is_number(field):
             break
         n += 1
     return n
@@ -68,13 +68,14 @@ def _read_line(line: bytes, dim: int, where: str) -> tuple[str, list[float]]:
     fields = line.rsplit(None, dim)
     if len(fields) == dim and line[:1].isspace():
         fields = [b"", *fields]  # a word that was nothing but blanks
-    numbers = [float(field) for field in fields[1:] if _is_number(field)]
+    numbers = [float(field) for field in fields[1:] if is_number(field)]
     if len(fields) != dim + 1 or len(numbers) != dim:
         raise FormatError(f"{where} does not end in {dim} numbers: the file is cut short, altered or no vector file")
     return decoded(fields[0]), numbers
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
+    """Whether Python reads the field as a float, without its underscores."""
     try:
         float(field)
     except ValueError:

@@ -22,7 +22,7 @@ import numpy as np
 from polyseme.atomic import new_file
 from polyseme.errors import FormatError
 from polyseme.store.opening import first_bytes, open_for_reading, open_for_writing
-from polyseme.store.vector_lines import decoded, read_lines, trailing_numbers
+from polyseme.store.vector_lines import decoded, is_number, read_lines, trailing_numbers
 from polyseme.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,8 @@ def _headerless(head: bytes) -> Shape | None:
     dim = trailing_numbers(lines[0])
     whole = len(lines) > 2 or (len(lines) == 2 and len(head) < HEAD)
     agree = whole and lines[1].strip() != b"" and trailing_numbers(lines[1]) == dim
+    if agree and all(is_number(line.split()[0]) for line in lines[:2]):
+        return None  # a table of numbers, without words
     # Sentences may end in a number or two; five of them, or two lines alike, are a row of vectors.
     return Shape("text", None, dim, 0) if dim >= 5 or (dim >= 2 and agree) else None
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyseme.types import FloatArray
 
-END_OF_SENTENCE = "</s>"  # fastText gives it no n-grams
+END_OF_SENTENCE = "</s>"
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
 
@@ -47,7 +47,8 @@ def ngram_hash(ngram: bytes) -> int:
 class Subwords:
     """The n-gram rows of a model, and the words' own rows before their n-grams are mixed in.
 
-    ``kept`` maps a bucket to its row where a file was pruned to some buckets; None means row = bucket.
+    ``kept`` maps a bucket to its row where a file was pruned to some buckets; None means row = bucket. ``whole`` is
+    the one word that has no n-grams.
     """
 
     minn: int
@@ -56,10 +57,11 @@ class Subwords:
     own: FloatArray  # (V, D)
     n_buckets: int
     kept: dict[int, int] | None = None
+    whole: str = END_OF_SENTENCE
 
     def ids(self, word: str) -> NDArray[np.int64]:
         """Row numbers of the word's n-grams, with repetitions."""
-        if self.maxn <= 0 or not self.n_buckets or word == END_OF_SENTENCE:
+        if self.maxn <= 0 or not self.n_buckets or word == self.whole:
             return np.empty(0, dtype=np.int64)
         buckets = (ngram_hash(gram) % self.n_buckets for gram in ngrams(word, self.minn, self.maxn))
         if self.kept is None:
@@ -86,7 +88,7 @@ class Subwords:
             rows_of.fill(-1)
             rows_of[list(self.kept)] = list(self.kept.values())
         vectors = np.array(self.own, dtype=np.float32)
-        plain = words.index(END_OF_SENTENCE) if END_OF_SENTENCE in words else -1
+        plain = words.index(self.whole) if self.whole in words else -1
         if self.maxn > 0 and self.n_buckets:
             compose(data, bounds, self.minn, self.maxn, rows_of, np.asarray(self.rows), plain, vectors)
         return vectors
