@@ -18,6 +18,9 @@ COMMANDS = {
     "corpus": ("polyseme.cli.corpus:corpus", "Build a corpus from text."),
     "info": ("polyseme.cli.info:info", "What is this text, corpus or model?"),
     "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
+    "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
+    "senses": ("polyseme.cli.senses:senses", "The senses of a word, or occurrences that mean the same."),
+    "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),
 }
 

@@ -51,10 +51,11 @@ def _command(row: catalog.Row) -> click.Command:
         click.echo(f"{row.name} model in {out}", err=True)
 
     help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
-    return click.Command(row.name, params=[*shared, *_flags(cls.Options)], callback=call, help=help_text)
+    return click.Command(row.name, params=[*shared, *option_flags(cls.Options)], callback=call, help=help_text)
 
 
-def _flags(options: type) -> list[click.Parameter]:
+def option_flags(options: type) -> list[click.Parameter]:
+    """A flag for each field of an options dataclass."""
     flags: list[click.Parameter] = []
     for field in dataclasses.fields(options):
         kind, _ = value_type(options, field.name)

@@ -75,19 +75,24 @@ def build_cells(
     kmeans.train(projection.decode(codes[sample]))
     progress("cells: centres", 1, 1)
     centres = np.ascontiguousarray(kmeans.centroids, dtype=np.float32)
-    assigned = np.empty(n, dtype=np.int32)
+    aside = file.with_name(".assigned.npy")  # on disk too: memory does not grow with the index
+    assigned = create(aside, (n,), np.dtype(np.int32))
     searcher = faiss.IndexFlatIP(projection.dim)
     searcher.add(centres)
     for begin in range(0, n, BLOCK):
         block = projection.decode(codes[begin : begin + BLOCK])
         assigned[begin : begin + BLOCK] = searcher.search(block, 1)[1][:, 0]
         progress("cells: occurrences", min(begin + BLOCK, n), n)
-    places = Places(np.bincount(assigned, minlength=k))
+    counts = np.zeros(k, dtype=np.int64)
+    for begin in range(0, n, BLOCK):
+        counts += np.bincount(assigned[begin : begin + BLOCK], minlength=k)
+    places = Places(counts)
     rows = create(file, (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
     for begin in range(0, n, BLOCK):
         block_rows = places.take(assigned[begin : begin + BLOCK])
         rows[block_rows] = np.arange(begin, begin + len(block_rows))
     rows.flush()  # type: ignore[attr-defined]
+    aside.unlink()
     cells = Cells(centres, places.offsets, rows, 1)
     recall = _choose_probes(cells, codes, projection, rng)
     return cells, recall

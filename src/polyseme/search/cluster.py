@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from polyseme.types import FloatArray
 
 DIRECTIONS = 8
+_POINTS_PER_DIRECTION = 12  # few points are looked at in fewer directions
 FEWEST = 12  # points below which there is nothing to find
 _POINTS_PER_GROUP = 6
 _OVERLAP = 0.05
@@ -29,7 +30,7 @@ def cluster(vectors: FloatArray, *, max_clusters: int = 8, seed: int = 1) -> NDA
     n = len(vectors)
     if n < FEWEST or max_clusters < 2:
         return np.zeros(n, dtype=np.int64)
-    points = principal(vectors, DIRECTIONS)
+    points = principal(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
     if points.shape[1] == 0:
         return np.zeros(n, dtype=np.int64)
     posterior = _mixture(points, min(max_clusters, n // _POINTS_PER_GROUP), seed)

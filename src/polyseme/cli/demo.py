@@ -1,0 +1,111 @@
+"""``polyseme demo``: all of it on a real corpus, in minutes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from polyseme.cli.kwic import console, print_kwic
+from polyseme.cli.show import shown_progress
+
+TITLES = {
+    "corpus": "corpus    语料",
+    "word2vec": "word2vec  词向量，一词一向量",
+    "elmo": "ELMo      语境向量，一处一向量",
+    "index": "index     按词义检索的索引",
+}
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILES...]")
+@click.option("-o", "--out", default="polyseme-demo", show_default=True, help="Folder of the demo; run again to go on.")
+@click.option("--minutes", type=click.FloatRange(min=0.01), default=7.0, show_default=True, help="Time to train ELMo.")
+@click.option("--size", help="Size of the ELMo to train (train elmo --help lists them).")
+def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> None:
+    """Build a corpus, train word2vec and ELMo on it, index every occurrence, and show what each knows of homographs.
+
+    The text is a month of the People's Daily (pip install 'polyseme[demo]'), or FILES of your own.
+    """
+    from polyseme.demo import Demo
+
+    started = time.monotonic()
+    to = console()
+    elmo: dict[str, Any] = {"size": size} if size else {}
+    with shown_progress() as progress:
+        work = Demo(Path(out), files, minutes=minutes, elmo_options=elmo, progress=progress)
+        for step in work.run():
+            took = f"{step.seconds:.0f} s" if step.seconds else "done before"
+            to.print(Text.assemble(("✓ ", "green"), (TITLES[step.name], "bold"), f"  {step.result}  ({took})"))
+    _show_words(to, work)
+    with shown_progress() as progress:
+        work.progress = progress
+        agreement = work.agreement()
+    _show_agreement(to, agreement, work)
+    _show_next(to, Path(out), time.monotonic() - started)
+
+
+def _show_words(to: Console, work: Any) -> None:
+    _heading(to, "One vector for a word, or one for each occurrence? 一词一向量，还是一处一向量？")
+    for static, found in work.shown_words():
+        n = len(found.senses)
+        to.print(Text.assemble("\n", (found.word, "bold red"), f"  {found.count:,} occurrences"))
+        to.print(Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
+        to.print(f"  ELMo      {n} sense{'s' if n > 1 else ''}")
+        for number, sense in enumerate(found.senses, 1):
+            label = "  ".join(sense.substitutes) or "–"
+            to.print(Text.assemble(f"    {number}  ", (f"{sense.share:>4.0%}", "bold"), "  ≈ ", (label, "green")))
+            print_kwic(to, sense.typical[:2], indent=7, scores=False)
+
+
+def _show_agreement(to: Console, agreement: Any, work: Any) -> None:
+    _heading(to, "How often is the nearest occurrence the same word class? 最近的用例，词性是否相同？")
+    if agreement is None:
+        to.print("\nThe text has no tags (word/TAG), so there is nothing to measure this with.")
+        return
+    if not agreement.words:
+        to.print("\nNo word of the text has 200 occurrences and a second tag on 60 of them.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    table.add_column("share of the 10 nearest with the same tag", justify="right")
+    table.add_column("majority of the 10 is right", justify="right")
+    table.add_row("by chance, by the commonest tag", f"{agreement.chance:.3f}", f"{agreement.commonest:.3f}")
+    layer = work.index.facts["layer"]
+    table.add_row(Text(f"ELMo, layer {layer}", "bold"), f"{agreement.share:.3f}", f"{agreement.vote:.3f}")
+    to.print()
+    to.print(table)
+    to.print(
+        f"\nMean over {len(agreement.words)} words with 200 occurrences or more, a second tag on at least 60 of them. "
+        "An occurrence's neighbours\nare taken from all others of the word in the corpus. ELMo never saw a tag."
+    )
+
+
+def _show_next(to: Console, out: Path, seconds: float) -> None:
+    _heading(to, "Look at it 看一看")
+    paths = " ".join(str(out / name) for name in ("word2vec", "elmo", "index"))
+    _command(to, f"polyseme serve {paths}", "the page: neighbours, senses, maps")
+    _command(to, f'polyseme senses {out / "index"} 打 --in "他打了个电话。"', "occurrences that mean the same")
+    _heading(to, "Your own text 用你自己的文本")
+    for line, why in (
+        ("polyseme corpus 我的文本.txt -o my.corpus", "any files; .gz and GB18030 too"),
+        ("polyseme train elmo my.corpus -o my.elmo", "--minutes sets the time it may take"),
+        ("polyseme index my.elmo my.corpus -o my.index", "every occurrence of every word"),
+        ("polyseme senses my.index 词", "its senses; --in SENTENCE: the same sense"),
+    ):
+        _command(to, line, why)
+    to.print(f"\n{seconds / 60:.1f} minutes in all. {out} keeps it: run the demo again and it goes on from there.")
+
+
+def _heading(to: Console, text: str) -> None:
+    to.print()
+    to.print(Text(text, "bold"))
+
+
+def _command(to: Console, line: str, why: str) -> None:
+    to.print(Text.assemble("  ", (line, "cyan"), (f"   # {why}", "dim")))

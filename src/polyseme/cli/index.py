@@ -1,0 +1,34 @@
+"""``polyseme index``: every occurrence of every word, with its vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from polyseme.cli.show import shown_progress
+from polyseme.cli.train import option_flags
+from polyseme.search.build import IndexOptions, build_index
+
+
+def _call(model: str, corpus: str, out: str, resume: bool, **given: Any) -> None:
+    options = {name: value for name, value in given.items() if value is not None}
+    with shown_progress() as progress:
+        index = build_index(model, corpus, out, resume=resume, progress=progress, **options)
+    facts = index.facts
+    found = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
+    click.echo(f"{len(index):,} occurrences of {len(index.words):,} words in {out} ({found})", err=True)
+
+
+index = click.Command(
+    "index",
+    params=[
+        click.Argument(["model"], metavar="MODEL"),
+        click.Argument(["corpus"], metavar="CORPUS"),
+        click.Option(["-o", "--out"], required=True, help="Folder of the index."),
+        click.Option(["--resume"], is_flag=True, help="Go on with an interrupted index."),
+        *option_flags(IndexOptions),
+    ],
+    callback=_call,
+    help="Encode every occurrence of every word of CORPUS with MODEL, for `polyseme senses` and the page.",
+)

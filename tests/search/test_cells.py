@@ -1,0 +1,63 @@
+"""The approximate search over all words finds what comparing everything finds, as often as it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.search.cells import TARGET, build_cells
+from polyseme.search.projection import Projection
+from polyseme.search.scan import nearest, top
+from polyseme.search.sorting import Places
+from polyseme.types import silent
+
+
+def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(40, dim))
+    states = (centres[rng.integers(0, 40, n)] + 0.8 * rng.normal(size=(n, dim))).astype(np.float32)
+    projection = Projection.fit(states[:2000], dim=dim, precision="int8")
+    return projection.codes(states), projection
+
+
+def test_recall_is_what_it_was_measured_to_be(tmp_path: Path) -> None:
+    codes, projection = random_codes(6000, 24)
+    cells, recall = build_cells(codes, projection, tmp_path / "cells.npy", seed=1, progress=silent)
+    assert recall >= TARGET
+    assert cells.probes < len(cells.centres)  # it is an approximation, not a scan of everything
+    assert sorted(cells.rows.tolist()) == list(range(6000))
+    vectors = codes.astype(np.float64) * projection.step
+    rng = np.random.default_rng(99)  # other queries than those of the measurement
+    found = []
+    for query in rng.choice(6000, 200, replace=False):
+        scores = vectors @ (vectors[query] / np.linalg.norm(vectors[query]))
+        scores[query] = -np.inf
+        exact = np.argsort(-scores)[:10]
+        candidates = cells.candidates((vectors[query] / np.linalg.norm(vectors[query])).astype(np.float32))
+        found.append(np.isin(exact, candidates).mean())
+    assert abs(np.mean(found) - recall) < 0.04
+
+
+def test_exact_search_agrees_with_sorting_everything() -> None:
+    codes, projection = random_codes(3000, 12)
+    vectors = projection.decode(codes[:20])
+    scores = vectors.astype(np.float64) @ (codes.astype(np.float64) * projection.step).T
+    expected = np.sort(scores, axis=1)[:, ::-1][:, :7]
+    rows = nearest(codes, projection, vectors, topn=7)
+    assert np.allclose(np.take_along_axis(scores, rows, axis=1), expected, atol=1e-5)
+
+
+def test_top_is_stable_among_equals() -> None:
+    values = np.array([1, 3, 3, 2, 3], dtype=np.float32)
+    assert top(values, 3).tolist() == [1, 2, 4]
+    assert top(values, 9).tolist() == [1, 2, 4, 3, 0]
+
+
+def test_counting_sort_in_blocks_is_a_stable_sort() -> None:
+    keys = np.random.default_rng(0).integers(0, 9, 500)
+    places = Places(np.bincount(keys, minlength=9))
+    taken = np.concatenate([places.take(keys[i : i + 37]) for i in range(0, 500, 37)])
+    expected = np.empty(500, dtype=np.int64)
+    expected[np.argsort(keys, kind="stable")] = np.arange(500)
+    assert taken.tolist() == expected.tolist()

@@ -1,0 +1,85 @@
+"""Planted groups are found in their number, and one group is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polyseme.search import build_index
+from polyseme.search.cluster import cluster
+from polyseme.text.corpus import Corpus
+from polyseme.types import FloatArray
+
+from .conftest import DIM, Neighbours
+
+D = 64
+Draw = Callable[[np.random.Generator], np.ndarray]
+
+
+def cloud(rng: np.random.Generator, n: int) -> np.ndarray:
+    """One group, wider in some directions than in others, as the vectors of occurrences are."""
+    return rng.normal(size=(n, D)) * np.linspace(2, 0.2, D)
+
+
+def groups(*sizes: int) -> Draw:
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        centres = rng.normal(size=(len(sizes), D))
+        centres *= 8 / np.linalg.norm(centres, axis=1, keepdims=True)
+        return np.concatenate([cloud(rng, n) + centre for n, centre in zip(sizes, centres, strict=True)])
+
+    return draw
+
+
+ONE: dict[str, Draw] = {
+    "normal": lambda rng: cloud(rng, 500),
+    "heavy tails": lambda rng: rng.standard_t(3, size=(500, D)) * np.linspace(2, 0.2, D),
+    "uniform": lambda rng: rng.random((500, D)),
+    "long": lambda rng: cloud(rng, 500) / 10 + np.outer(rng.random(500) * 6, np.ones(D) / 8),
+    "few": lambda rng: cloud(rng, 30),
+}
+
+
+def as_vectors(points: np.ndarray) -> FloatArray:
+    return points.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ONE)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_group_is_one_sense(kind: str, seed: int) -> None:
+    assert cluster(as_vectors(ONE[kind](np.random.default_rng(seed)))).max() == 0
+
+
+@pytest.mark.parametrize("sizes", [(250, 250), (450, 50), (300, 200, 100, 60), (20, 15)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_planted_groups_are_found(sizes: tuple[int, ...], seed: int) -> None:
+    labels = cluster(as_vectors(groups(*sizes)(np.random.default_rng(seed))))
+    truth = np.repeat(np.arange(len(sizes)), sizes)
+    assert labels.max() + 1 == len(sizes)
+    assert np.mean(labels == truth) > 0.97  # numbered by falling size, as they were planted
+
+
+def test_very_few_or_equal_vectors_are_one_sense() -> None:
+    assert cluster(np.ones((1, 5), dtype=np.float32)).tolist() == [0]
+    assert cluster(np.ones((40, 5), dtype=np.float32)).max() == 0
+    assert cluster(as_vectors(groups(40, 40)(np.random.default_rng(0))), max_clusters=1).max() == 0
+
+
+def test_the_senses_of_a_word_of_a_corpus(tmp_path: Path, corpus: Corpus) -> None:
+    index = build_index(Neighbours(), corpus, tmp_path / "i", dim=2 * DIM)
+    found = index.senses("打", max_senses=4)
+    in_ball = np.array([any(ball in hit.text for ball in ("篮球", "排球", "网球")) for hit in found.hits])
+    for label in range(len(found.senses)):
+        inside = in_ball[found.labels == label]
+        assert inside.all() or not inside.any()  # no sense mixes the two uses
+    assert sum(sense.share for sense in found.senses) == pytest.approx(1.0)
+    assert sum(sense.size for sense in found.senses) == len(found.hits) == found.count == 300
+    assert found.points.shape == (300, 2)
+    shares = [sense.share for sense in found.senses]
+    assert shares == sorted(shares, reverse=True)
+    telephone = {"给", "往", "电话", "手机", "号码"}
+    first = found.senses[0]
+    assert telephone & set(first.substitutes[:3])  # no language model: the words that stand near
+    assert len({hit.text for hit in first.typical}) == len(first.typical) == 5
