@@ -75,7 +75,7 @@ def test_3cosmul_is_its_formula(wv: WordVectors, matrix: np.ndarray) -> None:
 
 
 def test_a_batch_gives_what_single_questions_give(wv: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.words.vectors.BLOCK", 3 * N)  # blocks of three questions
+    monkeypatch.setattr("polyseme.words.vectors.TOGETHER", 3)  # blocks of three questions
     asked = WORDS[40:50]
     for one, answer in zip(asked, wv.most_similar_batch(asked, topn=6), strict=True):
         same(answer, wv.most_similar(one, topn=6))

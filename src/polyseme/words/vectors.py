@@ -27,6 +27,7 @@ from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray
 from polyseme.words.close import close_words
+from polyseme.words.nearest import nearest_rows
 from polyseme.words.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 Word = str | FloatArray  # a word, or a vector in its place
 Neighbours = list[tuple[str, float]]
 
-BLOCK = 1 << 24  # scores held at a time: 64 MB
+TOGETHER = 64  # questions answered by one pass over the matrix
 EPSILON = np.float32(1e-6)
 
 
@@ -239,13 +240,16 @@ class WordVectors(Model):
         self, targets: FloatArray, asked: list[set[int]], topn: int, restrict: int | Iterable[str] | None
     ) -> list[Neighbours]:
         offer = self._offer(restrict)
-        step = max(1, BLOCK // max(1, len(offer.rows)))
+        if topn < 1 or not len(offer.rows):
+            return [[] for _ in targets]
         answers: list[Neighbours] = []
-        for start in range(0, len(targets), step):
-            scores = targets[start : start + step] @ offer.rows.T  # (step, n)
-            scores *= offer.inverse_norms
-            block = zip(scores, asked[start : start + step], strict=True)
-            answers += [self._best(line, offer, leave_out, topn) for line, leave_out in block]
+        for start in range(0, len(targets), TOGETHER):
+            leave_out = asked[start : start + TOGETHER]
+            most = topn + max(len(left) for left in leave_out)
+            places, scores = nearest_rows(offer.rows, offer.inverse_norms, targets[start : start + TOGETHER], most)
+            rows = places if offer.numbers is None else offer.numbers[places]
+            lines = zip(rows.tolist(), scores.tolist(), leave_out, strict=True)
+            answers += [self._named(line, cosines, left, topn) for line, cosines, left in lines]
         return answers
 
     def _best(self, scores: FloatArray, offer: Offer, leave_out: set[int], topn: int) -> Neighbours:
@@ -255,7 +259,10 @@ class WordVectors(Model):
         top = np.argpartition(-scores, wanted - 1)[:wanted]
         top = top[np.lexsort((top, -scores[top]))]  # equal scores: the more frequent word first
         rows = top if offer.numbers is None else offer.numbers[top]
-        ranked = zip(rows.tolist(), scores[top].tolist(), strict=True)
+        return self._named(rows.tolist(), scores[top].tolist(), leave_out, topn)
+
+    def _named(self, rows: list[int], scores: list[float], leave_out: set[int], topn: int) -> Neighbours:
+        ranked = zip(rows, scores, strict=True)
         return [(self.index_to_key[row], score) for row, score in ranked if row not in leave_out][:topn]
 
     # The folder

@@ -1,0 +1,34 @@
+"""The blockwise search gives what sorting every cosine gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polyseme.types import unit_rows
+from polyseme.words.nearest import nearest_rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "topn"), [(1, 3), (70, 5), (8192, 11), (8192 * 2 + 64, 1), (20_001, 40), (9000, 9000)]
+)
+def test_the_best_of_all_cosines_in_order(rows: int, topn: int) -> None:
+    rng = np.random.default_rng(rows)
+    matrix = rng.normal(size=(rows, 12)).astype(np.float32)
+    matrix[rows // 2] = 0  # a zero row has cosine 0 with everything
+    questions = unit_rows(rng.normal(size=(5, 12)).astype(np.float32))
+    norms = np.linalg.norm(matrix, axis=1)
+    inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+    places, scores = nearest_rows(matrix, inverse, questions, topn)
+    every = questions.astype(np.float64) @ unit_rows(matrix).astype(np.float64).T
+    expected = np.sort(-every, axis=1)[:, :topn] * -1
+    assert places.shape == (5, min(topn, rows))
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    np.testing.assert_allclose(np.take_along_axis(every, places, axis=1), expected, atol=1e-6)
+
+
+def test_of_equal_cosines_the_lower_row_comes_first() -> None:
+    matrix = np.ones((300, 4), dtype=np.float32)
+    inverse = np.full(300, 0.5, dtype=np.float32)
+    places, _ = nearest_rows(matrix, inverse, unit_rows(matrix[:1]), 300)
+    assert places[0].tolist() == list(range(300))
