@@ -21,6 +21,7 @@ COMMANDS = {
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
     "senses": ("polyseme.cli.senses:senses", "The senses of a word, or occurrences that mean the same."),
     "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
+    "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),
 }
 

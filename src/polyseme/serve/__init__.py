@@ -1,1 +1,1 @@
-"""HTTP API and page."""
+"""The HTTP API and the page. ``app.create_app`` makes the application, ``run.serve`` listens with it."""

@@ -1,0 +1,19 @@
+"""``polyseme serve``: the API and the page."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8617 on otherwise.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another address than this machine's own; wants a token."
+)
+@click.option("--token", envvar="POLYSEME_TOKEN", help="What clients must send as Authorization: Bearer TOKEN.")
+def serve(paths: tuple[str, ...], port: int | None, host: str, token: str | None) -> None:
+    """Serve models, indexes and corpora: a page to look inside, and a JSON API."""
+    from polyseme.serve.run import serve as run
+
+    run(paths, host=host, port=port, token=token, say=lambda line: click.echo(line, err=True))

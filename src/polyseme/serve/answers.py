@@ -1,0 +1,78 @@
+"""Answers as JSON, errors too: ``{"error": {"message": one line, "type": …}}`` with a status that tells whose fault."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from polyseme.errors import PolysemeError, UnknownWord
+from polyseme.serve.batch import Busy
+from polyseme.serve.library import UnknownName
+
+log = logging.getLogger(__name__)
+
+
+class Answer(Response):
+    """JSON, written as it is: Chinese stays Chinese, NaN is refused."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        if isinstance(content, bytes):
+            return content
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def error_body(message: str, kind: str) -> dict[str, Any]:
+    """The body of every error."""
+    return {"error": {"message": " ".join(message.split()), "type": kind}}
+
+
+def refusal(status: int, message: str, kind: str, headers: dict[str, str] | None = None) -> Answer:
+    """An error as an answer."""
+    # A message may quote what the client sent, and a lone surrogate cannot be written as UTF-8.
+    clean = message.encode("utf-8", "replace").decode()
+    return Answer(error_body(clean, kind), status_code=status, headers=headers)
+
+
+def install_error_answers(app: FastAPI) -> None:
+    """Every exception becomes one line of JSON."""
+    app.add_exception_handler(PolysemeError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    if isinstance(error, Busy):
+        return refusal(503, str(error), "busy", {"Retry-After": "1"})
+    missing = isinstance(error, UnknownWord | UnknownName)
+    return refusal(404 if missing else 400, str(error), _kind(error))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0] if error.errors() else {"loc": (), "msg": "invalid request"}
+    where = ".".join(str(part) for part in first["loc"][1:]) or "body"
+    return refusal(422, f"{where[:100]}: {first['msg']}", "invalid_request")
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refusal(error.status_code, str(error.detail), "http", dict(error.headers or {}))
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed: %r", request.method, request.url.path, error)
+    return refusal(500, "the server failed to answer this; its log says more", "internal")
+
+
+def _kind(error: Exception) -> str:
+    name = type(error).__name__
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")

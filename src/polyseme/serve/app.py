@@ -1,0 +1,123 @@
+"""The application: the API, described by /openapi.json, and the page."""
+
+from __future__ import annotations
+
+import mimetypes
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from polyseme.serve.answers import Answer, install_error_answers
+from polyseme.serve.guard import LOCAL, Guard, Limits
+from polyseme.serve.library import Library, UnknownName, model_card, training_curve
+from polyseme.serve.maps import Maps
+from polyseme.serve.senses import sense_routes
+from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
+from polyseme.serve.texts import text_routes
+from polyseme.serve.words import word_routes
+from polyseme.version import VERSION
+
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+
+
+def create_app(
+    library: Library,
+    *,
+    token: str | None = None,
+    hosts: frozenset[str] | None = LOCAL,
+    limits: Limits | None = None,
+    cache: Path | None = None,
+) -> Guard:
+    """An ASGI application that answers questions about the library.
+
+    ``hosts`` are the names it may be called by (None: any); ``cache`` is where maps are kept.
+    """
+    # The framework's own /docs page would load scripts from elsewhere.
+    failures: dict[int | str, dict[str, Any]] = {code: {"model": Failure} for code in (400, 404, 422, 503)}
+    app = FastAPI(
+        title="polyseme",
+        version=VERSION,
+        description="Vectors of words, of words in context and of sentences.",
+        docs_url=None,
+        redoc_url=None,
+        responses=failures,
+    )
+    install_error_answers(app)
+    app.include_router(_library_routes(library))
+    app.include_router(word_routes(library, Maps(cache)))
+    app.include_router(text_routes(library))
+    app.include_router(sense_routes(library))
+    app.include_router(_page_routes())
+    return Guard(app, token=token, hosts=hosts, limits=limits)
+
+
+def _library_routes(library: Library) -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["library"])
+
+    def item(name: str) -> Any:
+        if name not in library.items:
+            raise UnknownName(f"nothing is loaded under the name {name[:200]!r}")
+        return library.items[name]
+
+    @router.get("/library", response_model=LibraryShape)
+    async def everything() -> Answer:
+        """What is loaded."""
+        return Answer({"version": VERSION, "items": [item.summary() for item in library.items.values()]})
+
+    @router.get("/library/{name}", response_model=Card)
+    async def card(name: str) -> Answer:
+        """The card of one model, index or corpus."""
+        return Answer(model_card(item(name)))
+
+    @router.get("/library/{name}/curve", response_model=Curve)
+    async def curve(name: str) -> Answer:
+        """How its training went: the records of training.jsonl."""
+        return Answer({"name": name, "records": training_curve(item(name))})
+
+    return router
+
+
+def _page_routes() -> APIRouter:
+    """The page's files, all read now: a request chooses among them and opens nothing."""
+    router = APIRouter(include_in_schema=False)
+    files = _page_files()
+
+    @router.get("/")
+    async def page() -> Response:
+        return _file(files["index.html"])
+
+    @router.get("/favicon.ico")
+    async def icon() -> Response:
+        return _file(files["icon.svg"])
+
+    @router.get("/page/{name:path}")
+    async def file(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404, "the page has no such file")
+        return _file(files[name])
+
+    return router
+
+
+def _file(content: tuple[bytes, str]) -> Response:
+    return Response(content[0], media_type=content[1], headers={"Cache-Control": "no-cache"})
+
+
+def _page_files() -> dict[str, tuple[bytes, str]]:
+    root = resources.files("polyseme.serve") / "page"
+    found: dict[str, tuple[bytes, str]] = {}
+    folders = [("", root)]
+    while folders:
+        prefix, folder = folders.pop()
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                folders.append((f"{prefix}{entry.name}/", entry))
+            else:
+                suffix = Path(entry.name).suffix
+                kind = _TYPES.get(suffix) or mimetypes.guess_type(entry.name)[0] or "application/octet-stream"
+                found[prefix + entry.name] = (entry.read_bytes(), kind)
+    return found

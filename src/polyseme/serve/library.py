@@ -1,0 +1,160 @@
+"""What the server holds: models, indexes and corpora, each under a short name. Clients say names, never paths."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme import catalog
+from polyseme.errors import OptionError, PolysemeError, close_matches
+from polyseme.options import options_to_json
+from polyseme.search import Index
+from polyseme.store.load import load
+from polyseme.store.recognise import recognise
+from polyseme.text.corpus import Corpus
+from polyseme.types import ContextEncoder, SentenceEncoder
+from polyseme.words.vectors import WordVectors
+
+
+class UnknownName(PolysemeError):
+    """No model, index or corpus of that name is loaded."""
+
+
+@dataclass
+class Item:
+    """One thing that was opened."""
+
+    name: str
+    kind: str  # words | contexts | sentences | index | corpus
+    path: str  # as it was given, to be shown in the calls a person can copy
+    thing: Any
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> dict[str, Any]:
+        """What lists show of it."""
+        return {"name": self.name, "kind": self.kind, "path": self.path, **self.facts}
+
+
+class Library:
+    """The items by name, in the order in which they were given."""
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self.items: dict[str, Item] = {}
+        for item in items:
+            self._shelve(item)
+
+    @classmethod
+    def open(cls, paths: Iterable[str | Path]) -> Library:
+        """Open everything; what cannot be opened is an error that names it."""
+        return cls(_opened(str(path)) for path in paths)
+
+    def find(self, name: str, *kinds: str) -> Any:
+        """The thing of that name and of one of the kinds."""
+        item = self.items.get(name)
+        if item is None:
+            raise UnknownName(f"nothing is loaded under the name {name!r}{close_matches(name, self.items)}")
+        if kinds and item.kind not in kinds:
+            raise OptionError(f"{name!r} is of kind {item.kind}; this takes {' or '.join(kinds)}")
+        return item.thing
+
+    def corpus(self, name: str) -> Corpus:
+        """A corpus of that name, or the one under an index of that name."""
+        thing = self.find(name, "corpus", "index")
+        return thing if isinstance(thing, Corpus) else thing.corpus
+
+    def _shelve(self, item: Item) -> None:
+        name, number = item.name, 2
+        while item.name in self.items:
+            item.name, number = f"{name}-{number}", number + 1
+        self.items[item.name] = item
+
+
+def _opened(path: str) -> Item:
+    name = Path(path).resolve().name
+    form = recognise(path)
+    if form == "index":
+        return index_item(name, path, Index.open(path))
+    if form == "corpus":
+        corpus = Corpus.open(path)
+        return Item(name, "corpus", path, corpus, _plain(corpus.facts))
+    return model_item(name, path, load(path))
+
+
+def index_item(name: str, path: str, index: Index) -> Item:
+    """An index as an item, with words worth looking at first."""
+    facts = {"words": len(index.words), **_plain(index.facts), "layers": sorted(index.layers), "layer": index.layers[0]}
+    return Item(name, "index", path, index, {**facts, "examples": example_words(index)})
+
+
+def example_words(index: Index, n: int = 12) -> list[str]:
+    """Frequent words that likely have several senses: by their second tag, or else the short ones of middle rank."""
+    corpus = index.corpus
+    words = [word for word in index.words.words[:600] if any(c.isalpha() for c in word)]
+    if corpus.tags is None:
+        return sorted(words[20:300], key=len)[:n] or words[:n]
+    ids, tags = np.asarray(corpus.ids), np.asarray(corpus.tags)
+    frequent = ids < len(corpus.vocabulary)
+    table = np.zeros((min(2000, len(corpus.vocabulary)), len(corpus.tag_names)), dtype=np.int64)
+    frequent &= ids < len(table)
+    np.add.at(table, (ids[frequent], tags[frequent]), 1)
+    second = np.sort(table, axis=1)[:, -2] if table.shape[1] > 1 else np.zeros(len(table))
+    places = corpus.vocabulary.index
+    known = [word for word in words if places[word] < len(table)]
+    return sorted(known, key=lambda word: -int(second[places[word]]))[:n]
+
+
+def model_item(name: str, path: str, model: Any) -> Item:
+    """A model as an item."""
+    facts: dict[str, Any] = {"method": getattr(model, "method", ""), "curve": bool(_curve(model))}
+    row = _row(facts["method"])
+    facts["chinese"] = row.chinese if row else ""
+    if isinstance(model, WordVectors):
+        return Item(name, "words", path, model, {**facts, "dim": model.vector_size, "words": len(model)})
+    if isinstance(model, ContextEncoder):
+        return Item(name, "contexts", path, model, {**facts, "dim": model.dim, "layers": model.n_layers})
+    if isinstance(model, SentenceEncoder):
+        return Item(name, "sentences", path, model, {**facts, "dim": model.dim})
+    raise OptionError(f"{path} is not something that can be served")
+
+
+def model_card(item: Item) -> dict[str, Any]:
+    """What the page shows of a model: where it comes from, its options with their meaning, its text."""
+    card = item.summary()
+    row = _row(card.get("method", ""))
+    card["paper"] = f"{row.paper} ({row.year})" if row else ""
+    options = getattr(item.thing, "options", None)
+    card["options"] = []
+    if options is not None:
+        values = options_to_json(options)
+        card["options"] = [
+            {"name": f.name, "value": values[f.name], "help": f.metadata.get("help", "")}
+            for f in dataclasses.fields(options)
+        ]
+    about = getattr(item.thing, "about", None)
+    card["corpus"] = _plain(about.corpus) if about else {}
+    card["segmentation"] = about.segmentation.to_json() if about and about.segmentation else None
+    return card
+
+
+def _row(method: str) -> catalog.Row | None:
+    return next((row for row in (*catalog.METHODS, *catalog.PUBLISHED) if row.name == method), None)
+
+
+def training_curve(item: Item) -> list[dict[str, Any]]:
+    """The records of the training, as they were written."""
+    return _curve(item.thing)
+
+
+def _curve(model: Any) -> list[dict[str, Any]]:
+    about = getattr(model, "about", None)
+    return [record for record in about.curve if isinstance(record, dict)] if about else []
+
+
+def _plain(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts that fit a line: numbers, words and short lists of them."""
+    return {str(name): value for name, value in facts.items() if isinstance(value, str | int | float | bool | list)}

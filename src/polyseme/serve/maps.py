@@ -1,0 +1,125 @@
+"""The vocabulary on a plane: PCA at once, t-SNE computed once in the background and kept.
+
+t-SNE: van der Maaten and Hinton, Visualizing Data using t-SNE, 2008; scikit-learn's Barnes-Hut version, started
+from PCA.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.atomic import new_file
+from polyseme.errors import FormatError
+from polyseme.store import tensors
+from polyseme.types import FloatArray, unit_rows
+from polyseme.words.vectors import WordVectors
+
+log = logging.getLogger(__name__)
+
+Places = tuple[list[int], FloatArray]  # rows of the words, and their points (n, 2) within [-1, 1]
+
+
+class Maps:
+    """Maps of word vectors; those of t-SNE are kept in a folder, under a fingerprint of what they show."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or default_folder()
+        self._lock = threading.Lock()
+        self._known: dict[str, FloatArray] = {}
+        self._running: set[str] = set()
+
+    def points(self, vectors: WordVectors, method: str, size: int) -> Places | None:
+        """Points of the most frequent words; None while t-SNE is being computed."""
+        rows = _rows_with_letters(vectors, size)
+        units = unit_rows(np.asarray(vectors.vectors[rows]))
+        if method == "pca" or len(rows) < 8:
+            return rows, _fitted(principal_components(units, 2))
+        key = hashlib.sha256(b"tsne 1" + units.tobytes()).hexdigest()[:32]
+        with self._lock:
+            plane = self._known.get(key)
+            if plane is None:
+                plane = self._kept(key, len(rows))
+            if plane is not None:
+                self._known[key] = plane
+                return rows, plane
+            if not self._running:  # one at a time: the others are asked for again
+                self._running.add(key)
+                threading.Thread(target=self._compute, args=(key, units), daemon=True, name="polyseme-tsne").start()
+        return None
+
+    def _compute(self, key: str, units: FloatArray) -> None:
+        plane = None
+        try:
+            plane = _fitted(tsne(units))
+            with new_file(self.folder / f"{key}.safetensors") as part:
+                tensors.write(part, {"points": plane})
+        except OSError as error:
+            log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error.strerror)
+        finally:
+            with self._lock:
+                if plane is not None:
+                    self._known[key] = plane
+                self._running.discard(key)
+
+    def _kept(self, key: str, n: int) -> FloatArray | None:
+        file = self.folder / f"{key}.safetensors"
+        if not file.is_file():
+            return None
+        try:
+            points = tensors.read(file).get("points")
+        except FormatError:
+            return None
+        if points is None or points.shape != (n, 2) or points.dtype != np.float32 or not np.isfinite(points).all():
+            return None
+        return np.array(points)
+
+
+def default_folder() -> Path:
+    """Where programs keep what they can compute again."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "polyseme" / "maps"
+
+
+def principal_components(rows: FloatArray, n: int) -> FloatArray:
+    """The rows on their ``n`` main axes, (rows, n); the sign of an axis is chosen so that answers repeat."""
+    centred = np.asarray(rows, dtype=np.float64)
+    centred = centred - centred.mean(axis=0)
+    _, axes = np.linalg.eigh(centred.T @ centred)  # rising eigenvalues
+    main = axes[:, ::-1][:, :n]
+    main = main * np.where(main[np.abs(main).argmax(axis=0), np.arange(main.shape[1])] < 0, -1, 1)
+    plane = centred @ main
+    return np.pad(plane, ((0, 0), (0, n - plane.shape[1]))).astype(np.float32)
+
+
+def tsne(units: FloatArray) -> FloatArray:
+    """scikit-learn's t-SNE of at most 50 principal components."""
+    from sklearn.manifold import TSNE
+
+    reduced = principal_components(units, min(50, units.shape[1]))
+    perplexity = min(30.0, (len(units) - 1) / 3)
+    plane = TSNE(2, perplexity=perplexity, init="pca", random_state=0, n_jobs=1).fit_transform(reduced)
+    return np.asarray(plane, dtype=np.float32)
+
+
+def _fitted(plane: FloatArray) -> FloatArray:
+    """Moved and scaled, alike in both directions, to lie within [-1, 1]."""
+    centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
+    widest = float(np.abs(centred).max(initial=0))
+    return np.asarray(centred / widest if widest > 0 else centred, dtype=np.float32)
+
+
+def _rows_with_letters(vectors: WordVectors, size: int) -> list[int]:
+    """The most frequent words, punctuation and figures left out (unless there is nothing else)."""
+    rows: list[int] = []
+    for row, word in enumerate(vectors.index_to_key):
+        if any(c.isalpha() for c in word):
+            rows.append(row)
+            if len(rows) == size:
+                return rows
+    return rows if len(rows) >= 2 else list(range(min(size, len(vectors))))

@@ -1,0 +1,96 @@
+"""Listening: a free port on this machine, or another host with a token."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import MissingExtra, OptionError
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+FIRST_PORT = 8617
+PORTS_TRIED = 20
+
+
+def one_thread_each() -> None:
+    """One thread for each worker of the server: on busy cores more of them are slower, not faster.
+
+    Called before torch is imported, since OpenMP reads the environment when it is loaded.
+    """
+    from threadpoolctl import threadpool_limits
+
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+    threadpool_limits(1)
+
+
+def check_host(host: str, token: str | None) -> None:
+    """Beyond this machine only with a token."""
+    if host not in LOOPBACK and not token:
+        raise OptionError(f"--host {host} lets other machines in: choose a token for them with --token")
+    if token is not None and (not token.isascii() or not token.isprintable() or " " in token or len(token) < 8):
+        raise OptionError("a token has at least 8 characters: ASCII, without spaces")
+
+
+def listening_socket(host: str, port: int | None) -> socket.socket:
+    """A socket on that port; without one, on the first free port from ``FIRST_PORT`` on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = [port] if port is not None else [*range(FIRST_PORT, FIRST_PORT + PORTS_TRIED), 0]
+    for number in ports:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, number))
+            return listener
+        except OSError as error:
+            listener.close()
+            if port is not None or isinstance(error, socket.gaierror):
+                reason = "the port is in use or not allowed: choose another with --port"
+                raise OptionError(f"cannot listen on {host}:{number} ({error.strerror}): {reason}") from None
+    raise OptionError(f"no free port on {host}")
+
+
+def serve(
+    paths: tuple[str, ...],
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    token: str | None = None,
+    cache: Path | None = None,
+    say: Callable[[str], Any] = log.info,
+) -> None:
+    """Open everything at ``paths`` and answer until stopped."""
+    check_host(host, token)
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise MissingExtra("polyseme serve", "serve") from None
+    one_thread_each()
+    listener = listening_socket(host, port)
+    with listener:
+        from polyseme.serve.app import create_app
+        from polyseme.serve.guard import LOCAL
+        from polyseme.serve.library import Library
+
+        library = Library.open(paths)
+        for item in library.items.values():
+            facts = ", ".join(f"{value:,} {name}" for name, value in item.facts.items() if type(value) is int)
+            say(f"{item.name}: {item.facts.get('method') or item.kind} ({facts}) from {item.path}")
+        local = host in LOOPBACK
+        app = create_app(library, token=token, hosts=LOCAL if local else None, cache=cache)
+        shown = f"[{host}]" if ":" in host else host
+        fragment = f"#token={token}" if token else ""
+        say(f"page: http://{shown}:{listener.getsockname()[1]}/{fragment}")
+        say("API:  /openapi.json describes it; Ctrl-C stops the server")
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, lifespan="off",
+            limit_concurrency=1000, timeout_keep_alive=30, timeout_graceful_shutdown=3,
+        )  # fmt: skip
+        uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,208 @@
+"""The shapes of questions and answers, as OpenAPI describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _writable(text: str) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError("holds half of a surrogate pair, which is not text")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200, description="name of a loaded model, index or corpus")]
+Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_writable)]
+Text = Annotated[str, Field(max_length=20_000), AfterValidator(_writable)]
+Tokens = Annotated[list[Word], Field(max_length=2_000)]
+Layers = Literal["all", "top", "mean", "mix"] | Annotated[int, Field(ge=0, le=64)]
+
+ModelQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded model")]
+IndexQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded index")]
+WordQuery = Annotated[str, Query(min_length=1, max_length=200), AfterValidator(_writable)]
+TopN = Annotated[int, Query(ge=1, le=200, description="how many")]
+
+
+class Question(BaseModel):
+    """A body in which nothing unknown is passed over in silence."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class EncodeTokens(Question):
+    model: Name
+    sentences: Annotated[list[Text | Tokens], Field(min_length=1, max_length=256)]
+    layers: Layers = "top"
+
+
+class EncodeTexts(Question):
+    model: Name
+    texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)]
+
+
+class SameSense(Question):
+    index: Name
+    sentence: Text | Tokens
+    position: Annotated[int, Field(ge=0, le=20_000)] | None = None
+    word: Word | None = None
+    topn: Annotated[int, Field(ge=1, le=200)] = 10
+    any_word: bool = False
+    layer: Annotated[int, Field(ge=0, le=64)] | None = None
+
+
+class Embeddings(BaseModel):
+    """OpenAI's request; what we do not know of it (``user``) is passed over, as clients expect."""
+
+    model: Name
+    input: Text | Annotated[list[Text], Field(min_length=1, max_length=1024)]
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+class Failure(BaseModel):
+    """Every answer that is not a success."""
+
+    class Detail(BaseModel):
+        message: str
+        type: str
+
+    error: Detail
+
+
+class Scored(BaseModel):
+    word: str
+    score: float
+
+
+class WordCount(BaseModel):
+    word: str
+    count: int
+
+
+class Words(BaseModel):
+    model: str
+    total: int
+    words: list[WordCount]
+
+
+class Neighbours(BaseModel):
+    model: str
+    word: str
+    neighbours: list[Scored]
+
+
+class Analogy(BaseModel):
+    model: str
+    a: str
+    b: str
+    c: str
+    answers: list[Scored]
+
+
+class Link(BaseModel):
+    source: str
+    target: str
+    score: float
+
+
+class Graph(BaseModel):
+    model: str
+    word: str
+    nodes: list[Scored]
+    links: list[Link]
+
+
+class MapPoint(BaseModel):
+    word: str
+    x: float
+    y: float
+    count: int
+
+
+class VocabularyMap(BaseModel):
+    model: str
+    method: Literal["pca", "tsne"]
+    state: Literal["ready", "computing"]
+    points: list[MapPoint]
+
+
+class TokenVectors(BaseModel):
+    tokens: list[str]
+    layers: list[list[list[float]]]
+
+
+class EncodedTokens(BaseModel):
+    model: str
+    sentences: list[TokenVectors]
+
+
+class EncodedTexts(BaseModel):
+    model: str
+    vectors: list[list[float]]
+
+
+class CutText(BaseModel):
+    tokens: list[str]
+
+
+class HitShape(BaseModel):
+    sentence: int
+    token: int
+    word: str
+    score: float
+    text: str
+    start: int
+    end: int
+    tag: str | None
+
+
+class Hits(BaseModel):
+    hits: list[HitShape]
+
+
+class SenseShape(BaseModel):
+    share: float
+    size: int
+    substitutes: list[str]
+    typical: list[HitShape]
+
+
+class SensePoint(BaseModel):
+    x: float
+    y: float
+    sense: int
+    hit: HitShape
+
+
+class Senses(BaseModel):
+    index: str
+    word: str
+    count: int
+    labels: Literal["substitutes", "company"]  # what ``substitutes`` hold: the model's own, or words that stand near
+    senses: list[SenseShape]
+    points: list[SensePoint]
+
+
+class Found(BaseModel):
+    total: int
+    hits: list[HitShape]
+
+
+class LibraryShape(BaseModel):
+    version: str
+    items: list[dict[str, Any]]
+
+
+class Card(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    name: str
+    kind: str
+    options: list[dict[str, Any]]
+    corpus: dict[str, Any]
+
+
+class Curve(BaseModel):
+    name: str
+    records: list[dict[str, Any]]

@@ -1,0 +1,175 @@
+"""What one asks of encoders: vectors of tokens and of texts, and the same in OpenAI's shape."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query
+
+from polyseme.errors import OptionError
+from polyseme.serve.answers import Answer
+from polyseme.serve.batch import Batcher
+from polyseme.serve.library import Library
+from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
+from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.words.vectors import WordVectors
+
+ENCODERS = ("words", "contexts", "sentences")
+MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
+MOST_CHARACTERS = 200_000  # in one question
+COLLECT = 0.003  # seconds that an encode waits for company
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Sentences to encode; ``layers`` is None for one vector per text."""
+
+    sentences: list[Any]
+    layers: str | int | None
+
+
+class EncoderDesk:
+    """One encoder: concurrent questions become one call, in the encoder's own thread."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+        self.batcher: Batcher[Encode, Any] = Batcher(self._answer, most=32, waiting=128, collect=COLLECT)
+
+    def _answer(self, questions: list[Encode]) -> list[Any]:
+        answers: list[Any] = [None] * len(questions)
+        for layers in dict.fromkeys(question.layers for question in questions):
+            places = [i for i, question in enumerate(questions) if question.layers == layers]
+            together = [sentence for i in places for sentence in questions[i].sentences]
+            encoded = self._texts(together) if layers is None else self._tokens(together, layers)
+            start = 0
+            for i in places:
+                stop = start + len(questions[i].sentences)
+                answers[i], start = encoded[start:stop], stop
+        return answers
+
+    def _tokens(self, sentences: Sequence[Sentence], layers: str | int) -> list[EncodedSentence]:
+        if isinstance(self.encoder, WordVectors):
+            return [_static(self.encoder, sentence) for sentence in sentences]
+        return list(self.encoder.encode_tokens(sentences, layers=layers))
+
+    def _texts(self, texts: Sequence[Sentence]) -> FloatArray:
+        if isinstance(self.encoder, WordVectors):
+            return np.stack([_mean_of_known(self.encoder, text) for text in texts])
+        if isinstance(self.encoder, ContextEncoder):
+            encoded = self.encoder.encode_tokens(texts, layers="mean")
+            return np.stack([_mean(sentence.layers[0], self.encoder.dim) for sentence in encoded])
+        vectors: FloatArray = self.encoder.encode(texts)
+        return vectors
+
+
+def text_routes(library: Library) -> APIRouter:
+    """Routes under /api and /v1."""
+    router = APIRouter(tags=["encode"])
+    desks = {name: EncoderDesk(item.thing) for name, item in library.items.items() if item.kind in ENCODERS}
+
+    async def encode(model: str, sentences: list[Any], layers: str | int | None) -> Any:
+        encoder = library.find(model, *ENCODERS)
+        if layers is not None and not hasattr(encoder, "tokenize"):
+            raise OptionError(f"{model!r} gives vectors of texts only, not of tokens")
+        if sum(len(part) for sentence in sentences for part in sentence) > MOST_CHARACTERS:
+            raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
+        return await desks[model].batcher.ask(Encode(sentences, layers))
+
+    @router.post("/api/encode/tokens", response_model=EncodedTokens)
+    async def encode_tokens(question: EncodeTokens) -> Answer:
+        """One vector per token and layer: ``layers`` is (layers, tokens, dim)."""
+        encoded: list[EncodedSentence] = await encode(question.model, question.sentences, question.layers)
+        if sum(sentence.layers.size for sentence in encoded) > MOST_NUMBERS:
+            raise OptionError(
+                f"the answer would hold over {MOST_NUMBERS:,} numbers: ask for one layer or fewer sentences"
+            )
+        return Answer(await asyncio.to_thread(_tokens_json, question.model, encoded))
+
+    @router.post("/api/encode/texts", response_model=EncodedTexts)
+    async def encode_texts(question: EncodeTexts) -> Answer:
+        """One vector per text; of words and tokens their mean."""
+        vectors = await encode(question.model, question.texts, None)
+        return Answer({"model": question.model, "vectors": _finite(vectors).tolist()})
+
+    @router.get("/api/tokens", response_model=CutText)
+    async def tokens(
+        model: Annotated[str, Query(min_length=1, max_length=200, description="a model, an index or a corpus")],
+        text: Annotated[Text, Query(max_length=2000)],
+    ) -> Answer:
+        """Text cut the way the model's own text was cut."""
+        thing = library.find(model)
+        if library.items[model].kind in ("index", "corpus"):
+            cut = library.corpus(model).segmentation.tokens
+        elif hasattr(thing, "tokenize"):
+            cut = thing.tokenize
+        else:
+            raise OptionError(f"{model!r} reads whole texts and does not cut them")
+        return Answer({"tokens": await asyncio.to_thread(cut, text)})
+
+    @router.post("/v1/embeddings", tags=["openai"])
+    async def embeddings(question: Embeddings) -> Answer:
+        """OpenAI's embeddings call: the vectors of /api/encode/texts."""
+        texts = [question.input] if isinstance(question.input, str) else question.input
+        vectors = _finite(await encode(question.model, list(texts), None))
+        coded = [_base64(v) for v in vectors] if question.encoding_format == "base64" else vectors.tolist()
+        data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(coded)]
+        used = sum(len(text) for text in texts)  # characters: the tokens of each model differ
+        usage = {"prompt_tokens": used, "total_tokens": used}
+        return Answer({"object": "list", "data": data, "model": question.model, "usage": usage})
+
+    @router.get("/v1/models", tags=["openai"])
+    async def models() -> Answer:
+        """The models that /v1/embeddings takes."""
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "polyseme"} for name in desks]
+        return Answer({"object": "list", "data": data})
+
+    return router
+
+
+def _words_of(vectors: WordVectors, sentence: Sentence) -> list[str]:
+    return vectors.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+
+
+def _static(vectors: WordVectors, sentence: Sentence) -> EncodedSentence:
+    """A table of words as an encoder whose vectors do not depend on the context; zeros for an unknown word."""
+    words = _words_of(vectors, sentence)
+    layer = np.zeros((1, len(words), vectors.vector_size), dtype=np.float32)
+    for place, word in enumerate(words):
+        if word in vectors:
+            layer[0, place] = vectors[word]
+    return EncodedSentence(words, layer)
+
+
+def _mean_of_known(vectors: WordVectors, text: Sentence) -> FloatArray:
+    known = [word for word in _words_of(vectors, text) if word in vectors]
+    return _mean(vectors[known], vectors.vector_size)
+
+
+def _mean(rows: FloatArray, dim: int) -> FloatArray:
+    """(tokens, dim) -> (dim,); zeros for a text without tokens."""
+    return np.asarray(rows.mean(axis=0), dtype=np.float32) if len(rows) else np.zeros(dim, dtype=np.float32)
+
+
+def _finite(vectors: FloatArray) -> FloatArray:
+    return np.nan_to_num(vectors)  # JSON has no NaN
+
+
+def _base64(vector: FloatArray) -> str:
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+
+
+def _tokens_json(model: str, encoded: list[EncodedSentence]) -> bytes:
+    # Sentence by sentence, so that other threads get their turn while a large answer is written.
+    pieces = [
+        json.dumps(
+            {"tokens": s.tokens, "layers": _finite(s.layers).tolist()}, ensure_ascii=False, separators=(",", ":")
+        )
+        for s in encoded
+    ]
+    return f'{{"model":{json.dumps(model, ensure_ascii=False)},"sentences":[{",".join(pieces)}]}}'.encode()
