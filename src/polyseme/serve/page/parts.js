@@ -1,0 +1,151 @@
+// The pieces that several views share.
+
+import { get, takeToken } from "./api.js";
+import { arrowKeys, fill, h } from "./dom.js";
+import { link } from "./router.js";
+import { number, t } from "./strings.js";
+
+export const ofKind = (library, kind) => library.items.filter((item) => item.kind === kind);
+
+// A word field that completes from the model's vocabulary, the frequent words first.
+export function wordField({ id, label, value, model, signal, big = false }) {
+  const options = h("datalist", { id: `${id}-options` });
+  const complete = async (event) => {
+    const prefix = event.target.value.trim();
+    if (!model || !prefix) return;
+    try {
+      const found = await get("/api/words", { model, prefix, limit: 12 }, signal);
+      fill(options, found.words.map((entry) => h("option", { value: entry.word })));
+    } catch { /* completion is a help, not a need */ }
+  };
+  return h("label", { class: big ? "field big" : "field" }, h("span", {}, label),
+    h("input", { id, name: id, value: value ?? "", list: `${id}-options`, placeholder: t("wordHint"), autocomplete: "off",
+      spellcheck: "false", maxlength: 200, oninput: complete }), options);
+}
+
+export function choice({ id, label, options, value, onchange }) {
+  return h("label", { class: "field" }, h("span", {}, label),
+    h("select", { id, name: id, onchange: (event) => onchange(event.target.value) },
+      options.map(([key, shown]) => h("option", { value: key, selected: String(key) === String(value) }, shown))));
+}
+
+// One of a few, as buttons side by side.
+export function segmented({ id, label, options, value, onchange }) {
+  return h("fieldset", { class: "segmented" }, h("legend", {}, label),
+    h("div", {}, options.map(([key, shown]) => h("label", {},
+      h("input", { type: "radio", id: `${id}-${key}`, name: id, value: key, checked: key === value, onchange: () => onchange(key) }),
+      h("span", {}, shown)))));
+}
+
+// One to three models as chips; the last one cannot be taken away.
+export function modelChips({ models, chosen, onchange }) {
+  const toggle = (name) => {
+    const next = chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name].slice(-3);
+    onchange(next.length ? next : chosen);
+  };
+  return h("fieldset", { class: "chips" }, h("legend", {}, t("modelsChoice")),
+    h("div", {}, models.map((item) => h("label", {},
+      h("input", { type: "checkbox", id: `chip-${item.name}`, checked: chosen.includes(item.name), onchange: () => toggle(item.name) }),
+      h("span", {}, item.name)))));
+}
+
+export function chosenModels(models, state, most = 3) {
+  const named = (state.models ?? "").split(",").filter((name) => models.some((item) => item.name === name));
+  return named.length ? named.slice(0, most) : models.slice(0, Math.min(2, most)).map((item) => item.name);
+}
+
+export function columnHead(item) {
+  const facts = [item.method, item.dim && `${item.dim}d`, item.words && number(item.words)].filter(Boolean).join(" · ");
+  return h("header", { class: "column-head" }, h("h3", {}, h("a", { href: link("models", { name: item.name }) }, item.name)),
+    h("span", { class: "soft" }, facts));
+}
+
+// Words with their scores; `shared` are the words that another column has too.
+export function scoreList(entries, { href, shared = new Set(), lists }) {
+  if (!entries.length) return h("p", { class: "soft" }, t("nothing"));
+  const rows = entries.map(({ word, score }) => h("li", { class: shared.has(word) ? "shared" : null, "data-word": word },
+    h("a", { href: href(word) },
+      h("span", { class: "word" }, word),
+      h("span", { class: "bar", vars: { "--share": Math.max(0, score).toFixed(3) } }),
+      h("span", { class: "score" }, score.toFixed(3)))));
+  const list = h("ol", { class: "scores" }, rows);
+  const together = (event) => {
+    const word = event.target.closest("li")?.dataset.word;
+    for (const row of document.querySelectorAll(".scores li")) row.classList.toggle("lit", row.dataset.word === word);
+  };
+  list.addEventListener("mouseover", together);
+  list.addEventListener("focusin", together);
+  return arrowKeys(list, lists);
+}
+
+export function wordsInSeveral(columns) {
+  const seen = new Map();
+  for (const entries of columns) for (const { word } of entries ?? []) seen.set(word, (seen.get(word) ?? 0) + 1);
+  return new Set([...seen].filter(([, times]) => times > 1).map(([word]) => word));
+}
+
+// A hit in its sentence, the word in the middle.
+export function kwic(hit, { href, score = true, mark = "" }) {
+  const characters = [...hit.text];
+  const before = characters.slice(0, hit.start).join("");
+  const after = characters.slice(hit.end).join("");
+  return h("li", { class: "kwic" }, h("a", { href, title: hit.text },
+    h("span", { class: "before" }, h("bdi", {}, before)),
+    h("mark", { class: mark }, characters.slice(hit.start, hit.end).join("")),
+    h("span", { class: "after" }, after),
+    hit.tag && h("span", { class: "tag" }, hit.tag),
+    score && h("span", { class: "score" }, hit.score.toFixed(3))));
+}
+
+export const hitLink = (index, hit) => link("sentence", { index, sentence: hit.text, word: hit.word, near: hit.start });
+
+// An empty view shows the command that fills it.
+export function empty(message, command) {
+  return h("section", { class: "empty" }, h("p", {}, message), command && code(command));
+}
+
+export function code(text) {
+  const label = h("span", {}, t("copy"));
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(block);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      document.execCommand("copy");
+    }
+    label.textContent = t("copied");
+    setTimeout(() => { label.textContent = t("copy"); }, 1500);
+  };
+  const block = h("pre", { tabindex: "0" }, h("code", {}, text));
+  return h("div", { class: "code" }, block, h("button", { type: "button", class: "copy", onclick: copy }, label));
+}
+
+export function problem(error) {
+  const message = error instanceof TypeError ? t("unreachable") : error.message;
+  return h("p", { class: "problem", role: "alert" }, h("strong", {}, t("failed")), " ", message);
+}
+
+export const waiting = () => h("p", { class: "soft waiting" }, t("loading"));
+
+export function tokenForm(again) {
+  const send = (event) => {
+    event.preventDefault();
+    takeToken(new FormData(event.target).get("token"));
+    again();
+  };
+  return h("form", { class: "empty", onsubmit: send }, h("h2", {}, t("tokenWanted")), h("p", {}, t("tokenHint")),
+    h("label", { class: "field" }, h("span", {}, t("token")),
+      h("input", { name: "token", id: "token", type: "password", autocomplete: "off", required: true })),
+    h("button", { class: "primary" }, t("enter")));
+}
+
+// Words to begin with: frequent ones that carry a meaning of their own.
+export async function examples(model, signal, most = 10) {
+  const { words } = await get("/api/words", { model, limit: 400 }, signal);
+  const full = words.map((entry) => entry.word).filter((word) => /^\p{Script=Han}{2,}$/u.test(word) || /^[\p{L}-]{5,}$/u.test(word));
+  const found = full.length ? full : words.map((entry) => entry.word).filter((word) => /\p{L}/u.test(word));
+  return found.slice(0, most);
+}

@@ -1,0 +1,139 @@
+// A sentence as words to click: where the word means the same, beside what a static model says of it.
+
+import { get, post } from "../api.js";
+import { arrowKeys, fill, h } from "../dom.js";
+import { choice, columnHead, empty, hitLink, kwic, ofKind, problem, scoreList, waiting } from "../parts.js";
+import { go, link } from "../router.js";
+import { t } from "../strings.js";
+
+const COMMAND = "polyseme corpus TEXT -o corpus\npolyseme train elmo corpus -o elmo\npolyseme index elmo corpus -o index\npolyseme serve index";
+
+export async function render(root, state, { library, signal }) {
+  const indexes = ofKind(library, "index");
+  if (!indexes.length) {
+    fill(root, h("h1", {}, t("sentence")), empty(t("emptyIndex"), COMMAND));
+    return;
+  }
+  const index = indexes.find((item) => item.name === state.index) ?? indexes[0];
+  const at = (changes) => ({ ...state, index: index.name, near: undefined, word: undefined, ...changes });
+  const submit = (event) => {
+    event.preventDefault();
+    const sentence = new FormData(event.target).get("sentence").trim();
+    if (sentence) go("sentence", at({ sentence, at: undefined }));
+  };
+  const words = h("div", { class: "tokens", role: "group", "aria-label": t("sentenceLabel") });
+  const answer = h("div", { class: "columns two" });
+  fill(root, h("h1", { class: "unseen" }, t("sentence")),
+    h("form", { class: "ask", onsubmit: submit },
+      h("label", { class: "field big wide" }, h("span", {}, t("sentenceLabel")),
+        h("input", { id: "sentence", name: "sentence", value: state.sentence ?? "", placeholder: t("sentenceHint"), maxlength: 2000,
+          autocomplete: "off", spellcheck: "false" })),
+      h("button", { class: "primary" }, t("cut")),
+      indexes.length > 1 && choice({ id: "index", label: t("index"), value: index.name, options: indexes.map((i) => [i.name, i.name]),
+        onchange: (name) => go("sentence", at({ index: name })) }),
+      layerSlider(index, state, at),
+      h("label", { class: "check" }, h("input", { type: "checkbox", id: "any", checked: state.any === "1",
+        onchange: (event) => go("sentence", at({ any: event.target.checked ? "1" : undefined }), { replace: true }) }),
+      h("span", {}, t("anyWord")))),
+    words, answer);
+  if (!state.sentence) {
+    fill(answer, await sentenceExamples(index, at, signal));
+    return;
+  }
+  const { tokens } = await get("/api/tokens", { model: index.name, text: state.sentence }, signal);
+  const chosen = state.at !== undefined ? Number(state.at) : meant(tokens, state);
+  fill(words, tokens.map((token, i) => h("button", { type: "button", id: `token-${i}`, "aria-pressed": String(i === chosen),
+    onclick: () => go("sentence", at({ at: i })) }, token)));
+  arrowKeysAcross(words);
+  if (!(chosen >= 0 && chosen < tokens.length)) {
+    fill(answer, h("p", { class: "soft hint" }, t("pickWord")));
+    return;
+  }
+  await answers(answer, { library, index, tokens, chosen, state, at, signal });
+}
+
+// The word that a link from elsewhere meant: the one that stands at that character of the sentence.
+function meant(tokens, { word, near, sentence }) {
+  if (word === undefined) return -1;
+  let from = 0;
+  const text = [...sentence].join("");
+  for (const [i, token] of tokens.entries()) {
+    const found = text.indexOf(token, from);
+    if (found >= 0) {
+      const start = [...text.slice(0, found)].length;
+      if (token === word && (near === undefined || start === Number(near))) return i;
+      from = found + token.length;
+    }
+  }
+  return tokens.indexOf(word);
+}
+
+function arrowKeysAcross(words) {
+  arrowKeys(words);
+  words.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const all = [...words.children];
+    all[Math.min(all.length - 1, Math.max(0, all.indexOf(document.activeElement) + step))]?.focus();
+  });
+}
+
+function layerSlider(index, state, at) {
+  const { layers } = index;
+  const asked = layers.indexOf(Number(state.layer ?? index.layer));
+  const place = asked < 0 ? layers.indexOf(index.layer) : asked;
+  const output = h("output", { for: "layer" }, layers[place]);
+  return h("label", { class: "field slider", title: layers.length > 1 ? null : t("oneLayer") }, h("span", {}, t("layer"), " ", output),
+    h("input", { type: "range", id: "layer", min: 0, max: Math.max(1, layers.length - 1), step: 1, value: place, disabled: layers.length < 2,
+      oninput: (event) => { output.textContent = layers[event.target.value]; },
+      onchange: (event) => go("sentence", at({ layer: layers[event.target.value] }), { replace: true }) }));
+}
+
+async function answers(root, { library, index, tokens, chosen, state, at, signal }) {
+  const word = tokens[chosen];
+  const context = h("section", { class: "column" }, h("h2", {}, t("sameSense", word)), h("p", { class: "soft" }, t("contextNote")));
+  const fixed = h("section", { class: "column" }, h("h2", {}, t("staticAnswer", word)), h("p", { class: "soft" }, t("staticNote")));
+  fill(root, context, fixed);
+  await Promise.all([sameSense(), staticAnswer()]);
+
+  async function sameSense() {
+    const wait = context.appendChild(waiting());
+    const question = { index: index.name, sentence: tokens, position: chosen, topn: 15, any_word: state.any === "1",
+      layer: state.layer === undefined ? null : Number(state.layer) };
+    try {
+      const { hits } = await post("/api/same-sense", question, signal);
+      wait.replaceWith(hits.length ? arrowKeys(h("ul", { class: "hits" }, hits.map((hit) => kwic(hit, { href: hitLink(index.name, hit) }))))
+        : h("p", { class: "soft" }, t("nothing")));
+    } catch (error) {
+      if (error.name !== "AbortError") wait.replaceWith(problem(error));
+    }
+  }
+
+  async function staticAnswer() {
+    const models = ofKind(library, "words");
+    if (!models.length) {
+      fixed.append(empty(t("staticMissing"), `polyseme train word2vec corpus -o words\npolyseme serve ${index.path} words`));
+      return;
+    }
+    const model = models.find((item) => item.name === state.static) ?? models[0];
+    if (models.length > 1) {
+      fixed.append(choice({ id: "static", label: t("model"), value: model.name, options: models.map((m) => [m.name, m.name]),
+        onchange: (name) => go("sentence", at({ static: name, at: chosen }), { replace: true }) }));
+    }
+    try {
+      const { neighbours } = await get("/api/neighbours", { model: model.name, word, topn: 15 }, signal);
+      fixed.append(columnHead(model), scoreList(neighbours, { href: (next) => link("neighbours", { word: next }) }));
+    } catch (error) {
+      if (error.name !== "AbortError") fixed.append(problem(error));
+    }
+  }
+}
+
+async function sentenceExamples(index, at, signal) {
+  const word = index.examples?.[0];
+  if (!word) return h("p", { class: "soft hint" }, t("pickWord"));
+  const { hits } = await get("/api/search", { corpus: index.name, word, limit: 6 }, signal);
+  return h("section", { class: "column" }, h("h2", {}, t("tryOne")),
+    arrowKeys(h("ul", { class: "hits" }, hits.map((hit) => kwic(hit, { href: hitLink(index.name, hit), score: false })))));
+}
