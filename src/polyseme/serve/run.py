@@ -47,6 +47,7 @@ def listening_socket(host: str, port: int | None) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
+            listener.listen(512)
             return listener
         except OSError as error:
             listener.close()

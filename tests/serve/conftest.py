@@ -1,0 +1,160 @@
+"""A small library to serve: two tables of words, an encoder, an index of planted senses and its corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+
+from polyseme.search import build_index
+from polyseme.serve.app import create_app
+from polyseme.serve.library import Item, Library, index_item, model_item
+from polyseme.store.load import load
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.words.vectors import WordVectors
+
+DIM = 16
+
+
+def direction(word: str) -> FloatArray:
+    """A fixed random vector for each word."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little")
+    return np.random.default_rng(seed).normal(size=DIM).astype(np.float32)
+
+
+class Surroundings(ContextEncoder):
+    """Layer 0: the word itself. Layer 1: the words beside it. Counts its calls."""
+
+    dim = 2 * DIM
+    n_layers = 2
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def tokenize(self, text: str) -> list[str]:
+        return text.split()
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: str | int = "all") -> Iterator[EncodedSentence]:
+        self.calls += 1
+        for sentence in sentences:
+            tokens = self.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+            own = [direction(word) for word in ("<S>", *tokens, "</S>")]
+            planes = [
+                [np.tile(vector, 2) for vector in own[1:-1]],
+                [np.concatenate([own[i], own[i + 2]]) for i in range(len(tokens))],
+            ]
+            both = np.array(planes, dtype=np.float32).reshape(2, len(tokens), self.dim)
+            chosen = {"all": both, "top": both[1:], "mean": both.mean(axis=0, keepdims=True), "mix": both[:1]}
+            yield EncodedSentence(tokens, chosen[layers] if isinstance(layers, str) else both[layers : layers + 1])
+
+
+def planted_sentences(n: int = 240) -> list[list[str]]:
+    """打 stands by the telephone in two thirds of the sentences, by a ball in the others."""
+    rng = np.random.default_rng(0)
+    sentences = []
+    for i in range(n):
+        left, right = (["给", "往"], ["电话", "手机", "号码"]) if i % 3 else (["去", "来"], ["篮球", "排球", "网球"])
+        filler = [f"词{k}" for k in rng.integers(0, 30, size=3)]
+        sentences.append([*filler, str(rng.choice(left)), "打", str(rng.choice(right)), "，", f"尾{i % 40}", "。"])
+    return sentences
+
+
+def word_table(n_words: int = 60, *, seed: int = 0) -> WordVectors:
+    """Words of three families, each around a centre of its own."""
+    rng = np.random.default_rng(seed)
+    families = ["北京", "苹果", "音乐"]
+    centres = rng.normal(size=(3, DIM))
+    words = [f"{families[i % 3]}{i // 3}" if i >= 3 else families[i] for i in range(n_words)]
+    vectors = (centres[np.arange(n_words) % 3] + 0.4 * rng.normal(size=(n_words, DIM))).astype(np.float32)
+    counts = np.arange(n_words, 0, -1) * 10
+    curve = [{"epoch": i + 1, "loss": 3.0 / (i + 1), "note": "text"} for i in range(5)]
+    about = About(Segmentation("space"), {"tokens": 12345}, curve)
+    return WordVectors(Vocabulary(words, counts), vectors, about=about)
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders on disk: words, others, corpus, index."""
+    folder = tmp_path_factory.mktemp("shelf")
+    word_table().save(folder / "words")
+    word_table(seed=1).save(folder / "others")
+    corpus = Corpus.from_sentences(planted_sentences(), folder / "corpus", segment="space")
+    build_index(Surroundings(), corpus, folder / "index", layers="all")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def encoder() -> Surroundings:
+    return Surroundings()
+
+
+@pytest.fixture(scope="session")
+def library(shelf: Path, encoder: Surroundings) -> Library:
+    from polyseme.search import Index
+
+    corpus = Corpus.open(shelf / "corpus")
+    items = [model_item(name, str(shelf / name), load(shelf / name)) for name in ("words", "others")]
+    items.append(model_item("context", str(shelf / "context"), encoder))
+    items.append(index_item("index", str(shelf / "index"), Index.open(shelf / "index", model=encoder, corpus=corpus)))
+    items.append(Item("corpus", "corpus", str(shelf / "corpus"), corpus))
+    return Library(items)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("maps")
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """A real server on a free port of this machine; its address."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(512)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+@pytest.fixture(scope="session")
+def serving() -> Callable[[Any], AbstractContextManager[str]]:
+    """``with serving(app) as address``."""
+    return running
+
+
+@pytest.fixture(scope="session")
+def address(library: Library, cache: Path) -> Iterator[str]:
+    """The whole library, served."""
+    with running(create_app(library, cache=cache)) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=30, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def sentences() -> list[str]:
+    """The sentences of the corpus."""
+    return [" ".join(tokens) for tokens in planted_sentences()]

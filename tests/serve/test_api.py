@@ -1,0 +1,214 @@
+"""What the API answers, compared with NumPy and with the models themselves."""
+
+from __future__ import annotations
+
+import base64
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from polyseme.serve.app import create_app
+from polyseme.serve.library import Library
+from polyseme.types import unit_rows
+
+
+def ok(response: Any) -> Any:
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def cosines(library: Library, vector: Any) -> dict[str, float]:
+    """Every word's cosine with a vector, in double precision."""
+    wv = library.items["words"].thing
+    matrix = wv.vectors.astype(np.float64)
+    values = matrix @ vector / np.linalg.norm(matrix, axis=1) / np.linalg.norm(vector)
+    return dict(zip(wv.index_to_key, values.tolist(), strict=True))
+
+
+def test_the_library_says_what_is_loaded(client: httpx.Client) -> None:
+    items = {item["name"]: item for item in ok(client.get("/api/library"))["items"]}
+    assert {name: item["kind"] for name, item in items.items()} == {
+        "words": "words", "others": "words", "context": "contexts", "index": "index", "corpus": "corpus",
+    }  # fmt: skip
+    assert (items["words"]["dim"], items["words"]["words"], items["context"]["layers"]) == (16, 60, 2)
+    assert items["index"]["layers"] == [0, 1]
+
+
+def test_neighbours_are_the_words_of_greatest_cosine(client: httpx.Client, library: Library) -> None:
+    answer = ok(client.get("/api/neighbours", params={"model": "words", "word": "北京", "topn": 7}))
+    all_cosines = cosines(library, library.items["words"].thing["北京"].astype(np.float64))
+    all_cosines.pop("北京")
+    expected = sorted(all_cosines, key=lambda word: -all_cosines[word])[:7]
+    assert [entry["word"] for entry in answer["neighbours"]] == expected
+    for entry in answer["neighbours"]:
+        assert entry["score"] == pytest.approx(all_cosines[entry["word"]], abs=2e-6)
+
+
+def test_an_analogy_leaves_out_what_was_asked(client: httpx.Client, library: Library) -> None:
+    wv = library.items["words"].thing
+    a, b, c = (unit_rows(wv[[word]])[0].astype(np.float64) for word in ("北京", "苹果", "音乐"))
+    values = cosines(library, b + c - a)
+    expected = sorted(set(values) - {"北京", "苹果", "音乐"}, key=lambda word: -values[word])[:5]
+    question = {"model": "words", "a": "北京", "b": "苹果", "c": "音乐", "topn": 5}
+    answer = ok(client.get("/api/analogy", params=question))
+    assert [entry["word"] for entry in answer["answers"]] == expected
+    by_product = ok(client.get("/api/analogy", params={**question, "method": "mul"}))
+    assert [(e["word"], pytest.approx(e["score"], abs=1e-5)) for e in by_product["answers"]] == [
+        (word, pytest.approx(score, abs=1e-5))
+        for word, score in wv.analogy("北京", "苹果", "音乐", method="mul", topn=5)
+    ]
+
+
+def test_words_come_by_frequency_and_by_their_beginning(client: httpx.Client) -> None:
+    first = ok(client.get("/api/words", params={"model": "words", "limit": 3}))
+    assert first["total"] == 60
+    assert first["words"] == [{"word": w, "count": c} for w, c in (("北京", 600), ("苹果", 590), ("音乐", 580))]
+    begun = ok(client.get("/api/words", params={"model": "words", "prefix": "苹果1", "limit": 3}))
+    assert [entry["word"] for entry in begun["words"]] == ["苹果1", "苹果10", "苹果11"]
+    assert ok(client.get("/api/words", params={"model": "index", "prefix": "电"}))["words"][0]["word"] == "电话"
+    assert ok(client.get("/api/words", params={"model": "words", "prefix": "没有"}))["words"] == []
+
+
+def test_the_graph_links_every_neighbour_to_the_word(client: httpx.Client) -> None:
+    graph = ok(client.get("/api/graph", params={"model": "words", "word": "苹果", "topn": 6}))
+    names = [node["word"] for node in graph["nodes"]]
+    assert names[0] == "苹果"
+    assert len(set(names)) == 7
+    assert {link["target"] for link in graph["links"] if link["source"] == "苹果"} == set(names[1:])
+    assert all(link["source"] in names and link["target"] in names for link in graph["links"])
+
+
+def test_tokens_are_encoded_as_the_encoder_encodes_them(client: httpx.Client, library: Library) -> None:
+    question = {"model": "context", "sentences": ["他 打 电话", ["打", "球"], ""], "layers": "all"}
+    answer = ok(client.post("/api/encode/tokens", json=question))
+    expected = list(library.items["context"].thing.encode_tokens(["他 打 电话", ["打", "球"], ""]))
+    for given, wanted in zip(answer["sentences"], expected, strict=True):
+        assert given["tokens"] == wanted.tokens
+        np.testing.assert_array_equal(np.array(given["layers"], np.float32).reshape(wanted.layers.shape), wanted.layers)
+    one = ok(client.post("/api/encode/tokens", json={**question, "layers": 0}))
+    assert np.array(one["sentences"][0]["layers"]).shape == (1, 3, 32)
+
+
+def test_a_word_table_encodes_tokens_and_texts(client: httpx.Client, library: Library) -> None:
+    wv = library.items["words"].thing
+    sentence = {"model": "words", "sentences": ["北京 不识 苹果"]}
+    layers = np.array(ok(client.post("/api/encode/tokens", json=sentence))["sentences"][0]["layers"])
+    np.testing.assert_array_equal(layers[0], [wv["北京"], np.zeros(16), wv["苹果"]])
+    texts = {"model": "words", "texts": ["北京 不识 苹果", "不识"]}
+    vectors = np.array(ok(client.post("/api/encode/texts", json=texts))["vectors"])
+    np.testing.assert_allclose(vectors, [(wv["北京"] + wv["苹果"]) / 2, np.zeros(16)], atol=1e-6)
+
+
+def test_embeddings_have_openais_shape_in_both_encodings(client: httpx.Client) -> None:
+    question = {"model": "context", "input": ["他 打 电话", "打 球"], "user": "somebody"}
+    plain = ok(client.post("/v1/embeddings", json=question))
+    coded = ok(client.post("/v1/embeddings", json={**question, "encoding_format": "base64"}))
+    assert plain["object"] == "list"
+    assert [entry["index"] for entry in plain["data"]] == [0, 1]
+    assert plain["usage"]["total_tokens"] > 0
+    for one, other in zip(plain["data"], coded["data"], strict=True):
+        unpacked = np.frombuffer(base64.b64decode(other["embedding"]), dtype="<f4")
+        np.testing.assert_array_equal(np.array(one["embedding"], np.float32), unpacked)
+    single = ok(client.post("/v1/embeddings", json={"model": "context", "input": "他 打 电话"}))
+    assert single["data"][0]["embedding"] == plain["data"][0]["embedding"]
+    assert [m["id"] for m in ok(client.get("/v1/models"))["data"]] == ["words", "others", "context"]
+
+
+def test_planted_senses_are_found(client: httpx.Client) -> None:
+    answer = ok(client.get("/api/senses", params={"index": "index", "word": "打"}))
+    assert answer["count"] == 240
+    telephone = 0.0
+    for sense in answer["senses"]:
+        balls = ["球" in hit["text"] for hit in sense["typical"]]
+        assert all(balls) or not any(balls)
+        telephone += 0.0 if any(balls) else sense["share"]
+    assert telephone == pytest.approx(2 / 3, abs=0.01)
+    assert len(answer["points"]) == 240
+    for point in answer["points"]:
+        hit = point["hit"]
+        assert hit["text"][hit["start"] : hit["end"]] == "打"
+
+
+def test_the_same_sense_is_found_elsewhere(client: httpx.Client) -> None:
+    ball = {"index": "index", "sentence": ["去", "打", "排球", "。"], "position": 1, "topn": 20}
+    hits = ok(client.post("/api/same-sense", json=ball))["hits"]
+    assert len(hits) == 20
+    assert all("球" in hit["text"] for hit in hits)
+    others = ok(client.post("/api/same-sense", json={**ball, "any_word": True, "layer": 1}))["hits"]
+    assert "打" not in {hit["word"] for hit in others}
+
+
+def test_the_corpus_is_searched_by_words_in_a_row(client: httpx.Client, sentences: list[str]) -> None:
+    everywhere = ok(client.get("/api/search", params={"corpus": "corpus", "word": "打", "limit": 5, "offset": 238}))
+    assert everywhere["total"] == 240
+    assert len(everywhere["hits"]) == 2
+    expected = sum("打 排球" in text for text in sentences)
+    row = ok(client.get("/api/search", params={"corpus": "index", "word": "打 排球", "limit": 200}))
+    assert row["total"] == expected > 0
+    assert all(hit["text"][hit["start"] : hit["end"]].replace(" ", "") == "打排球" for hit in row["hits"])
+    across = {
+        "corpus": "corpus",
+        "word": f"。 {sentences[1].split()[0]}",
+    }  # the end of one sentence, the start of the next
+    assert ok(client.get("/api/search", params=across))["total"] == 0
+    assert ok(client.get("/api/search", params={"corpus": "corpus", "word": "没有"})) == {"total": 0, "hits": []}
+
+
+def test_text_is_cut_as_the_models_text_was(client: httpx.Client) -> None:
+    for model in ("words", "context", "index", "corpus"):
+        assert ok(client.get("/api/tokens", params={"model": model, "text": "他 打 球"}))["tokens"] == [
+            "他",
+            "打",
+            "球",
+        ]
+
+
+def test_the_first_axis_of_the_map_spreads_most(client: httpx.Client, library: Library) -> None:
+    answer = ok(client.get("/api/map", params={"model": "words", "size": 50}))
+    assert answer["state"] == "ready"
+    points = np.array([[p["x"], p["y"]] for p in answer["points"]])
+    assert points.shape == (50, 2)
+    assert np.abs(points).max() == pytest.approx(1, abs=1e-4)
+    units = unit_rows(library.items["words"].thing.vectors[:50]).astype(np.float64)
+    spread = np.linalg.svd(units - units.mean(axis=0), compute_uv=False)[:2]
+    ratio = points[:, 0].std() / points[:, 1].std()
+    assert ratio == pytest.approx(spread[0] / spread[1], rel=1e-3)
+
+
+def test_tsne_is_computed_once_and_kept(client: httpx.Client, library: Library, cache: Path, serving: Any) -> None:
+    question = {"model": "words", "method": "tsne", "size": 60}
+    deadline = time.monotonic() + 60
+    answer = ok(client.get("/api/map", params=question))
+    while answer["state"] == "computing" and time.monotonic() < deadline:
+        time.sleep(0.05)  # what the page does
+        answer = ok(client.get("/api/map", params=question))
+    assert answer["state"] == "ready"
+    assert len(list(cache.glob("*.safetensors"))) == 1
+    families = np.array([entry["word"][:2] for entry in answer["points"]])
+    points = np.array([[p["x"], p["y"]] for p in answer["points"]])
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2) + np.eye(60) * 9
+    assert np.mean(families[distances.argmin(axis=1)] == families) > 0.95
+    with serving(create_app(library, cache=cache)) as other:
+        assert ok(httpx.get(f"{other}/api/map", params=question, trust_env=False)) == answer
+
+
+def test_cards_and_curves(client: httpx.Client) -> None:
+    card = ok(client.get("/api/library/words"))
+    assert card["corpus"] == {"tokens": 12345}
+    assert {option["name"] for option in card["options"]} == {"source"}
+    assert all(option["help"] for option in card["options"])
+    curve = ok(client.get("/api/library/words/curve"))["records"]
+    assert [record["epoch"] for record in curve] == [1, 2, 3, 4, 5]
+    assert ok(client.get("/api/library/context/curve"))["records"] == []
+
+
+def test_openapi_describes_every_route_and_needs_no_other_site(client: httpx.Client) -> None:
+    paths = ok(client.get("/openapi.json"))["paths"]
+    for path in ("neighbours", "analogy", "words", "graph", "map", "senses", "search", "tokens", "library"):
+        assert f"/api/{path}" in paths
+    assert {"/api/encode/tokens", "/api/encode/texts", "/api/same-sense", "/v1/embeddings", "/v1/models"} <= set(paths)
+    assert client.get("/docs").status_code == client.get("/redoc").status_code == 404

@@ -1,0 +1,109 @@
+"""Who may ask, how much, and what a browser is told."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from polyseme.serve.app import create_app
+from polyseme.serve.guard import Limits
+from polyseme.serve.library import Library
+
+TOKEN = "a-long-enough-token"
+
+
+def raw(address: str, request: bytes) -> bytes:
+    """The answer to bytes sent as they are."""
+    where = urlsplit(address)
+    assert where.hostname
+    with socket.create_connection((where.hostname, where.port or 80), timeout=20) as connection:
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+            if b"}" in piece:
+                break
+    return answer
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", ""]
+)
+def test_another_host_name_is_refused(client: httpx.Client, host: str) -> None:
+    response = client.get("/api/library", headers={"Host": host})
+    assert response.status_code == 421
+    assert response.json()["error"]["type"] == "wrong_host"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:8617"])
+def test_the_names_of_this_machine_are_answered(client: httpx.Client, host: str) -> None:
+    assert client.get("/api/library", headers={"Host": host}).status_code == 200
+
+
+def test_other_sites_are_refused_and_none_is_let_in_by_cors(client: httpx.Client) -> None:
+    response = client.get("/api/library", headers={"Origin": "https://evil.example"})
+    assert response.status_code == 403
+    own = client.get("/api/library", headers={"Origin": str(client.base_url).rstrip("/")})
+    assert own.status_code == 200
+    assert not any(name.startswith("access-control") for name in own.headers)
+
+
+@pytest.mark.parametrize("path", ["/", "/page/main.js", "/api/library", "/nothing"])
+def test_every_answer_tells_the_browser_to_stay_here(client: httpx.Client, path: str) -> None:
+    headers = client.get(path).headers
+    assert headers["content-security-policy"].startswith("default-src 'self'")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_with_a_token_only_the_page_is_open(library: Library, serving: Any) -> None:
+    with (
+        serving(create_app(library, token=TOKEN)) as address,
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
+        assert client.get("/").status_code == client.get("/page/main.js").status_code == 200
+        for path in ("/api/library", "/openapi.json", "/v1/models", "/page/../api/library"):
+            assert client.get(path).status_code == 401
+        for wrong in (TOKEN, f"Bearer {TOKEN}x", "Bearer", f"Basic {TOKEN}", "Bearer é".encode()):
+            refused = client.get("/api/library", headers={"Authorization": wrong})
+            assert refused.status_code == 401
+            assert refused.headers["www-authenticate"] == "Bearer"
+        assert client.get("/api/library", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_a_large_body_is_refused_declared_or_not(client: httpx.Client) -> None:
+    large = b"x" * (1 << 20) + b"x"
+    assert client.post("/v1/embeddings", content=large).status_code == 413
+    pieces = (b"x" * 65536 for _ in range(40))
+    assert client.post("/v1/embeddings", content=pieces).status_code == 413
+
+
+@pytest.mark.parametrize("length", ["99999999999999999999", "1000000000000"])
+def test_a_lying_length_is_refused_before_the_body_comes(address: str, length: str) -> None:
+    request = f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n"
+    assert b" 413 " in raw(address, request.encode()).split(b"\r\n")[0]
+
+
+def test_a_body_that_does_not_come_is_given_up(library: Library, serving: Any) -> None:
+    with serving(create_app(library, limits=Limits(body_seconds=0.2))) as address:
+        answer = raw(address, b"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n\r\n{")
+    assert b" 408 " in answer.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/page/../app.py", "/page/..%2fapp.py", "/page/%2e%2e/app.py", "/page//etc/passwd", "/page/....//app.py",
+        "/page/..%5c..%5capp.py", "/page/%00", "/page/views/../../app.py", "/page/", "/page/views", "/etc/passwd",
+        "/api/library/..%2f..%2fetc%2fpasswd", "/api/library/%2fetc%2fpasswd",
+    ],
+)  # fmt: skip
+def test_no_path_leads_to_a_file_of_the_machine(address: str, path: str) -> None:
+    answer = raw(address, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+    assert b" 404 " in answer.split(b"\r\n")[0]
+    assert b"import" not in answer
+    assert b"root:" not in answer

@@ -1,0 +1,92 @@
+"""``polyseme serve`` as a person starts and stops it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from polyseme.errors import OptionError
+from polyseme.serve.run import check_host, listening_socket
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "polyseme", "serve", *map(str, arguments)]
+
+
+def test_it_says_what_is_loaded_and_where_the_page_is_and_stops_on_ctrl_c(shelf: Path) -> None:
+    started = subprocess.Popen(
+        command(shelf / "words", shelf / "corpus"), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    try:
+        assert started.stderr
+        lines = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            line = started.stderr.readline()
+            assert line, lines
+            lines.append(line)
+        assert re.match(r"words: vectors \(.*60 words.*\) from .*words$", lines[0])
+        assert lines[1].startswith("corpus: corpus (")
+        page = re.search(r"page: (http://127\.0\.0\.1:\d+/)$", lines[2])
+        assert page
+        answer = httpx.get(f"{page[1]}api/library", trust_env=False).json()
+        assert [item["name"] for item in answer["items"]] == ["words", "corpus"]
+        started.send_signal(signal.SIGINT)
+        assert started.wait(20) in (0, 130)
+        assert "Traceback" not in started.stderr.read()
+    finally:
+        started.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{shelf}/words", "--host", "0.0.0.0"], "choose a token"),
+        (["{shelf}/words", "--host", "0.0.0.0", "--token", "short"], "at least 8 characters"),
+        (["{shelf}/words", "--port", "{taken}"], "choose another with --port"),
+        (["{shelf}/nothing"], "does not exist"),
+        ([], "PATH..."),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(shelf: Path, arguments: list[str], message: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        filled = [a.format(shelf=shelf, taken=taken.getsockname()[1]) for a in arguments]
+        done = subprocess.run(command(*filled), capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_missing_extra_names_the_install_that_adds_it(shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "fastapi.py").write_text("raise ImportError('not installed')\n")
+    hidden = {**ENVIRONMENT, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ENVIRONMENT['PYTHONPATH']}"}
+    done = subprocess.run(command(shelf / "words"), capture_output=True, text=True, env=hidden, timeout=60)
+    assert done.returncode == 1
+    assert "pip install 'polyseme[serve]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_without_a_port_the_next_free_one_is_taken() -> None:
+    with listening_socket("127.0.0.1", None) as first, listening_socket("127.0.0.1", None) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
+
+
+def test_this_machine_needs_no_token_and_others_do() -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_host(host, None)
+    check_host("0.0.0.0", "long-enough-token")
+    with pytest.raises(OptionError, match="token"):
+        check_host("192.168.1.5", None)
+    with pytest.raises(OptionError, match="ASCII"):
+        check_host("127.0.0.1", "有空 格的令牌啊")
