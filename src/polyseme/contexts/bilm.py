@@ -187,7 +187,7 @@ class TokenEncoder(nn.Module):
         order = np.argsort(lengths, kind="stable")
         pieces = [self.convolved(characters[torch.from_numpy(part)], int(lengths[part].max()))
                   for part in _alike(order, lengths)]  # fmt: skip
-        x = torch.cat(pieces) if pieces else characters.new_zeros(0, self.config.n_filters, dtype=self.words_dtype())
+        x = torch.cat(pieces) if pieces else self.characters.new_zeros(0, self.config.n_filters)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         x = x[torch.from_numpy(back)]
@@ -200,21 +200,24 @@ class TokenEncoder(nn.Module):
         """Convolutions over words of about one length, ``(W, C)`` → ``(W, filters)``.
 
         A word has ``max_characters`` slots, the empty ones filled with the padding letter, and windows that see only
-        padding all give the same value. So as many slots as hold the longest word and one such window suffice.
+        padding all give the same value. So windows that begin inside the longest word, and one behind it, suffice.
         """
         config = self.config
-        widest = max(width for width, _ in config.filters)
-        slots = max(min(longest + widest, config.max_characters), widest)
-        characters = F.pad(
-            characters[:, :slots], (0, slots - min(characters.shape[1], slots)), value=config.n_characters - 1
-        )
-        x = F.embedding(characters, self.characters).transpose(1, 2)  # (W, d, slots)
-        x = torch.cat([convolution(x).amax(dim=2) for convolution in self.convolutions], dim=1)
+        slots = min(longest + max(width for width, _ in config.filters), config.max_characters)
+        empty = max(slots - characters.shape[1], 0)
+        characters = F.pad(characters[:, :slots], (0, empty), value=config.n_characters - 1)
+        x = F.embedding(characters, self.characters)  # (W, slots, d)
+        found, biases = [], []
+        for convolution, (width, number) in zip(self.convolutions, config.filters, strict=True):
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
+            starts = min(longest, config.max_characters - width) + 1
+            windows = torch.cat([x[:, k : k + starts] for k in range(width)], dim=2)  # (W, starts, width·d)
+            weight = convolution.weight.permute(2, 1, 0).reshape(-1, number)  # (width·d, number)
+            found.append((windows @ weight).amax(dim=1))
+            biases.append(convolution.bias)
+        x = torch.cat(found, dim=1) + torch.cat(biases)
         return torch.relu(x) if config.activation == "relu" else torch.tanh(x)
-
-    def words_dtype(self) -> torch.dtype:
-        """The type of the parameters."""
-        return self.characters.dtype
 
 
 def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -14,6 +14,9 @@ OPENERS = {
     "polyseme": "polyseme.store.model:open_folder",
     "word2vec": "polyseme.words.published:open_vectors",
     "fasttext": "polyseme.words.published:open_fasttext",
+    "elmo": "polyseme.contexts.bilm_file:open_bilm",
+    "manylangs": "polyseme.contexts.manylangs:open_manylangs",
+    "allennlp": "polyseme.contexts.allennlp_state:open_allennlp",
 }
 
 # format → what it is, and what to do with it.

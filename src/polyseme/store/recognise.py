@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from polyseme.errors import FormatError
-from polyseme.store import fasttext_format, word2vec_format
+from polyseme.store import elmo_files, fasttext_format, word2vec_format
 from polyseme.store.opening import first_bytes
 
 # How files begin that are models of other programs: told apart so that the refusal can say what they are.
@@ -33,7 +33,7 @@ def _folder(path: Path) -> str:
     for marker, name in (("model.json", "polyseme"), ("corpus.json", "corpus"), ("index.json", "index")):
         if (path / marker).exists():
             return name
-    return "folder"
+    return elmo_files.kind_of_folder(path) or "folder"
 
 
 def _file(path: Path) -> str:
@@ -42,7 +42,7 @@ def _file(path: Path) -> str:
         return "empty"
     for pattern, name in _STRANGERS:
         if pattern.match(head):
-            return name
+            return elmo_files.kind_of_file(path) or name
     if fasttext_format.recognise(head):
         return "fasttext"
     if word2vec_format.recognise(head):

@@ -1,0 +1,97 @@
+"""A torch file of named tensors, read as data: nothing in it is executed, and it takes no more memory than its size."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import zipfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from polyseme.errors import FormatError
+
+# What torch.load raises over files that are cut, altered, or hold something other than data.
+_DAMAGES = (
+    *(pickle.UnpicklingError, zipfile.BadZipFile, RuntimeError, ValueError, TypeError, EOFError, LookupError),
+    *(AttributeError, MemoryError, OverflowError, AssertionError, NotImplementedError),
+)
+
+
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """The state dict in a ``.pkl``, ``.th`` or ``.pt`` file."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:  # torch stores, never compresses
+                if sum(entry.file_size for entry in archive.infolist()) > size:
+                    raise FormatError(f"{path} claims to hold more than it is large")
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    except _DAMAGES as error:
+        reason = str(error).split("\n")[0][:100]
+        raise FormatError(f"{path} is cut short or is not a file of tensors that is safe to read ({reason})") from None
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
+        raise FormatError(f"{path} does not hold named tensors")
+    for name, tensor in found.items():
+        # A shape can be larger than what is stored behind it (strides of zero): copying it would take any memory.
+        if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
+            raise FormatError(f"{path}: {name!r} speaks of more numbers than the file holds")
+    return found
+
+
+class Tensors:
+    """Named tensors of a file, asked for in the shape they should have."""
+
+    def __init__(self, path: str | Path, prefix: str = "") -> None:
+        self.path = path
+        self._found = {
+            name.removeprefix(prefix): tensor for name, tensor in read_tensors(path).items() if name.startswith(prefix)
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """What there is."""
+        return list(self._found)
+
+    def get(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+        """The tensor; a None in the shape matches any size."""
+        if name not in self._found:
+            raise FormatError(f"{self.path} lacks the weights {name!r}")
+        tensor = self._found[name]
+        fits = len(tensor.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, tensor.shape, strict=True))
+        if not fits:
+            raise FormatError(f"{self.path}: {name!r} has the shape {tuple(tensor.shape)}, not {shape}")
+        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
+            raise FormatError(f"{self.path}: {name!r} holds numbers that are not finite")
+        return tensor.float()
+
+
+def lstm_tensors(tensors: Tensors, n_layers: int, hidden: int, size: int) -> dict[str, Tensor]:
+    """Our names for the LSTMs of AllenNLP and ELMoForManyLangs: gates and forget bias are already as we keep them."""
+    found: dict[str, Tensor] = {}
+    for layer in range(n_layers):
+        both: dict[str, list[Tensor]] = {"w_input": [], "w_recurrent": [], "bias": [], "w_projection": []}
+        for name in (f"forward_layer_{layer}", f"backward_layer_{layer}"):
+            both["w_input"].append(tensors.get(f"{name}.input_linearity.weight", (4 * hidden, size)))
+            both["w_recurrent"].append(tensors.get(f"{name}.state_linearity.weight", (4 * hidden, size)))
+            both["bias"].append(tensors.get(f"{name}.state_linearity.bias", (4 * hidden,)))
+            both["w_projection"].append(tensors.get(f"{name}.state_projection.weight", (size, hidden)))
+        found |= {f"layers.{layer}.{kind}": torch.stack(pair) for kind, pair in both.items()}
+    return found
+
+
+def highway_tensors(tensors: Tensors, prefix: str, n_highway: int, width: int) -> dict[str, Tensor]:
+    """Our highways from theirs: one matrix [transform; gate] each, whose gate lets the *input* through."""
+    found = {}
+    for number in range(n_highway):
+        weight = tensors.get(f"{prefix}{number}.weight", (2 * width, width))
+        bias = tensors.get(f"{prefix}{number}.bias", (2 * width,))
+        for kind, half in (("transforms", slice(None, width)), ("gates", slice(width, None))):
+            sign = -1 if kind == "gates" else 1  # 1 - σ(x) = σ(-x)
+            found[f"encoder.{kind}.{number}.weight"] = sign * weight[half]
+            found[f"encoder.{kind}.{number}.bias"] = sign * bias[half]
+    return found

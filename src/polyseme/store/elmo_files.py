@@ -1,0 +1,119 @@
+"""Published ELMo files, told apart by content: bilm-tf's pair, ELMoForManyLangs folders, AllenNLP's saved models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import FormatError
+
+_LONGEST_OPTIONS = 1 << 20
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_STATE_KEY = b"_elmo_lstm._token_embedder"
+
+
+def is_options(path: Path) -> bool:
+    """Is this file an options.json of a biLM?"""
+    try:
+        read_options(path)
+    except FormatError:
+        return False
+    return True
+
+
+def read_options(path: str | Path) -> dict[str, Any]:
+    """An options.json, as far as it can be told from other JSON."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LONGEST_OPTIONS:
+            raise FormatError(f"{path} is too large to be the options of a biLM")
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{path} is not JSON") from None
+    if not isinstance(record, dict) or not all(isinstance(record.get(part), dict) for part in ("lstm", "char_cnn")):
+        raise FormatError(f"{path} does not describe a biLM: it has no 'lstm' and 'char_cnn'")
+    return record
+
+
+def is_hdf5(path: Path) -> bool:
+    """Does this file begin as an HDF5 file does?"""
+    try:
+        with open(path, "rb") as file:
+            return file.read(8) == _HDF5
+    except OSError:
+        return False
+
+
+def is_weights(path: Path) -> bool:
+    """Is this file the weights.hdf5 of a biLM?"""
+    if not is_hdf5(path):
+        return False
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return "RNN_0" in file or "char_embed" in file
+    except (OSError, RuntimeError, ValueError):
+        return "weights" in path.name  # damaged: the reader says how
+
+
+def is_allennlp_state(path: Path) -> bool:
+    """Is this file the state of an AllenNLP model that holds an ELMo?"""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 20)
+    except OSError:
+        return False
+    return (head[:4] == b"PK\x03\x04" or head[:1] == b"\x80") and _STATE_KEY in head
+
+
+def is_manylangs(folder: Path) -> bool:
+    """Is this folder an ELMoForManyLangs model?"""
+    return all((folder / name).is_file() for name in ("config.json", "encoder.pkl", "token_embedder.pkl"))
+
+
+def kind_of_folder(folder: Path) -> str | None:
+    """``elmo`` or ``manylangs``; None for a folder that is neither."""
+    if is_manylangs(folder):
+        return "manylangs"
+    return "elmo" if any(is_options(path) for path in sorted(folder.glob("*.json"))) else None
+
+
+def kind_of_file(path: Path) -> str | None:
+    """``elmo`` for either file of the pair, ``allennlp`` for a state with an ELMo in it; None for any other."""
+    if is_weights(path) or (path.suffix == ".json" and is_options(path)):
+        return "elmo"
+    return "allennlp" if is_allennlp_state(path) else None
+
+
+def find_pair(path: str | Path) -> tuple[Path, Path]:
+    """Options and weights, from their folder or from one of the two."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    options = [p for p in sorted(folder.glob("*.json")) if is_options(p)]
+    weights = [p for p in sorted(folder.iterdir()) if p.is_file() and is_weights(p)]
+    if path.is_file():
+        if is_hdf5(path):
+            weights, options = [path], _like(path, options)
+        else:
+            read_options(path)  # says what is wrong with it
+            options, weights = [path], _like(path, weights)
+    for what, found in (("an options.json", options), ("a weights.hdf5", weights)):
+        if not found:
+            raise FormatError(f"{path} has no {what} beside it" if path.is_file() else f"{path} lacks {what}")
+        if len(found) > 1:
+            names = ", ".join(p.name for p in found)
+            raise FormatError(f"{folder} has several biLMs ({names}): give the path of the file that is meant")
+    return options[0], weights[0]
+
+
+def _like(path: Path, candidates: list[Path]) -> list[Path]:
+    """The candidates that share the path's name up to 'options' or 'weights'; all of them where none does."""
+
+    def bare(p: Path) -> str:
+        return p.stem.replace("options", "").replace("weights", "")
+
+    return [p for p in candidates if bare(p) == bare(path)] or candidates
