@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Word ids to read and to predict, ``(2, N)`` each, packed; ``sizes`` as in ``Packing``."""
+    """Word ids to read and to predict, ``(2, N)`` each, packed."""
 
     inputs: Ints
     targets: Ints
-    sizes: list[int]
+    packing: Packing
 
     @property
     def n_predictions(self) -> int:
@@ -37,17 +38,25 @@ class Batch:
         return self.targets.size
 
 
+class Numbered(Protocol):
+    """Text as words by number: a Corpus, or sentences at hand."""
+
+    all_words: list[str]
+    ids: NDArray[np.int32]
+    sentence_offsets: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Sentences:
-    """Some sentences of a corpus. Ids are the corpus's; behind them come the two boundaries."""
+    """Some sentences of a text. Ids are the text's own; behind them come the two boundaries."""
 
-    corpus: Corpus
+    text: Numbered
     which: Ints
 
     @property
     def begin(self) -> int:
         """Id of a sentence's beginning."""
-        return len(self.corpus.all_words)
+        return len(self.text.all_words)
 
     @property
     def end(self) -> int:
@@ -56,16 +65,27 @@ class Sentences:
 
     def lengths(self) -> Ints:
         """Words of each sentence."""
-        offsets = self.corpus.sentence_offsets
+        offsets = self.text.sentence_offsets
         return np.asarray(offsets[self.which + 1] - offsets[self.which], dtype=np.int64)
 
     def ids_at(self, sentence: Ints, k: Ints) -> Ints:
         """The ids s_k of sentences (numbers in the corpus), boundaries included."""
-        first = self.corpus.sentence_offsets[sentence]
-        length = self.corpus.sentence_offsets[sentence + 1] - first
-        place = np.clip(first + k - 1, 0, max(len(self.corpus.ids) - 1, 0))
-        words = self.corpus.ids[place].astype(np.int64)
+        first = self.text.sentence_offsets[sentence]
+        length = self.text.sentence_offsets[sentence + 1] - first
+        place = np.clip(first + k - 1, 0, max(len(self.text.ids) - 1, 0))
+        words = self.text.ids[place].astype(np.int64)
         return np.where(k == 0, self.begin, np.where(k == length + 1, self.end, words))
+
+    def id_counts(self) -> Ints:
+        """How often each id is to be predicted, both directions together."""
+        counts = np.bincount(self.text.ids, minlength=self.end + 1)
+        others = np.setdiff1d(np.arange(len(self.text.sentence_offsets) - 1), self.which)
+        for sentence in others:  # the few held out
+            start, end = self.text.sentence_offsets[sentence : sentence + 2]
+            np.subtract.at(counts, self.text.ids[start:end], 1)
+        counts *= 2
+        counts[[self.begin, self.end]] = len(self.which)
+        return counts
 
 
 def split(corpus: Corpus, share: float, limit: int) -> tuple[Sentences, Sentences]:
@@ -116,7 +136,7 @@ class SentenceBatches:
         sentence = np.broadcast_to(self.sentence[row], place.shape)
         earlier, later = self.sentences.ids_at(sentence, place), self.sentences.ids_at(sentence, place + 1)
         inputs, targets = np.stack([earlier[0], later[1]]), np.stack([later[0], earlier[1]])
-        return Batch(inputs, targets, packing.sizes)
+        return Batch(inputs, targets, packing)
 
     def _make_plan(self, epoch: int) -> list[Ints]:
         random = np.random.default_rng((self.seed, epoch))
@@ -143,6 +163,7 @@ class StreamBatches:
     def __init__(self, sentences: Sentences, *, rows: int, unroll: int, seed: int) -> None:
         self.sentences, self.rows, self.unroll, self.seed = sentences, rows, unroll, seed
         self.predictions = sentences.lengths() + 1
+        self.packing = Packing.of([unroll] * rows)
         self.per_row = int(self.predictions.sum()) // rows
         self._order = lru_cache(maxsize=2)(self._make_order)
 
@@ -162,7 +183,7 @@ class StreamBatches:
         at = self.sentences.ids_at
         inputs = np.stack([at(sentence, k), at(sentence, mirrored + 1)])
         targets = np.stack([at(sentence, k + 1), at(sentence, mirrored)])
-        return Batch(inputs, targets, [self.rows] * self.unroll)
+        return Batch(inputs, targets, self.packing)
 
     def _make_order(self, epoch: int) -> tuple[Ints, Ints]:
         random = np.random.default_rng((self.seed, epoch))

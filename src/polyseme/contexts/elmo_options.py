@@ -7,6 +7,7 @@ from typing import Any
 
 from polyseme.errors import OptionError
 from polyseme.options import option
+from polyseme.training.options import TrainingOptions
 
 PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
 
@@ -37,8 +38,8 @@ ALPHABETS = ("bytes", "chars", "words", "chars+words")
 
 
 @dataclass(frozen=True)
-class ElmoOptions:
-    """Shape of the biLM."""
+class ElmoOptions(TrainingOptions):
+    """Shape of the biLM, and how it learns."""
 
     size: str = option("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
     alphabet: str | None = option(
@@ -63,6 +64,20 @@ class ElmoOptions:
         "polyseme", "whose rules a loaded file follows where programs differ (left alone in training)",
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
+
+    min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
+    max_vocabulary: int = option(0, "classes of the softmax at most; 0: no limit", minimum=0)
+    sequences: str = option(
+        "sentences", "train on whole sentences, or on a stream of text with states carried on (as the paper's authors)",
+        choices=("sentences", "stream"),
+    )  # fmt: skip
+    batch_tokens: int = option(1024, "predictions of a step, in each direction", minimum=1)
+    unroll: int = option(60, "longest piece of a sentence, or the steps of a stream that gradients go back", minimum=1)
+    negatives: int = option(1024, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
+    dropout: float = option(0.1, "share of a layer's input left out in training", minimum=0, maximum=0.95)
+    hold_out: float = option(
+        0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
+    )
 
     def value(self, name: str) -> Any:
         """An option, or what its size says where it is None."""

@@ -23,7 +23,7 @@ _LONGEST_HEADER = 100 << 20
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
     """Write the arrays to a safetensors file."""
-    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path, metadata=metadata)
+    save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata=metadata)
 
 
 def read(path: str | Path) -> dict[str, NDArray[Any]]:

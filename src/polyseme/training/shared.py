@@ -25,6 +25,7 @@ from polyseme.errors import TrainingError
 from polyseme.training.course import Position, progress_of, take_step
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.loop import Loop
+from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group
 from polyseme.training.task import Loss
 
@@ -86,13 +87,10 @@ def _work(loop: Loop, board: _Board) -> None:
     parent = os.getppid()
     try:
         while os.getppid() == parent:
-            position = board.take(task.n_steps)
-            if position is None:
+            taken = board.take(task.n_steps, options)
+            if taken is None:
                 return
-            progress = progress_of(position, task.n_steps(position.epoch), board.seconds, options)
-            if progress >= 1:
-                return
-            board.add(take_step(task, loop.optimiser, options, position, progress, alone))
+            board.add(take_step(task, loop.optimiser, options, *taken, alone))
     except Exception as error:
         board.errors.put(f"{error}" if isinstance(error, TrainingError) else f"{type(error).__name__}: {error}")
         sys.exit(1)
@@ -133,19 +131,20 @@ class _Board:
         self._lock = context.Lock()
         self.errors: Any = context.SimpleQueue()
 
-    def take(self, n_steps: Callable[[int], int]) -> Position | None:
-        """The next position; None where all is to stop."""
+    def take(self, n_steps: Callable[[int], int], options: TrainingOptions) -> tuple[Position, float] | None:
+        """The next position and how far the training is there; None where no step is left."""
         numbers = self._numbers
         if not self._lock.acquire(timeout=LOCK_SECONDS):  # its holder was killed
             return None
         try:
-            if numbers[6]:
+            position, following = self.read()[0], self.read()[0]
+            n = n_steps(position.epoch)
+            progress = progress_of(position, n, self.seconds, options)
+            if numbers[6] or progress >= 1:
                 return None
-            epoch, index, step = (int(n) for n in numbers[:3])
-            following = Position(epoch, index, step)
-            following.advance(n_steps(epoch))
+            following.advance(n)
             numbers[0], numbers[1], numbers[2] = following.epoch, following.index, following.step
-            return Position(epoch, index, step)
+            return position, progress
         finally:
             self._lock.release()
 

@@ -1,0 +1,44 @@
+"""The words of a text as a biLM reads and predicts them, looked up once for the whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from polyseme.contexts.alphabet import Alphabet
+from polyseme.contexts.bilm import TokenEncoder
+
+
+class Reader:
+    """Every word of a text by its number there; behind the words come the two boundaries of a sentence."""
+
+    def __init__(self, words: Sequence[str], alphabet: Alphabet, classes: Sequence[str]) -> None:
+        """``classes`` are the words of the softmax; unknown, begin and end follow them."""
+        whole = [*words, alphabet.bos, alphabet.eos]
+        self.alphabet = alphabet
+        number = {word: i for i, word in enumerate(classes)}
+        unknown = len(classes)
+        self.class_of = np.array([*(number.get(word, unknown) for word in words), unknown + 1, unknown + 2])
+        if alphabet.spells:
+            letters, self.lengths = alphabet.spell_all(whole)
+            self.letters = torch.from_numpy(letters.astype(np.int32))
+        if alphabet.names:
+            self.names = torch.from_numpy(alphabet.name_all(whole))
+
+    def vectors(self, encoder: TokenEncoder, words: NDArray[np.int64]) -> Tensor:
+        """Vectors ``(W, P)`` of distinct words. The table of word vectors gets a sparse gradient."""
+        which = torch.from_numpy(words)
+        found = []
+        if self.alphabet.names:
+            found.append(F.embedding(self.names[which], encoder.words, sparse=True))
+        if self.alphabet.spells:
+            lengths = self.lengths[words]
+            letters = self.letters[which, : int(lengths.max(initial=0))].long()
+            found.append(encoder.spelt(letters, lengths))
+        x = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+        return x if encoder.projection is None else encoder.projection(x)

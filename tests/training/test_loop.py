@@ -1,0 +1,158 @@
+"""The loop: the same bits after a kill, the same result by two processes, clear words when it cannot go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from toy_task import ToyTask
+
+from polyseme.errors import TrainingError
+from polyseme.store.checkpoint import Checkpoint
+from polyseme.store.model import Run
+from polyseme.training.loop import fit
+from polyseme.training.options import TrainingOptions
+
+HERE = Path(__file__).parent
+ONE = TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0)
+
+
+def weights(task):
+    return {name: value.clone() for name, value in task.module.state_dict().items()}
+
+
+def run_at(path, *, resume=False):
+    return Run(checkpoint=Checkpoint(path, {"method": "toy"}), resume=resume)
+
+
+def environment(**more):
+    source = str(HERE.parent.parent / "src")
+    return {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{HERE}", "OMP_NUM_THREADS": "1", **more}
+
+
+def test_it_learns_and_writes_the_curve():
+    task, run = ToyTask(), Run()
+    fit(task, ONE, run)
+    assert [record["step"] for record in run.curve] == [8, 16, 24, 32, 40]
+    assert run.curve[-1]["held_out_loss"] < run.curve[0]["held_out_loss"] < 1.2
+    assert all(record["tokens_per_second"] > 0 for record in run.curve)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    a, b = ToyTask(), ToyTask()
+    fit(a, ONE, Run())
+    fit(b, ONE, Run())
+    for name, value in weights(a).items():
+        assert torch.equal(value, weights(b)[name])
+
+
+KILLED = """
+import os, signal, sys
+from toy_task import ToyTask
+from polyseme.store.checkpoint import Checkpoint
+from polyseme.store.model import Run
+from polyseme.training import loop
+from polyseme.training.options import TrainingOptions
+
+loop.CHECKPOINT_SECONDS = -1  # after every step
+kill_at = int(sys.argv[2])
+task = ToyTask(after_step=lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == kill_at else None)
+options = TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0)
+loop.fit(task, options, Run(checkpoint=Checkpoint(__import__("pathlib").Path(sys.argv[1]), {"method": "toy"})))
+"""
+
+
+@pytest.mark.parametrize("kill_at", [5, 29])
+def test_after_kill_9_resume_ends_in_the_bits_of_an_unbroken_run(tmp_path, kill_at):
+    file = tmp_path / "toy.checkpoint"
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(file), str(kill_at)], env=environment(), check=False, capture_output=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    resumed, unbroken = ToyTask(), ToyTask()
+    run, whole = run_at(file, resume=True), Run()
+    fit(resumed, ONE, run)
+    fit(unbroken, ONE, whole)
+    for name, value in weights(unbroken).items():
+        assert torch.equal(value, weights(resumed)[name]), name
+    assert torch.equal(unbroken.carried_sum, resumed.carried_sum)
+    assert [r["held_out_loss"] for r in run.curve] == [r["held_out_loss"] for r in whole.curve]
+
+
+def test_ctrl_c_leaves_a_checkpoint_that_goes_on_to_the_same_bits(tmp_path):
+    file = tmp_path / "toy.checkpoint"
+    stopped = ToyTask(after_step=lambda step: os.kill(os.getpid(), signal.SIGINT) if step == 11 else None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(stopped, ONE, run_at(file))
+    assert file.exists()
+    resumed, unbroken = ToyTask(), ToyTask()
+    fit(resumed, ONE, run_at(file, resume=True))
+    fit(unbroken, ONE, Run())
+    for name, value in weights(unbroken).items():
+        assert torch.equal(value, weights(resumed)[name])
+
+
+def test_a_loss_that_is_not_a_number_says_where_and_what_to_try():
+    with pytest.raises(TrainingError, match=r"step 11 of epoch 2.*lower lr than 0\.05"):
+        fit(ToyTask(poison=10), ONE, Run())
+
+
+def test_the_best_weights_are_kept_and_patience_stops():
+    task, run = ToyTask(), Run()
+    # With a rate this high the score gets worse sooner or later.
+    options = TrainingOptions(epochs=60, lr=1.5, threads=1, schedule="constant", clip_norm=0, warmup=0, patience=3)
+    fit(task, options, run)
+    scores = [record["held_out_loss"] for record in run.curve]
+    best = int(np.argmin(scores))
+    assert len(scores) == best + 4 < 60
+    assert task.evaluate(task.module).value == pytest.approx(scores[best], abs=1e-4)
+
+
+def test_a_time_budget_ends_the_training():
+    task = ToyTask(after_step=lambda step: time.sleep(0.002))
+    began = time.monotonic()
+    fit(task, TrainingOptions(epochs=0, minutes=0.01, threads=1, patience=0), Run())
+    assert 0.5 < time.monotonic() - began < 5
+
+
+TORCHRUN = """
+import sys
+import torch
+import torch.distributed as dist
+from toy_task import ToyTask
+from polyseme.store.model import Run
+from polyseme.training.loop import fit
+from polyseme.training.options import TrainingOptions
+
+dist.init_process_group("gloo")
+task = ToyTask()
+fit(task, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=sys.argv[2]), Run())
+torch.save(task.module.state_dict(), f"{sys.argv[1]}/{dist.get_rank()}.pt")
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_by_torchrun_are_equal_and_do_what_one_does_with_the_joint_batch(tmp_path):
+    optimizer = "adagrad"
+    program = tmp_path / "program.py"
+    program.write_text(TORCHRUN)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0"]
+    command += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", str(program), str(tmp_path), optimizer]
+    ended = subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=120)
+    assert ended.returncode == 0, ended.stderr.decode()[-2000:]
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    alone = ToyTask()
+    fit(alone, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=optimizer), Run())
+    for name, value in weights(alone).items():
+        assert torch.equal(first[name], second[name])
+        torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-5)

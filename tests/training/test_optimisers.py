@@ -1,0 +1,71 @@
+"""Our optimisers against torch's, dense and by rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from polyseme.training.optimisers import Optimiser, clip_gradients
+
+
+def pair(shape=(6, 4)):
+    torch.manual_seed(0)
+    ours = nn.Parameter(torch.randn(shape))
+    return ours, nn.Parameter(ours.detach().clone())
+
+
+@pytest.mark.parametrize(
+    ("kind", "ours_options", "theirs"),
+    [
+        ("adamw", {"weight_decay": 0.1}, lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.1)),
+        ("adamw", {}, lambda p: torch.optim.Adam(p, lr=0.05)),
+        ("adagrad", {"accumulator": 0.7}, lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.7)),
+    ],
+)
+def test_dense_steps_are_those_of_torch(kind, ours_options, theirs):
+    ours, reference = pair()
+    optimiser, wanted = Optimiser({"w": ours}, kind, **ours_options), theirs([reference])
+    for _ in range(7):
+        gradient = torch.randn_like(ours)
+        ours.grad, reference.grad = gradient.clone(), gradient.clone()
+        optimiser.step(0.05)
+        wanted.step()
+        torch.testing.assert_close(ours, reference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "theirs"),
+    [
+        ("adamw", lambda p: torch.optim.SparseAdam(p, lr=0.05)),
+        ("adagrad", lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.3)),
+    ],
+)
+@pytest.mark.parametrize("shape", [(6, 4), (6,)])
+def test_sparse_steps_move_the_touched_rows_as_torch_does(kind, theirs, shape):
+    ours, reference = pair(shape)
+    first = ours.detach().clone()
+    optimiser, wanted = Optimiser({"w": ours}, kind, accumulator=0.3), theirs([reference])
+    for rows in ([0, 2], [2, 2, 4], [0], [4, 2, 0]):  # a row may come twice: its values are summed
+        values = torch.randn(len(rows), *shape[1:])
+        for parameter in (ours, reference):
+            parameter.grad = torch.sparse_coo_tensor(torch.tensor([rows]), values.clone(), shape, check_invariants=True)
+        optimiser.step(0.05)
+        wanted.step()
+        torch.testing.assert_close(ours, reference, rtol=1e-5, atol=1e-6)
+    for untouched in (1, 3, 5):
+        assert torch.equal(ours[untouched], first[untouched])
+
+
+def test_clipping_scales_dense_and_sparse_gradients_to_one_joint_norm():
+    dense, sparse = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(5, 2))
+    dense.grad = torch.tensor([3.0, 0.0, 0.0])
+    # Row 1 comes twice and sums to (0, 4): the joint norm is 5.
+    sparse.grad = torch.sparse_coo_tensor(
+        torch.tensor([[1, 1]]), torch.tensor([[0.0, 1.0], [0.0, 3.0]]), (5, 2), check_invariants=True
+    )
+    assert clip_gradients([dense, sparse], 10.0) == pytest.approx(5.0)
+    assert dense.grad[0] == 3.0
+    assert clip_gradients([dense, sparse], 1.0) == pytest.approx(5.0)
+    torch.testing.assert_close(dense.grad, torch.tensor([0.6, 0.0, 0.0]))
+    torch.testing.assert_close(sparse.grad.to_dense()[1], torch.tensor([0.0, 0.8]))

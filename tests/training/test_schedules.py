@@ -1,0 +1,36 @@
+"""Schedules against values worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from polyseme.errors import OptionError
+from polyseme.training.schedules import rate_factor
+
+
+@pytest.mark.parametrize(
+    ("schedule", "progress", "step", "warmup", "factor"),
+    [
+        ("constant", 0.9, 1000, 0, 1.0),
+        ("constant", 0.0, 0, 10, 0.1),
+        ("constant", 0.0, 4, 10, 0.5),
+        ("linear", 0.0, 100, 10, 1.0),
+        ("linear", 0.25, 100, 10, 0.75),
+        ("linear", 1.0, 100, 10, 0.0),
+        ("linear", 0.5, 4, 10, 0.25),
+        ("cosine", 0.5, 100, 10, 0.5),
+        ("cosine", 0.25, 100, 0, (1 + math.sqrt(0.5)) / 2),
+        ("inverse-sqrt", 0.3, 99, 25, 0.5),
+        ("inverse-sqrt", 0.3, 24, 25, 1.0),
+        ("inverse-sqrt", 0.0, 4, 25, 0.2),
+    ],
+)
+def test_factor(schedule, progress, step, warmup, factor):
+    assert rate_factor(schedule, progress, step, warmup) == pytest.approx(factor)
+
+
+def test_an_unknown_schedule_is_an_error():
+    with pytest.raises(OptionError, match="polynomial"):
+        rate_factor("polynomial", 0, 0, 0)
