@@ -43,7 +43,7 @@ def test_two_workers_learn_what_one_does(tmp_path):
 def test_a_worker_that_is_killed_is_a_clear_error_and_the_checkpoint_goes_on(tmp_path):
     file = tmp_path / "toy.checkpoint"
     task = ToyTask(after_step=lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == 40 else time.sleep(0.005))
-    with pytest.raises(TrainingError, match="killed by signal 9.*resume"):
+    with pytest.raises(TrainingError, match=r"killed by signal 9.*resume"):
         fit(task, TWO, run_at(file))
     run = run_at(file, resume=True)
     fit(ToyTask(), TWO, run)

@@ -1,4 +1,4 @@
-"""A small thing to learn: which of three classes a row of numbers belongs to, with an embedding that has a sparse gradient."""
+"""A small thing to learn: which of three classes a row of numbers belongs to. One of its gradients is sparse."""
 
 from __future__ import annotations
 
