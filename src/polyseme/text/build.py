@@ -7,7 +7,6 @@ count (equal counts stay in order of appearance) and the ids on disk are renumbe
 from __future__ import annotations
 
 import hashlib
-from array import array
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,11 +15,13 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
+from polyseme.text.cut import END, FIRST
 from polyseme.text.layout import write_header
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
 
-CHUNK = 1 << 20  # ids renumbered at once
+CHUNK = 1 << 22  # bytes of a file worked on at once
+MOST_TAGS = 4096
 
 
 class Builder:
@@ -31,84 +32,118 @@ class Builder:
         self.segmentation = segmentation
         self.numbers: dict[str, int] = {}
         self.counts = np.zeros(1 << 16, dtype=np.int64)
-        self.documents = array("q")
-        self.paragraphs = array("q")
-        self.n_tokens = self.n_sentences = self.n_bytes = 0
+        self.tag_names: dict[str, int] = {}
+        self.untagged = 0  # words before the first tag
+        self.n_tokens = self.n_sentences = self.n_bytes = self.n_paragraphs = self.n_documents = 0
         self.breaks = True
-        names = ("ids.i32", "text.utf8", "sentences.i64", "text.i64")
+        names = ("ids.i32", "text.utf8", "text.i64", "sentences.i64", "paragraphs.i64", "documents.i64")
         self.files: dict[str, IO[bytes]] = {name: (folder / name).open("wb") for name in names}
         for name in ("sentences.i64", "text.i64"):
-            self.files[name].write(np.zeros(1, dtype=np.int64).tobytes())
+            self._write_places(name, np.zeros(1, dtype=np.int64))
 
     def add(self, counted: Counted) -> None:
         """The next block."""
         numbers = self.numbers
-        known = len(numbers)
         table = np.array([numbers.setdefault(word, len(numbers)) for word in counted.words], dtype=np.int32)
         if len(numbers) > len(self.counts):
-            self.counts = np.concatenate([self.counts, np.zeros(max(known, len(numbers)), dtype=np.int64)])
-        local = np.frombuffer(counted.ids, dtype=np.int32)
-        if len(local):
-            self.counts[table] += np.bincount(local, minlength=len(table))
-            self.files["ids.i32"].write(table[local].tobytes())
-        self._add_structure(counted)
+            self.counts = np.concatenate([self.counts, np.zeros(len(numbers), dtype=np.int64)])
+        marked = np.frombuffer(counted.ids, dtype=np.int32)
+        is_word = marked >= FIRST
+        local = marked[is_word] - FIRST
+        ends = np.cumsum(is_word, dtype=np.int64)[marked == END]  # after each sentence, the words so far in the block
+        self.counts[table] += np.bincount(local, minlength=len(table))
+        self.files["ids.i32"].write(table[local].data)
+        self._add_tags(counted, len(local))
+        self._add_structure(counted, ends)
 
-    def _add_structure(self, counted: Counted) -> None:
-        tokens = np.frombuffer(counted.tokens, dtype=np.int32)
+    def _add_tags(self, counted: Counted, tokens: int) -> None:
+        """Tags are written from the first block on that has any; words without one have the empty tag."""
+        if not counted.tag_names and not self.tag_names:
+            self.untagged += tokens
+            return
+        names = self.tag_names
+        if not names:
+            self.files["tags.u16"] = (self.folder / "tags.u16").open("wb")
+        table = [names.setdefault(name, len(names)) for name in counted.tag_names]
+        if len(names) > MOST_TAGS:
+            raise TextError(f"more than {MOST_TAGS:,} different tags: this is not word/TAG text; give its format")
+        if self.untagged or not table:
+            empty = names.setdefault("", len(names))
+            self._write_tags(np.broadcast_to(np.uint16(empty), self.untagged if table else tokens))
+            self.untagged = 0
+        if table:
+            self._write_tags(np.array(table, dtype=np.uint16)[np.frombuffer(counted.tags, dtype=np.int32)])
+
+    def _write_tags(self, tags: NDArray[np.uint16]) -> None:
+        for start in range(0, len(tags), CHUNK):
+            self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
+
+    def _add_structure(self, counted: Counted, ends: NDArray[np.int64]) -> None:
         sizes = np.frombuffer(counted.sizes, dtype=np.int32)
-        documents = list(counted.documents)
-        if self.breaks and len(tokens) and documents[:1] != [0]:
-            documents.insert(0, 0)
-        self.breaks = counted.breaks_after or (self.breaks and not len(tokens))
-        self.documents.extend(self.n_sentences + start for start in documents)
-        self.paragraphs.extend(self.n_sentences + start for start in counted.paragraphs)
-        self.files["sentences.i64"].write((self.n_tokens + np.cumsum(tokens, dtype=np.int64)).tobytes())
-        self.files["text.i64"].write((self.n_bytes + np.cumsum(sizes, dtype=np.int64)).tobytes())
+        documents = np.frombuffer(counted.documents, dtype=np.int32).astype(np.int64)
+        if self.breaks and len(ends) and (not len(documents) or documents[0]):
+            documents = np.concatenate([np.zeros(1, np.int64), documents])
+        self.breaks = counted.breaks_after or (self.breaks and not len(ends))
+        paragraphs = np.frombuffer(counted.paragraphs, dtype=np.int32).astype(np.int64)
+        if not self.n_sentences and len(ends) and (not len(paragraphs) or paragraphs[0]):
+            paragraphs = np.concatenate([np.zeros(1, np.int64), paragraphs])
+        self._write_places("documents.i64", documents + self.n_sentences)
+        self._write_places("paragraphs.i64", paragraphs + self.n_sentences)
+        self._write_places("sentences.i64", self.n_tokens + ends)
+        self._write_places("text.i64", self.n_bytes + np.cumsum(sizes, dtype=np.int64))
         self.files["text.utf8"].write(counted.text)
-        self.n_tokens += int(tokens.sum())
-        self.n_sentences += len(tokens)
+        self.n_documents += len(documents)
+        self.n_paragraphs += len(paragraphs)
+        self.n_tokens += int(ends[-1]) if len(ends) else 0
+        self.n_sentences += len(ends)
         self.n_bytes += len(counted.text)
+
+    def _write_places(self, name: str, places: NDArray[Any]) -> None:
+        self.files[name].write(np.ascontiguousarray(places, dtype=np.int64).data)
+
+    def close(self) -> None:
+        """Close the files, whether the build went well or not."""
+        for file in self.files.values():
+            file.close()
 
     def finish(self, *, min_count: int, max_size: int | None, sources: list[str]) -> None:
         """Sort the words, renumber the ids, write the rest."""
-        for file in self.files.values():
-            file.close()
         if not self.n_tokens:
-            raise TextError(f"there are no words in {', '.join(sources[:3]) or 'no text'}")
+            raise TextError(f"there are no words in {', '.join(sources[:3]) or 'no text at all'}")
+        for name in ("paragraphs.i64", "documents.i64"):
+            self._write_places(name, np.array([self.n_sentences]))
+        self.close()
         counts = self.counts[: len(self.numbers)]
         order = np.argsort(-counts, kind="stable")
         counts = counts[order]
         words = list(self.numbers)
-        (self.folder / "words.txt").write_bytes(words_to_bytes(words[i] for i in order))
+        (self.folder / "words.txt").write_bytes(words_to_bytes([words[i] for i in order.tolist()]))
         counts.tofile(self.folder / "counts.i64")
         self._renumber(order)
-        for name, starts in (("paragraphs.i64", self.paragraphs), ("documents.i64", self.documents)):
-            starts.append(self.n_sentences)
-            with open(self.folder / name, "wb") as handle:
-                starts.tofile(handle)
         size = int(np.searchsorted(-counts, -min_count, side="right"))
-        size = size if max_size is None else min(size, max_size)
-        self._describe(size, sources)
+        self._describe(size if max_size is None else min(size, max_size), sources)
 
     def _renumber(self, order: NDArray[np.int64]) -> None:
+        """In plain reads and writes: the pages of a memory map would count as memory of ours."""
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        ids = np.memmap(self.folder / "ids.i32", dtype=np.int32, mode="r+")
-        for start in range(0, len(ids), CHUNK):
-            ids[start : start + CHUNK] = rank[ids[start : start + CHUNK]]
-        ids.flush()
+        with open(self.folder / "ids.i32", "r+b") as file:
+            while data := file.read(CHUNK):
+                file.seek(-len(data), 1)
+                file.write(rank[np.frombuffer(data, dtype=np.int32)].data)
 
     def _describe(self, vocabulary: int, sources: list[str]) -> None:
         digest = hashlib.sha256(repr(sorted(self.segmentation.to_json().items())).encode("utf-8", "replace"))
-        for name in ("words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64"):
+        named = ["words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64"]
+        for name in [*named, "tags.u16"] if self.tag_names else named:
             with open(self.folder / name, "rb") as handle:
                 while piece := handle.read(CHUNK):
                     digest.update(piece)
         facts: dict[str, Any] = {
             "tokens": self.n_tokens,
             "sentences": self.n_sentences,
-            "paragraphs": len(self.paragraphs) - 1,
-            "documents": len(self.documents) - 1,
+            "paragraphs": self.n_paragraphs,
+            "documents": self.n_documents,
             "words": len(self.numbers),
         }
         header = {
@@ -116,7 +151,7 @@ class Builder:
             "facts": facts,
             "vocabulary": vocabulary,
             "sources": sources,
-            "tag_names": [],
+            "tag_names": list(self.tag_names),
             "fingerprint": digest.hexdigest(),
         }
         write_header(self.folder, header)

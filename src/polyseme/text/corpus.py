@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 from polyseme.atomic import new_folder
 from polyseme.errors import FormatError, OptionError
 from polyseme.text.align import token_spans
-from polyseme.text.block import Counted, count_block
+from polyseme.text.block import DOCUMENTS, Settings, count_sentences
 from polyseme.text.build import Builder
-from polyseme.text.layout import MARKER, mapped, offsets, read_header
-from polyseme.text.read import read_blocks
-from polyseme.text.segment import Cut, Segmentation
+from polyseme.text.formats import FORMATS
+from polyseme.text.layout import MARKER, check_ids, mapped, offsets, read_header
+from polyseme.text.normalise import check
+from polyseme.text.read import find_sources, read_blocks
+from polyseme.text.segment import Function, Segmentation
 from polyseme.text.vocabulary import Vocabulary, words_from_bytes
+from polyseme.text.workers import counted_blocks
 from polyseme.types import Progress, Sentence, silent
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
 
@@ -46,24 +50,26 @@ class Corpus:
         self._kept_alive: Any = None
 
     def _read_arrays(self, header: dict[str, Any]) -> None:
-        words = words_from_bytes((self.path / "words.txt").read_bytes(), where=str(self.path / "words.txt"))
-        counts = mapped(self.path / "counts.i64", np.int64)
-        self.ids: NDArray[np.int32] = mapped(self.path / "ids.i32", np.int32)
-        self.text_bytes: NDArray[np.uint8] = mapped(self.path / "text.utf8", np.uint8)
+        folder = self.path
+        words = words_from_bytes((folder / "words.txt").read_bytes(), where=str(folder / "words.txt"))
+        counts = mapped(folder / "counts.i64", np.int64)
         if len(words) != len(counts) or not 0 <= header["vocabulary"] <= len(words):
-            raise FormatError(f"{self.path} was altered: its words and their counts do not fit together")
-        if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(words):
-            raise FormatError(f"{self.path / 'ids.i32'} was altered: it holds numbers of words that do not exist")
-        self.sentence_offsets = offsets(self.path / "sentences.i64", len(self.ids))
-        self.text_offsets = offsets(self.path / "text.i64", len(self.text_bytes))
-        self.paragraph_offsets = offsets(self.path / "paragraphs.i64", self.n_sentences)
-        self.document_offsets = offsets(self.path / "documents.i64", self.n_sentences)
-        if len(self.text_offsets) != len(self.sentence_offsets):
-            raise FormatError(f"{self.path} was altered: sentences and their texts differ in number")
-        self.all_words = words  # min_count and max_size left out some of them
+            raise FormatError(f"{folder} was altered: its words and their counts do not fit together")
+        self.ids: NDArray[np.int32] = mapped(folder / "ids.i32", np.int32)
+        check_ids(folder / "ids.i32", len(words))
+        self._text: NDArray[np.uint8] = mapped(folder / "text.utf8", np.uint8)
+        self._text_offsets = offsets(folder / "text.i64", len(self._text))
+        self.sentence_offsets = offsets(folder / "sentences.i64", len(self.ids))
+        self.paragraph_offsets = offsets(folder / "paragraphs.i64", self.n_sentences)
+        self.document_offsets = offsets(folder / "documents.i64", self.n_sentences)
+        if len(self._text_offsets) != len(self.sentence_offsets):
+            raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
+        self._words = words  # min_count and max_size leave out the rare ones, and ids keep them
         self.vocabulary = Vocabulary(words, counts).cut(max_size=header["vocabulary"])
         self.tag_names: list[str] = header.get("tag_names") or []
-        self.tags: NDArray[Any] | None = None
+        self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
+        if self.tags is not None and (len(self.tags) != len(self.ids) or self.tags.max() >= len(self.tag_names)):
+            raise FormatError(f"{folder / 'tags.u16'} was altered: it does not fit the words")
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -76,25 +82,49 @@ class Corpus:
         sources: Sources,
         path: str | Path | None = None,
         *,
-        segment: str | Cut | Segmentation = "auto",
+        segment: str | Function | Segmentation = "auto",
         normalise: str = "nfkc",
         script: str = "keep",
         case: str = "keep",
         words: Iterable[str] = (),
-        documents: str = "blank-line",
+        format: str = "auto",
+        field: str = "text",
+        documents: str = "auto",
+        encoding: str | None = None,
+        errors: str = "strict",
         min_count: int = 1,
         max_size: int | None = None,
+        workers: int | None = None,
         progress: Progress = silent,
     ) -> Self:
-        """Read, normalise, split, segment and count text. Without ``path`` the corpus lives as long as the object."""
-        if isinstance(segment, Segmentation):
-            segmentation = segment
-        else:
-            segmentation = Segmentation.of(segment, normalise=normalise, script=script, case=case, words=tuple(words))
-        names = [sources] if isinstance(sources, (str, Path)) else list(sources)
-        blocks = read_blocks(names)
-        counted = (count_block(block, segmentation, documents) for block in blocks)
-        return cls._write(path, segmentation, counted, min_count, max_size, [str(name) for name in names])
+        """Read, normalise, split, segment and count text; without ``path`` the corpus lives as long as the object.
+
+        sources      a file, a folder, "-" for stdin, or several; .gz, .bz2 and .xz are unpacked
+        segment      auto, jieba, char, space, english, a function, or a Segmentation (which then says all the rest)
+        normalise    nfkc or none;  script  keep, simplified or traditional;  case  keep or lower
+        words        words that jieba is to keep whole: the user dictionary
+        format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
+        documents    auto, file, blank-line or line: what a document is
+        encoding     None finds it: UTF-8, UTF-16, GB18030 or Big5;  errors  strict or replace bad bytes
+        min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
+        workers      processes; None takes every core. The result is the same for any number.
+        """
+        check("format", format, FORMATS)
+        check("documents", documents, DOCUMENTS)
+        check("errors", errors, ("strict", "replace"))
+        if not isinstance(segment, Segmentation):
+            segment = Segmentation.of(segment, normalise=normalise, script=script, case=case, words=tuple(words))
+        files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
+        sizes = [file.size for file in files]
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+        settings = Settings(segment, documents, field, single=len(files) == 1)
+        blocks = read_blocks(files, encoding=encoding, errors=errors, format=format)
+        with _Writing(path, segment, min_count, max_size) as writing:
+            for counted, done in counted_blocks(blocks, settings, workers):
+                writing.builder.add(counted)
+                progress("corpus", done, total, tokens=writing.builder.n_tokens, words=len(writing.builder.numbers))
+            writing.finish([file.name for file in files])
+        return writing.opened(cls)
 
     @classmethod
     def from_sentences(
@@ -102,39 +132,18 @@ class Corpus:
         sentences: Iterable[Sentence],
         path: str | Path | None = None,
         *,
-        segment: str | Cut | Segmentation = "auto",
+        segment: str | Function | Segmentation = "auto",
         documents: str = "file",
         min_count: int = 1,
         max_size: int | None = None,
     ) -> Self:
         """From sentences at hand: raw text or lists of words. They are one document, or each one with ``line``."""
-        if documents not in ("file", "line"):
-            raise OptionError(f"documents is one of file, line; not {documents!r}")
+        check("documents", documents, ("file", "line"))
         segmentation = Segmentation.of(segment)
-        counted = _counted_sentences(sentences, segmentation, each=documents == "line")
-        return cls._write(path, segmentation, [counted], min_count, max_size, ["the sentences"])
-
-    @classmethod
-    def _write(
-        cls,
-        path: str | Path | None,
-        segmentation: Segmentation,
-        blocks: Iterable[Counted],
-        min_count: int,
-        max_size: int | None,
-        sources: list[str],
-    ) -> Self:
-        temporary = tempfile.TemporaryDirectory(prefix="polyseme-") if path is None else None
-        where = Path(temporary.name) / "corpus" if temporary else Path(path)  # type: ignore[arg-type]
-        with new_folder(where, marker=MARKER) as part:
-            builder = Builder(part, segmentation)
-            for counted in blocks:
-                builder.add(counted)
-            builder.finish(min_count=min_count, max_size=max_size, sources=sources)
-        corpus = cls(where)
-        corpus.segmentation = segmentation  # with its function, if it has one
-        corpus._kept_alive = temporary
-        return corpus
+        with _Writing(path, segmentation, min_count, max_size) as writing:
+            writing.builder.add(count_sentences(sentences, segmentation, each_a_document=documents == "line"))
+            writing.finish(["the sentences"])
+        return writing.opened(cls)
 
     @property
     def n_tokens(self) -> int:
@@ -167,13 +176,13 @@ class Corpus:
         """The words of sentence ``i``, those outside the vocabulary too."""
         i = self._place(i)
         start, end = self.sentence_offsets[i], self.sentence_offsets[i + 1]
-        return [self.all_words[word] for word in self.ids[start:end].tolist()]
+        return [self._words[word] for word in self.ids[start:end].tolist()]
 
     def text(self, i: int) -> str:
         """Sentence ``i`` as it was written, before normalisation."""
         i = self._place(i)
-        start, end = self.text_offsets[i], self.text_offsets[i + 1]
-        return self.text_bytes[start:end].tobytes().decode("utf-8", "replace")
+        start, end = self._text_offsets[i], self._text_offsets[i + 1]
+        return self._text[start:end].tobytes().decode("utf-8", "replace")
 
     def token_spans(self, i: int) -> list[tuple[int, int]]:
         """Where each word of sentence ``i`` stands in ``text(i)``: (start, end)."""
@@ -190,29 +199,32 @@ class Corpus:
         return f"Corpus({str(self.path)!r}: {facts})"
 
 
-def _counted_sentences(sentences: Iterable[Sentence], segmentation: Segmentation, *, each: bool) -> Counted:
-    counted = Counted()
-    numbers: dict[str, int] = {}
-    pieces = []
-    for place, sentence in enumerate(sentences):
-        tokens = segmentation.tokens(sentence) if isinstance(sentence, str) else list(sentence)
-        text = sentence if isinstance(sentence, str) else joined(tokens)
-        counted.ids.extend([numbers.setdefault(token, len(numbers)) for token in tokens])
-        counted.tokens.append(len(tokens))
-        pieces.append(text.encode("utf-8", "replace"))
-        counted.sizes.append(len(pieces[-1]))
-        counted.paragraphs.append(place)
-        if each or not place:
-            counted.documents.append(place)
-    counted.words = list(numbers)
-    counted.text = b"".join(pieces)
-    return counted
+class _Writing:
+    """A corpus being written: at the end of the block it is there whole, or not at all."""
 
+    def __init__(
+        self, path: str | Path | None, segmentation: Segmentation, min_count: int, max_size: int | None
+    ) -> None:
+        if min_count < 1 or (max_size is not None and max_size < 1):
+            raise OptionError(f"min_count and max_size are at least 1; not {min_count} and {max_size}")
+        self.temporary = tempfile.TemporaryDirectory(prefix="polyseme-") if path is None else None
+        self.path = Path(self.temporary.name) / "corpus" if self.temporary else Path(path or "")
+        self.segmentation, self.min_count, self.max_size = segmentation, min_count, max_size
 
-def joined(tokens: Sequence[str]) -> str:
-    """Words as running text: a space between two of them unless one side is Chinese."""
-    text = ""
-    for token in tokens:
-        space = text and token and text[-1] < "\u2e80" and token[0] < "\u2e80"
-        text += f" {token}" if space else token
-    return text
+    def __enter__(self) -> Self:
+        self.folder = new_folder(self.path, marker=MARKER)
+        self.builder = Builder(self.folder.__enter__(), self.segmentation)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.builder.close()
+        self.folder.__exit__(*raised)
+
+    def finish(self, sources: list[str]) -> None:
+        self.builder.finish(min_count=self.min_count, max_size=self.max_size, sources=sources)
+
+    def opened(self, cls: type[C]) -> C:
+        corpus = cls(self.path)
+        corpus.segmentation = self.segmentation  # with its function, if it has one
+        corpus._kept_alive = self.temporary
+        return corpus

@@ -5,7 +5,7 @@ words.txt     every word, by falling count;  counts.i64  how often each was seen
 ids.i32       the words of the text by number, in order
 sentences.i64, paragraphs.i64, documents.i64   where each begins (in ids; in sentences), and the end
 text.utf8     the text of every sentence as it was before normalisation;  text.i64  where each begins
-tags.u8 or tags.u16   a tag for every word, where the text had tags
+tags.u16      a tag for every word, where the text had tags
 """
 
 from __future__ import annotations
@@ -98,3 +98,15 @@ def offsets(file: Path, end: int) -> NDArray[np.int64]:
     if not len(places) or places[0] != 0 or places[-1] != end or (len(places) > 1 and np.diff(places).min() < 0):
         raise FormatError(f"{file} was altered: its offsets do not run from 0 to {end:,}")
     return places
+
+
+def check_ids(file: Path, words: int) -> None:
+    """Every id is the number of a word: programs compiled without bounds checks rely on it.
+
+    In plain reads, since the pages of a memory map would count as memory of the process.
+    """
+    with open(file, "rb") as handle:
+        while data := handle.read(1 << 22):
+            ids = np.frombuffer(data, dtype=np.int32)
+            if ids.min() < 0 or ids.max() >= words:
+                raise FormatError(f"{file} was altered: it holds numbers of words that do not exist")

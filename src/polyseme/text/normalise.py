@@ -3,7 +3,7 @@
 ``nfkc`` is Unicode's NFKC, so that ＡＢＣ１２３ becomes ABC123, ｶﾞ becomes ガ and ① becomes 1, with two differences:
 
 - Punctuation that Chinese readers expect to be wide stays wide: ，！？：；（）［］｛｝～ and the ellipsis ….
-- Characters nobody sees are dropped: byte order marks, zero-width spaces, direction marks, soft hyphens.
+- Characters nobody sees are dropped: byte order marks, zero-width spaces, direction marks, soft hyphens, controls.
 
 ``none`` leaves text as it is. Newlines are never added nor removed, so whole blocks of lines can be normalised at once.
 """
@@ -22,7 +22,10 @@ SCRIPTS = ("keep", "simplified", "traditional")
 CASES = ("keep", "lower")
 
 WIDE = "，！？：；（）［］｛｝～…"
-INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+INVISIBLE = (
+    "\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+)
 # The blocks left out hold nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))
 
@@ -35,32 +38,28 @@ def check(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise OptionError(f"{name} is one of {', '.join(choices)}; not {value!r}{close_matches(value, choices)}")
 
 
-@cache
-def _unstable() -> re.Pattern[str]:
-    """A character NFKC may change, or that may join the one before it; together with that one.
+class _Unstable:
+    """Patterns of the characters NFKC changes, made at first use.
 
-    Characters beyond the basic plane all count: a class without them is one table lookup per character.
+    Those beyond the basic plane all count: a class without them is one table lookup per character.
     """
-    changed = [
-        chr(point)
-        for low, high in _BLOCKS
-        for point in range(low, high)
-        if chr(point) not in WIDE
-        and (unicodedata.normalize("NFKC", chr(point)) != chr(point) or _joins_the_one_before(point))
-    ]
-    unstable = "".join(map(re.escape, changed)) + "\U00010000-\U0010ffff" + INVISIBLE
-    return re.compile(f"[^{re.escape(WIDE)}{unstable}\n]?[{unstable}]+")
+
+    def __init__(self) -> None:
+        points = [chr(point) for low, high in _BLOCKS for point in range(low, high) if chr(point) not in WIDE]
+        joining = "".join(filter(_joins_the_one_before, points))
+        changed = "".join(c for c in points if unicodedata.normalize("NFKC", c) != c and c not in joining)
+        every = re.escape(changed + joining) + "\U00010000-\U0010ffff" + INVISIBLE
+        self.alone = re.compile(f"[{re.escape(changed)}\U00010000-\U0010ffff{INVISIBLE}]+")
+        self.joining = re.compile(f"[{re.escape(joining)}]")
+        self.with_base = re.compile(f"[^{re.escape(WIDE)}{every}\n]?[{every}]+")
 
 
-def _joins_the_one_before(point: int) -> bool:
-    return unicodedata.combining(chr(point)) != 0 or 0x1160 <= point < 0x1200 or not _starts(point)
+def _joins_the_one_before(character: str) -> bool:
+    # Vowel signs such as U+0B3E have combining class 0 and still compose with the letter before them; so do jamo.
+    return unicodedata.category(character) in ("Mn", "Mc") or "\u1160" <= character < "\u1200"
 
 
-def _starts(point: int) -> bool:
-    # A vowel sign such as U+0B3E has combining class 0 and still composes with the letter before it.
-    return unicodedata.is_normalized("NFC", chr(point)) and unicodedata.category(chr(point)) not in ("Mc", "Mn")
-
-
+_unstable = cache(_Unstable)
 _DROP = re.compile(f"[{INVISIBLE}]+")
 
 
@@ -70,7 +69,16 @@ def _nfkc_piece(match: re.Match[str]) -> str:
 
 def nfkc(text: str) -> str:
     """NFKC that keeps wide Chinese punctuation."""
-    return text if text.isascii() else _unstable().sub(_nfkc_piece, text)
+    if text.isascii():
+        return text if text.isprintable() else _DROP.sub("", text)
+    unstable = _unstable()
+    if not unstable.joining.search(text):
+        return unstable.alone.sub(_nfkc_piece, text)
+    # Marks are rare where lines are many: only their own lines take the slower way.
+    return "\n".join(
+        (unstable.with_base if unstable.joining.search(line) else unstable.alone).sub(_nfkc_piece, line)
+        for line in text.split("\n")
+    )
 
 
 @cache

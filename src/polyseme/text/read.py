@@ -1,20 +1,255 @@
-"""Sources to blocks of text: files, folders, stdin, compressed files."""
+"""Sources to blocks of text: files, folders, stdin; compressed or not; in whatever encoding.
+
+Everything streams. A block ends with a line; a line too long for a block is cut after a sentence, a space, or anywhere.
+"""
 
 from __future__ import annotations
 
+import bz2
+import codecs
+import gzip
+import io
+import logging
+import lzma
+import os
+import re
+import sys
+import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from polyseme.errors import TextError
+from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
+from polyseme.text.formats import sniff
+from polyseme.text.tagged import last_article
+
+log = logging.getLogger(__name__)
+
+BLOCK = 1 << 19  # characters that are worked on at once
+CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
+LONGEST_RECORD = 1 << 26  # characters of one line of JSON
+STDIN = "-"
+_PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 
 
-def read_blocks(sources: Sequence[str | Path]) -> Iterator[Block]:
-    """The text of the sources in order."""
+@dataclass(frozen=True)
+class Source:
+    """A file to read; one that was found in a folder rather than named may turn out not to be text."""
+
+    name: str
+    named: bool = True
+
+    @property
+    def size(self) -> int | None:
+        """Bytes on disk; None for stdin and pipes."""
+        return os.path.getsize(self.name) if self.name != STDIN and os.path.isfile(self.name) else None
+
+
+def find_sources(paths: Sequence[str | Path]) -> list[Source]:
+    """The files behind paths and folders, in order; a folder's files sorted, hidden ones left out."""
+    found: list[Source] = []
+    for path in paths:
+        name = os.fspath(path)
+        if name == STDIN:
+            found.append(Source(STDIN))
+        elif os.path.isdir(name):
+            found += _folder(Path(name))
+        elif os.path.exists(name):
+            found.append(Source(name))
+        else:
+            raise TextError(f"{name} does not exist")
+    if not found:
+        raise TextError(f"there are no files in {', '.join(map(str, paths)) or 'no path at all'}")
+    return found
+
+
+def _folder(folder: Path) -> list[Source]:
+    def refuse(error: OSError) -> None:
+        raise TextError(f"{error.filename} cannot be read: {error.strerror}")
+
+    if (folder / "corpus.json").exists():
+        raise TextError(f"{folder} is a corpus already, not text")
+    files = []
+    for root, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files += [Path(root, name) for name in names if not name.startswith(".")]
+    return [Source(str(file), named=False) for file in sorted(files) if file.is_file()]
+
+
+class Reader:
+    """One source as text. ``consumed`` counts bytes as they lie on disk, for progress."""
+
+    def __init__(self, source: Source, *, encoding: str | None = None, errors: str = "strict") -> None:
+        self.source = source
+        self.name = "standard input" if source.name == STDIN else source.name
+        self.encoding = encodings.check_name(encoding) if encoding else None
+        self.errors = errors
+        self.consumed = 0
+
+    def chunks(self) -> Iterator[str]:
+        """The text, piece by piece."""
+        try:
+            with self._open() as (raw, stream):
+                for text in self._decoded(stream):
+                    self.consumed = raw.tell() if raw.seekable() else self.consumed + len(text)
+                    yield text.replace("\ufeff", "") if "\ufeff" in text else text
+        except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+            raise TextError(f"{self.name} is a damaged archive: {error}") from None
+        except OSError as error:
+            raise TextError(f"{self.name} cannot be read: {error.strerror or error}") from None
+
+    def _open(self) -> _Opened:
+        if self.source.name == STDIN:
+            return _Opened(sys.stdin.buffer, close=False)
+        return _Opened(open(self.source.name, "rb"), close=True)
+
+    def _decoded(self, stream: IO[bytes]) -> Iterator[str]:
+        """Plain ASCII goes by as it is; the first bytes that are more decide on the encoding."""
+        offset = 0
+        chunk = _read_full(stream)
+        mark = encodings.mark_of(chunk)
+        name = self.encoding
+        if mark and (name is None or codecs.lookup(name).name.replace("-sig", "") in (mark[0], mark[0][:6])):
+            name, offset = mark
+            chunk = chunk[offset:]
+        while name is None and chunk.isascii() and b"\0" not in chunk:
+            if not chunk:
+                self.encoding = self.encoding or "utf-8"
+                return
+            yield chunk.decode("ascii")
+            offset += len(chunk)
+            chunk = _read_full(stream)
+        following = _read_full(stream)
+        name = name or encodings.detect(chunk, whole=not following)
+        if name is None and self.errors == "strict":
+            raise encodings.not_text(self.name, chunk)
+        self.encoding = name or "utf-8"
+        yield from self._rest(stream, chunk, following, offset)
+
+    def _rest(self, stream: IO[bytes], chunk: bytes, following: bytes, offset: int) -> Iterator[str]:
+        assert self.encoding
+        decoder = codecs.getincrementaldecoder(self.encoding)(self.errors)
+        while True:
+            pending = _pending(decoder)
+            try:
+                text = decoder.decode(chunk, final=not following)
+            except UnicodeDecodeError as error:
+                at = offset - pending + error.start
+                raise self._bad(f"byte 0x{error.object[error.start]:02x}", at) from None
+            if "\0" in text:
+                if self.errors == "strict":
+                    before = text[: text.index("\0")].encode(self.encoding, "replace")
+                    raise self._bad("a NUL", offset - pending + len(before))
+                text = text.replace("\0", "\ufffd")
+            yield text
+            if not following:
+                return
+            offset += len(chunk)
+            chunk, following = following, _read_full(stream)
+
+    def _bad(self, what: str, at: int) -> TextError:
+        return TextError(
+            f"{self.name}: {what} at offset {at:,} is not {str(self.encoding).upper()} text: "
+            "give the right encoding, or errors=replace"
+        )
+
+
+class _Opened:
+    """A file and, where it is packed, the stream of what is in it."""
+
+    def __init__(self, raw: IO[bytes], *, close: bool) -> None:
+        self.raw, self.close = raw, close
+
+    def __enter__(self) -> tuple[IO[bytes], IO[bytes]]:
+        head = io.BufferedReader(self.raw, 1 << 16) if isinstance(self.raw, io.RawIOBase) else self.raw
+        start = head.peek(6)[:6]  # type: ignore[attr-defined]
+        for magic, opener in _PACKED:
+            if start.startswith(magic):
+                return self.raw, opener(head)  # type: ignore[return-value]
+        return self.raw, head
+
+    def __exit__(self, *_: object) -> None:
+        if self.close:
+            self.raw.close()
+
+
+def _read_full(stream: IO[bytes]) -> bytes:
+    """A whole chunk, whatever pieces a pipe gives it in."""
+    pieces = []
+    missing = CHUNK
+    while missing and (piece := stream.read(missing)):
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces)
+
+
+def _pending(decoder: codecs.IncrementalDecoder) -> int:
+    """Bytes of an unfinished character the decoder holds back."""
+    held = decoder.getstate()[0]
+    return len(held) if isinstance(held, bytes) else 0
+
+
+def read_blocks(
+    sources: Sequence[Source], *, encoding: str | None = None, errors: str = "strict", format: str = "auto"
+) -> Iterator[tuple[Block, int]]:
+    """The text of the sources in order, and with each block how many bytes on disk have been read so far."""
+    before = 0
+    blocks = 0
     for source in sources:
-        path = Path(source)
-        if not path.exists():
-            raise TextError(f"{path} does not exist")
-        files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
-        for file in files:
-            yield Block(str(file), file.read_text(encoding="utf-8-sig"), new_source=True)
+        reader = Reader(source, encoding=encoding, errors=errors)
+        try:
+            for block in _blocks(reader, format):
+                blocks += 1
+                yield block, before + reader.consumed
+        except TextError as error:
+            if source.named or reader.encoding is not None:
+                raise
+            log.warning("left out: %s", error)
+        before += source.size or reader.consumed
+    if not blocks:
+        raise TextError(f"there is no text in {', '.join(s.name for s in sources[:3])}")
+
+
+def _blocks(reader: Reader, format: str) -> Iterator[Block]:
+    rest = ""
+    new, continues, line, article = True, False, 1, ""
+    for text in reader.chunks():
+        rest += text
+        while len(rest) >= BLOCK:
+            if format == "auto":
+                format = sniff(reader.name, rest)
+            end, whole = _cut(rest, format)
+            if not end:
+                if len(rest) > LONGEST_RECORD:
+                    raise TextError(f"{reader.name}: line {line:,} is too long for a line of JSON")
+                break
+            yield Block(reader.name, rest[:end], format, new, continues, line, article)
+            article = last_article(rest[:end]) if format == "tagged" else ""
+            line += rest.count("\n", 0, end)
+            rest, new, continues = rest[end:], False, not whole
+    if rest:
+        format = sniff(reader.name, rest) if format == "auto" else format
+        yield Block(reader.name, rest, format, new, continues, line, article)
+
+
+_LINE_ENDS = re.compile("\r(?!\n)|[\u2028\u2029\x85\v\f]")
+_SENTENCE_ENDS = re.compile('[。！？；…!?][”’」』）"]?|\\. |\\s')
+
+
+def _cut(text: str, format: str) -> tuple[int, bool]:
+    """Where a block of this text can end, and whether a line ends there; 0 where it cannot end yet."""
+    if format == "wrapped" and (end := max(text.rfind("\n\n"), text.rfind("\n\r\n"))) > 0:
+        return end + 2, True
+    if end := text.rfind("\n") + 1:
+        return end, True
+    if format == "jsonl":
+        return 0, True
+    start = max(0, len(text) - (BLOCK >> 2))
+    for pattern, whole in ((_LINE_ENDS, True), (_SENTENCE_ENDS, False)):
+        ends = [match.end() for match in pattern.finditer(text, start, len(text) - 1)]
+        if ends:
+            return ends[-1], whole
+    return len(text) - 1, False

@@ -1,6 +1,7 @@
-"""Splitting a paragraph into sentences, Chinese and English. 断句
+"""Splitting text into sentences, Chinese and English. 断句
 
 Chinese: after 。！？；… (any run of them) and the closing quotes and brackets that follow, except before a comma.
+Narrow ! ? and . do the same between Han characters.
 English: after . ! ? and closing quotes, before a space and something that can begin a sentence; not after
 abbreviations (Mr. e.g. U.S.), initials (J. Smith) or in numbers.
 """
@@ -22,50 +23,88 @@ The A An This That These Those He She It They We I You His Her Its Their Our My 
 However When While As If After Before Since For From With Both Each Some Many Most Other Another
 """
 _NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_TITLES, _EITHER, _BEGINNERS))
-_CLOSING = "”’」』）】》〉〕］｝\"')\\]}»"
-_OPENING = "“‘「『（【《〈〔［\"'(\\[«"
 
-_BOUNDARY = re.compile(
-    rf"[。！？；…｡]+[!?]*[{_CLOSING}]*(?![，、：,])\s*"  # Chinese
-    rf"|(?<=[^\x00-\u2fff])[!?]+[{_CLOSING}]*(?![，、：,])\s*"  # narrow ! and ? in Chinese
-    rf"|(?<=[\u3400-\u9fff])\.(?=[\u3400-\u9fff])"  # a narrow full stop between Han characters
-    rf"|[.!?]+[{_CLOSING}]*\s+(?=[{_OPENING}]*[^\W_])"  # English
-)
-_BEFORE = re.compile(r"([^\s(\[\"“‘'—–-]*)$")
+ENDS = "。！？；…｡"
+WIDE_CLOSING = "”’」』）】》〉〕］｝"
+_CLOSING = WIDE_CLOSING + "\"')\\]}»"
+_OPENING = "“‘「『（【《〈〔［\"'([«¿¡"
+
+_END = rf"[{ENDS}]+[!?]*(?: ?[{WIDE_CLOSING}])*"
+_PIECE = re.compile(rf"[^{ENDS}]+(?:{_END})?|{_END}")
+_GOES_ON = '，、：,"'  # a piece that begins with one of these may belong to the one before it
+_NARROW_END = re.compile(rf"[.!?][.!?{_CLOSING}]*(?:\s+|(?=[\u3400-\u9fff“「『（《]))(?![a-z])")
+_ASCII_END = re.compile(r"[.!?][.!?\"')\]}]*\s+(?![a-z])")
+_ABBREVIATIONS = _NEVER | _MAYBE
+_LAST_PART = re.compile(r"[\s(\[\"“‘'—–-]+")
+_WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
 
 def split_sentences(paragraph: str) -> list[str]:
     """The sentences of one paragraph, without the spaces around them."""
+    pieces: list[str] = [paragraph] if paragraph.isascii() else _PIECE.findall(paragraph)
+    if len(pieces) > 1 and any(piece[0] in _GOES_ON for piece in pieces):
+        pieces = _rejoined(pieces)
+    if "." in paragraph or "!" in paragraph or "?" in paragraph:
+        pieces = [sentence for piece in pieces for sentence in _split_narrow(piece)]
+    return [sentence for piece in pieces if (sentence := piece.strip())]
+
+
+def _rejoined(pieces: list[str]) -> list[str]:
+    """Pieces that go on with a comma joined to the one before, and straight quotes given to the one they close."""
     found: list[str] = []
-    start = 0
-    for match in _BOUNDARY.finditer(paragraph):
-        end = match.end()
-        if match[0][0] == "." and end < len(paragraph) and not _ends(paragraph, start, match):
-            continue
-        if sentence := paragraph[start:end].strip():
-            found.append(sentence)
-        start = end
-    if sentence := paragraph[start:].strip():
-        found.append(sentence)
+    quotes = 0
+    for piece in pieces:
+        marks = piece.count('"')
+        if found and piece[0] == '"' and quotes % 2:
+            found[-1] += '"'
+            piece = piece[1:]
+        if found and piece[:1] in _GOES_ON[:-1]:
+            found[-1] += piece
+        else:
+            found.append(piece)
+        quotes += marks
     return found
 
 
+def _split_narrow(text: str) -> list[str]:
+    found: list[str] = []
+    start = 0
+    ends = _ASCII_END if text.isascii() else _NARROW_END
+    for match in ends.finditer(text):
+        if match.end() < len(text) and _ends(text, start, match):
+            found.append(text[start : match.end()])
+            start = match.end()
+    return [*found, text[start:]]
+
+
 def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Does this full stop end a sentence? What stands before and after it decides."""
-    after = text[match.end() : match.end() + 24].lstrip(_OPENING.replace("\\", ""))
+    """Does a sentence end at this narrow . ! or ?"""
+    at, end = match.span()
+    if not text[end - 1].isspace():  # directly before a Han character: only after another one
+        return at > start and text[at - 1] > "\xff"
+    first = text[end]
+    if first.islower():
+        return False
+    if text[at] != "." or text[at + 1] == ".":
+        return True
+    begin = max(start, text.rfind(" ", start, at) + 1)
+    word = text[begin:at]
+    if len(word) > 1 and word.isalpha() and word.lower() not in _ABBREVIATIONS:
+        return True
+    after = text[end : end + 24].lstrip(_OPENING)
     if after[:1].islower():
         return False
-    if not match[0][-1].isspace() or match[0].startswith(".."):
-        return True
-    before = _BEFORE.search(text, max(start, match.start() - 24), match.start())
-    word = before[1] if before else ""
+    word = _LAST_PART.split(word)[-1]
+    return not word or _stop_ends(word, after, first=begin == start)
+
+
+def _stop_ends(word: str, after: str, *, first: bool) -> bool:
+    """Does the full stop between ``word`` and ``after`` end a sentence, or belong to an abbreviation?"""
     bare = word.lower().rstrip(".")
-    first = re.match(r"[^\W_]+", after)
-    begins = bool(first) and first[0] in _BEGIN  # type: ignore[index]
-    if len(word) == 1 and word.isalpha() and word.isupper():
-        return begins and word == "I"
-    if bare in _MAYBE:
+    next_word = _WORD_AFTER.match(after)
+    begins = next_word is not None and next_word[0] in _BEGIN
+    if bare in _MAYBE or (len(word) == 1 and word.isupper()):
         return begins
-    if bare in _NEVER or ("." in word and len(bare) <= 5):
-        return bool(begins and bare not in _NEVER)
-    return True
+    if bare.replace(".", "") in _NEVER or (first and word.isdigit()):  # "1. The first point"
+        return False
+    return begins or "." not in bare

@@ -57,7 +57,11 @@ class Vocabulary:
 
 def words_to_bytes(words: Iterable[str]) -> bytes:
     """One word a line, UTF-8; the few characters that would break a line are escaped."""
-    return "".join(word.translate(_ESCAPES) + "\n" for word in words).encode("utf-8", "surrogateescape")
+    words = list(words)
+    text = "\n".join(words) + "\n" if words else ""
+    if "\\" in text or "\r" in text or text.count("\n") != len(words):
+        text = "".join(word.translate(_ESCAPES) + "\n" for word in words)
+    return text.encode("utf-8", "surrogateescape")
 
 
 def words_from_bytes(data: bytes, *, where: str) -> list[str]:

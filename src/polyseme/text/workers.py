@@ -1,0 +1,179 @@
+"""Blocks worked on in parallel, in order, by helper processes.
+
+A helper is a fresh interpreter that talks over its pipes, so nothing depends on how the caller's program was started:
+no fork of a process with threads, no second run of the caller's script. Blocks are independent and results come back
+in order, so the corpus is the same whatever the number of helpers. A helper ends when its input does: also when the
+builder is killed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import marshal
+import os
+import struct
+import subprocess
+import sys
+import threading
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
+from typing import IO, Any, TypeVar
+
+from polyseme.errors import TextError
+from polyseme.text.block import Block, Counted, Settings, count_block
+from polyseme.text.segment import Segmentation
+
+SERIAL = 3  # a text of fewer blocks is not worth starting helpers
+T = TypeVar("T")
+_LENGTH = struct.Struct("<Q")
+_RUN = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.workers import serve; serve()"
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def counted_blocks(
+    blocks: Iterator[tuple[Block, int]], settings: Settings, workers: int | None
+) -> Iterator[tuple[Counted, int]]:
+    """Every block counted, in order, with the number that came with it."""
+    workers = cores() if workers is None else workers
+    first = list(islice(blocks, SERIAL))
+    if workers < 2 or len(first) < SERIAL or settings.segmentation.function:
+        yield from ((count_block(block, settings), done) for block, done in chain(first, blocks))
+        return
+    helpers = Helpers(settings, workers)
+    try:
+        yield from _in_order(chain(first, blocks), helpers.count, workers)
+    finally:
+        helpers.close()
+
+
+def _in_order(
+    jobs: Iterable[tuple[Block, int]], work: Callable[[Block], Counted], workers: int
+) -> Iterator[tuple[Counted, int]]:
+    """Results in the order of the jobs, with at most two jobs per worker under way."""
+    waiting: deque[tuple[Future[Counted], int]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for block, done in jobs:
+                waiting.append((pool.submit(work, block), done))
+                if len(waiting) >= 2 * workers:
+                    future, done = waiting.popleft()
+                    yield future.result(), done
+            while waiting:
+                future, done = waiting.popleft()
+                yield future.result(), done
+        finally:
+            for future, _ in waiting:
+                future.cancel()
+
+
+class Helpers:
+    """One process for each thread that asks."""
+
+    def __init__(self, settings: Settings, workers: int) -> None:
+        # The threads that wait for helpers are not to be mistaken for more cores by the helpers' libraries.
+        self.greeting = _settings_to_json(settings)
+        self.mine = threading.local()
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def count(self, block: Block) -> Counted:
+        """The block counted by this thread's process."""
+        process = getattr(self.mine, "process", None) or self._start()
+        try:
+            _send(process.stdin, dataclasses.astuple(block))
+            error, fields = _receive(process.stdout)
+        except (EOFError, OSError):
+            raise TextError(
+                f"a helper process ended while it worked on {block.source} (was it out of memory?): try workers=1"
+            ) from None
+        if error:
+            raise TextError(error)
+        return _counted(fields)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", _RUN, json.dumps(sys.path)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.started.append(process)
+        self.mine.process = process
+        _send(process.stdin, self.greeting)
+        return process
+
+    def close(self) -> None:
+        """End them all."""
+        for process in self.started:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.close()
+            process.stdout.close()
+        for process in self.started:
+            process.wait()
+
+
+def serve() -> None:
+    """The helper's side: read settings, then blocks, until the input ends."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the builder closes our input
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    try:
+        settings = _settings_from_json(_receive(source))
+        while True:
+            _send(sink, _answer(_receive(source), settings))
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+
+
+def _answer(block: Any, settings: Settings) -> tuple[str, Any]:
+    try:
+        counted = count_block(Block(*block), settings)
+    except TextError as error:
+        return str(error), None
+    values = (getattr(counted, field.name) for field in dataclasses.fields(counted))
+    return "", tuple(value.tobytes() if isinstance(value, array) else value for value in values)
+
+
+def _counted(fields: Any) -> Counted:
+    counted = Counted()
+    for field, value in zip(dataclasses.fields(counted), fields, strict=True):
+        if isinstance(getattr(counted, field.name), array):
+            getattr(counted, field.name).frombytes(value)
+        else:
+            setattr(counted, field.name, value)
+    return counted
+
+
+def _settings_to_json(settings: Settings) -> str:
+    plain = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    return json.dumps({**plain, "segmentation": settings.segmentation.to_json()})
+
+
+def _settings_from_json(text: str) -> Settings:
+    record = json.loads(text)
+    return Settings(**{**record, "segmentation": Segmentation.from_json(record["segmentation"])})
+
+
+def _send(stream: IO[bytes] | None, value: Any) -> None:
+    assert stream
+    data = marshal.dumps(value)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes] | None) -> Any:
+    assert stream
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (size,) = _LENGTH.unpack(head)
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return marshal.loads(data)
