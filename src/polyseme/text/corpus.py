@@ -64,7 +64,7 @@ class Corpus:
         self.document_offsets = offsets(folder / "documents.i64", self.n_sentences)
         if len(self._text_offsets) != len(self.sentence_offsets):
             raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
-        self._words = words  # min_count and max_size leave out the rare ones, and ids keep them
+        self.all_words = words  # min_count and max_size leave out the rare ones, and ids keep them
         self.vocabulary = Vocabulary(words, counts).cut(max_size=header["vocabulary"])
         self.tag_names: list[str] = header.get("tag_names") or []
         self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
@@ -176,7 +176,7 @@ class Corpus:
         """The words of sentence ``i``, those outside the vocabulary too."""
         i = self._place(i)
         start, end = self.sentence_offsets[i], self.sentence_offsets[i + 1]
-        return [self._words[word] for word in self.ids[start:end].tolist()]
+        return [self.all_words[word] for word in self.ids[start:end].tolist()]
 
     def text(self, i: int) -> str:
         """Sentence ``i`` as it was written, before normalisation."""
