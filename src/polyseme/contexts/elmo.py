@@ -97,6 +97,14 @@ class Elmo(Model, ContextEncoder):
         lists = (self.tokens_of(sentence) for sentence in sentences)
         return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)
 
+    def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
+        """The states from which the biLM predicts each token, all layers: forward at t-1, backward at t+1.
+
+        They know a word's context and not the word itself, so they tell its senses apart better than its own states.
+        """
+        planes = Planes(range(self.n_layers), predicting=True)
+        return self._stateless((self.tokens_of(sentence) for sentence in sentences), planes)
+
     def reset_state(self) -> None:
         """Let the stateful mode begin anew."""
         self.runner.states = None

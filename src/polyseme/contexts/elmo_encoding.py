@@ -27,9 +27,12 @@ WORDS_AT_ONCE = 1024
 class Planes:
     """Which layers are wanted, and how they make the vectors that are handed out."""
 
-    def __init__(self, layers: Sequence[int], weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, layers: Sequence[int], weights: Sequence[float] | None = None, *, predicting: bool = False
+    ) -> None:
         self.layers = list(layers)
         self.weights = weights  # of a sum over the layers; None: the layers themselves
+        self.predicting = predicting  # forward states one place before, backward states one place behind
 
     @property
     def top(self) -> int:
@@ -143,16 +146,18 @@ class SentenceRunner:
 
 def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:
     """Each sentence's ``(planes, tokens, 2P)``, boundaries taken off, in the order of the batch."""
+    # A token at time t of its sentence, boundaries counted, takes the state at t + shift of each direction.
+    shifts = (-1, 1) if planes.predicting else (0, 0)
     size = computed[0].shape[2]
     order = np.empty_like(packing.order)
     order[packing.order] = np.arange(len(order))
     inner = packing.lengths[order] - 2
     ends = np.cumsum(inner)
-    keep = (packing.time[0] > 0) & (packing.time[0] < packing.lengths[order[packing.row]] - 1)
     source = []
-    for direction in (0, 1):  # which packed token stands at each place of the sentences laid end to end
-        kept = np.flatnonzero(keep)
-        row, time = packing.row[kept], packing.time[direction][kept]
+    for direction, shift in enumerate(shifts):  # which packed state stands at each place of the sentences end to end
+        times = packing.time[direction] - shift
+        kept = np.flatnonzero((times > 0) & (times < packing.lengths[order[packing.row]] - 1))
+        row, time = packing.row[kept], times[kept]
         place = np.empty_like(kept)
         place[ends[row] - inner[row] + time - 1] = kept
         source.append(torch.from_numpy(place))
