@@ -24,7 +24,16 @@ class Row(NamedTuple):
         return getattr(import_module(module), name)
 
 
-METHODS: tuple[Row, ...] = ()
+METHODS: tuple[Row, ...] = (
+    Row(
+        "elmo",
+        "语境词向量",
+        "contexts",
+        "polyseme.contexts.elmo:Elmo",
+        2018,
+        "Peters et al., Deep contextualized word representations",
+    ),
+)
 
 # What is read from published files and saved in model folders, but cannot be trained here.
 PUBLISHED: tuple[Row, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,8 +67,12 @@ def _train(
             )
     run = Run(checkpoint, resume, start, progress)
     model = cls.train(corpus, options, run)
-    if out is not None:
+    if checkpoint is not None and out is not None and _writes_the_model():
         model.save(out)
-        assert checkpoint
         checkpoint.remove()
     return model
+
+
+def _writes_the_model() -> bool:
+    """Of several processes started by torchrun, all hold the same model and the first one writes it."""
+    return os.environ.get("RANK", "0") == "0"

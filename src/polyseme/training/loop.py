@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ def fit(task: Task, options: TrainingOptions, run: Run) -> None:
 
     threads = options.threads or available_cores()
     before = torch.get_num_threads()
+    if options.epochs:  # a warm-up that is longer than a tenth of the training would be most of it
+        options = replace(options, warmup=min(options.warmup, options.epochs * task.n_steps(0) // 10))
     keep_freed_memory()
     with joined_processes() as group:
         share = threads > 1 and task.shareable and group.part.of == 1 and can_share()

@@ -1,0 +1,270 @@
+"""Training a biLM: what it learns, that a kill changes nothing, and that it goes on from a saved model."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import polyseme
+from polyseme.contexts.elmo import Elmo
+from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
+from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.contexts.perplexity import perplexity
+from polyseme.errors import OptionError, TrainingError
+from polyseme.store.model import Run
+from polyseme.text.corpus import Corpus
+
+TINY = {"size": "tiny", "min_count": 1, "batch_tokens": 64, "threads": 1, "lr": 0.01, "hold_out": 0.1}
+
+
+@pytest.fixture(scope="module")
+def corpus(fifty_lines):
+    return Corpus.from_sentences(fifty_lines)
+
+
+@pytest.fixture(scope="module")
+def trained(corpus):
+    return Elmo.train(corpus, ElmoOptions(**{**TINY, "lr": 0.03}, epochs=20), Run())
+
+
+# ---- batches
+
+
+@pytest.mark.parametrize("longest", [1000, 5])
+def test_an_epoch_predicts_every_word_and_boundary_once_each_way(corpus, longest):
+    everything = Sentences(corpus, np.arange(len(corpus)))
+    batches = SentenceBatches(everything, tokens=40, longest=longest, seed=3)
+    begin, end = everything.begin, everything.end
+    wanted_forward, wanted_backward = [], []
+    for i in range(len(corpus)):
+        ids = corpus.ids[corpus.sentence_offsets[i] : corpus.sentence_offsets[i + 1]].tolist()
+        whole = [begin, *ids, end]
+        wanted_forward += list(zip(whole[:-1], whole[1:], strict=True))
+        wanted_backward += list(zip(whole[1:], whole[:-1], strict=True))
+    for epoch in (0, 1):
+        found = [batches.batch(epoch, i) for i in range(batches.n_steps(epoch))]
+        for direction, wanted in enumerate([wanted_forward, wanted_backward]):
+            pairs = [pair for b in found for pair in zip(b.inputs[direction], b.targets[direction], strict=True)]
+            assert sorted(pairs) == sorted(wanted)
+        assert max(len(b.packing.sizes) for b in found) <= longest
+    order = [batches.batch(epoch, 0).inputs.tolist() for epoch in (0, 1)]
+    assert order[0] != order[1]
+
+
+def test_packed_rows_are_sentences_read_in_both_directions(corpus):
+    batches = SentenceBatches(Sentences(corpus, np.arange(len(corpus))), tokens=30, longest=1000, seed=0)
+    batch = batches.batch(0, 2)
+    starts = np.cumsum([0, *batch.packing.sizes])[:-1]
+    for row in range(batch.packing.sizes[0]):
+        places = [s + row for s, size in zip(starts, batch.packing.sizes, strict=True) if row < size]
+        forward = [*batch.inputs[0, places], batch.targets[0, places[-1]]]
+        backward = [*batch.inputs[1, places], batch.targets[1, places[-1]]]
+        assert forward == backward[::-1]
+        assert batch.targets[0, places].tolist() == forward[1:]
+
+
+def test_a_stream_s_rows_are_consecutive_text(corpus):
+    everything = Sentences(corpus, np.arange(len(corpus)))
+    stream = StreamBatches(everything, rows=3, unroll=7, seed=1)
+    rows = [[], [], []]
+    for index in range(stream.n_steps(0)):
+        batch = stream.batch(0, index)
+        for row in range(3):
+            rows[row] += list(zip(batch.inputs[0, row::3], batch.targets[0, row::3], strict=True))
+    begin, end = everything.begin, everything.end
+    for row in rows:
+        for (_, target), (following, _) in zip(row, row[1:], strict=False):
+            assert following == (begin if target == end else target)
+
+
+def test_what_is_held_out_depends_on_the_corpus_alone_and_is_bounded(corpus):
+    training, held_out = split(corpus, 0.2, 10_000)
+    assert sorted([*training.which, *held_out.which]) == list(range(len(corpus)))
+    assert 0.1 * corpus.n_tokens < held_out.lengths().sum() <= 0.2 * corpus.n_tokens
+    assert np.array_equal(split(corpus, 0.2, 10_000)[1].which, held_out.which)
+    assert split(corpus, 0.2, 30)[1].lengths().sum() <= 30
+
+
+# ---- training
+
+
+def test_it_learns_and_reports_both_directions(trained):
+    curve = trained.about.curve
+    uniform = len(trained.classes) + 3
+    for direction in ("forward_perplexity", "backward_perplexity"):
+        assert curve[-1][direction] < curve[0][direction] < uniform
+        assert curve[-1][direction] < 0.2 * uniform
+    assert {"loss", "tokens_per_second", "seconds", "epoch"} <= set(curve[-1])
+
+
+@pytest.mark.parametrize("sequences", ["sentences", "stream"])
+def test_one_thread_and_a_seed_give_the_same_bits(corpus, sequences):
+    options = ElmoOptions(**TINY, epochs=2, sequences=sequences, unroll=8)
+    a, b = (Elmo.train(corpus, options, Run()).parts().tensors for _ in range(2))
+    other = Elmo.train(corpus, ElmoOptions(**TINY, epochs=2, sequences=sequences, unroll=8, seed=9), Run())
+    for name, tensor in a.items():
+        assert np.array_equal(tensor, b[name]), name
+    assert not np.array_equal(a["softmax_weight"], other.parts().tensors["softmax_weight"])
+
+
+KILLED = """
+import os, signal, sys
+from polyseme.training import loop
+from polyseme.contexts import elmo_task
+import polyseme
+
+loop.CHECKPOINT_SECONDS = -1  # after every step
+steps = 0
+whole = elmo_task.BiLMTask.gradients
+
+def gradients(self, *args):
+    global steps
+    steps += 1
+    if steps == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(self, *args)
+
+elmo_task.BiLMTask.gradients = gradients
+options = eval(sys.argv[3])
+polyseme.train("elmo", sys.argv[1], out=sys.argv[2], **options)
+"""
+
+
+@pytest.mark.parametrize("sequences", ["sentences", "stream"])
+def test_after_kill_9_resume_ends_in_the_bits_of_an_unbroken_run(fifty_lines, tmp_path, sequences):
+    folder, out = tmp_path / "corpus", tmp_path / "model"
+    corpus = Corpus.from_sentences(fifty_lines, folder)
+    options = {**TINY, "epochs": 4, "sequences": sequences, "unroll": 8}
+    source = str(Path(polyseme.__file__).parent.parent)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), str(out), repr(options)],
+        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    assert Path(f"{out}.checkpoint").exists()
+    resumed = polyseme.train("elmo", corpus, out=out, resume=True, **options)
+    unbroken = Elmo.train(corpus, ElmoOptions(**options), Run())
+    for name, tensor in unbroken.parts().tensors.items():
+        assert np.array_equal(tensor, resumed.parts().tensors[name]), name
+    assert not Path(f"{out}.checkpoint").exists()
+
+
+TORCHRUN = """
+import os, sys
+import polyseme
+polyseme.train("elmo", sys.argv[1], out=f"{sys.argv[2]}/{os.environ['RANK']}", **eval(sys.argv[3]))
+"""
+
+
+def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_path):
+    folder = tmp_path / "corpus"
+    corpus = Corpus.from_sentences(fifty_lines, folder)
+    options = {**TINY, "epochs": 2, "dropout": 0.0, "negatives": 20}
+    program = tmp_path / "program.py"
+    program.write_text(TORCHRUN)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    command += ["--rdzv-endpoint=localhost:0", str(program), str(folder), str(tmp_path), repr(options)]
+    source = str(Path(polyseme.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=180)
+    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    together = polyseme.load(tmp_path / "0").parts().tensors
+    assert not (tmp_path / "1").exists()  # the first process writes the model
+    alone = Elmo.train(corpus, ElmoOptions(**options), Run()).parts().tensors
+    for name, tensor in alone.items():
+        assert np.allclose(tensor, together[name], rtol=1e-3, atol=2e-4), name
+
+
+def test_processes_that_share_the_weights_learn(corpus):
+    model = Elmo.train(corpus, ElmoOptions(**{**TINY, "threads": 2, "lr": 0.03}, epochs=20), Run())
+    assert model.about.curve[-1]["forward_perplexity"] < 0.3 * (len(model.classes) + 3)
+
+
+def test_rare_words_are_read_by_their_letters_and_predicted_as_unknown(fifty_lines):
+    corpus = Corpus.from_sentences([*fifty_lines, "熊猫看书。", "狗熊看书。"], segment="jieba")
+    model = Elmo.train(corpus, ElmoOptions(**{**TINY, "min_count": 3}, epochs=1), Run())
+    assert "熊猫" not in model.classes
+    assert "看书" in model.classes
+    a, b = (next(iter(model.encode_tokens([[word]], layers=0))).layers for word in ("熊猫", "狗熊"))
+    assert np.abs(a - b).max() > 1e-3
+
+
+def test_an_empty_corpus_and_a_stream_too_short_are_clear_errors(corpus):
+    with pytest.raises(TrainingError, match="shorter than one batch"):
+        Elmo.train(corpus, ElmoOptions(**{**TINY, "batch_tokens": 100_000}, sequences="stream"), Run())
+
+
+# ---- perplexity
+
+
+def test_perplexity_is_that_of_a_hand_computation(trained, corpus):
+    sentences = [corpus.sentence(3), corpus.sentence(17), ["从未见过", "的", "词"]]
+    found = perplexity(trained, sentences)
+    bilm = trained.bilm.double()
+    try:
+        sums, n = _surprise(trained, bilm, sentences)
+    finally:
+        bilm.float()
+    assert found.forward == pytest.approx(math.exp(sums[0] / n), rel=1e-4)
+    assert found.backward == pytest.approx(math.exp(sums[1] / n), rel=1e-4)
+    assert (found.sentences, found.tokens) == (3, sum(map(len, sentences)))
+    assert found.unknown == sum(word not in trained.classes for s in sentences for word in s)
+
+
+def _surprise(model, bilm, sentences):
+    """-log p of every next word and boundary, one at a time, through the module's own slow path."""
+    number = {word: i for i, word in enumerate(model.classes)}
+    unknown = len(model.classes)
+    sums, n = [0.0, 0.0], 0
+    for sentence in sentences:
+        whole = [model.alphabet.bos, *sentence, model.alphabet.eos]
+        special = {model.alphabet.bos: unknown + 1, model.alphabet.eos: unknown + 2}
+        classes = [special.get(word, number.get(word, unknown)) for word in whole]
+        with torch.no_grad():
+            layers, _ = bilm(model.runner.tokens(whole), torch.arange(len(whole))[None], [len(whole)])
+            top = layers[-1, 0]
+            size = top.shape[1] // 2
+            scores = [half @ bilm.softmax_weight.T + bilm.softmax_bias for half in (top[:, :size], top[:, size:])]
+            chances = [torch.log_softmax(s, dim=1) for s in scores]
+        for k in range(len(whole) - 1):
+            sums[0] -= float(chances[0][k, classes[k + 1]])
+            sums[1] -= float(chances[1][k + 1, classes[k]])
+        n += len(whole) - 1
+    return sums, n
+
+
+# ---- going on from a saved model
+
+
+def test_fine_tuning_grows_the_tables_and_keeps_what_was_known(trained, tmp_path):
+    trained.save(tmp_path / "model")
+    more = Corpus.from_sentences(["量子计算机很快。", "量子计算机很贵。", "小明喜欢量子计算机。"] * 8, segment="jieba")
+    options = {key: value for key, value in TINY.items() if key != "size"}
+    tuned = polyseme.train("elmo", more, start=tmp_path / "model", epochs=0, **options)
+    known = len(trained.classes)
+    assert tuned.classes[:known] == trained.classes
+    assert "量子" in "".join(tuned.classes[known:])
+    assert "量" in tuned.alphabet.characters
+    assert "量" not in trained.alphabet.characters
+    assert tuned.options.size == "tiny"
+    sentence = ["小明", "喜欢", "看书", "。"]
+    before, after = (next(iter(m.encode_tokens([sentence]))).layers for m in (trained, tuned))
+    assert np.abs(before - after).max() < 1e-6  # no step was taken yet: known words read as before
+
+    learned = polyseme.train("elmo", more, start=tmp_path / "model", epochs=8, **options)
+    texts = [more.sentence(0), more.sentence(2)]
+    assert perplexity(learned, texts).forward < 0.5 * perplexity(tuned, texts).forward
+
+
+def test_another_shape_than_the_start_s_is_refused(trained, corpus):
+    with pytest.raises(OptionError, match="hidden is 24 in the model to start from, not 99"):
+        Elmo.train(corpus, ElmoOptions(hidden=99), Run(start=trained))
