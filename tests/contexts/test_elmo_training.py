@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +48,8 @@ def test_an_epoch_predicts_every_word_and_boundary_once_each_way(corpus, longest
     for i in range(len(corpus)):
         ids = corpus.ids[corpus.sentence_offsets[i] : corpus.sentence_offsets[i + 1]].tolist()
         whole = [begin, *ids, end]
-        wanted_forward += list(zip(whole[:-1], whole[1:], strict=True))
-        wanted_backward += list(zip(whole[1:], whole[:-1], strict=True))
+        wanted_forward += list(pairwise(whole))
+        wanted_backward += [(b, a) for a, b in pairwise(whole)]
     for epoch in (0, 1):
         found = [batches.batch(epoch, i) for i in range(batches.n_steps(epoch))]
         for direction, wanted in enumerate([wanted_forward, wanted_backward]):
@@ -81,7 +82,7 @@ def test_a_stream_s_rows_are_consecutive_text(corpus):
             rows[row] += list(zip(batch.inputs[0, row::3], batch.targets[0, row::3], strict=True))
     begin, end = everything.begin, everything.end
     for row in rows:
-        for (_, target), (following, _) in zip(row, row[1:], strict=False):
+        for (_, target), (following, _) in pairwise(row):
             assert following == (begin if target == end else target)
 
 
