@@ -18,7 +18,7 @@ json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=Tr
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+    click.echo(_printable(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -29,7 +29,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     rows = [list(row) for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
-        numbers = bool(rows) and all(isinstance(row[place], (int, float)) for row in rows)
+        numbers = bool(rows) and all(isinstance(row[place], (int, float, type(None))) for row in rows)
         table.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(plain(value) for value in row))
@@ -47,7 +47,12 @@ def plain(value: Any) -> str:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"{value:.4f}" if isinstance(value, float) else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    # Words of published files may hold bytes that are no UTF-8, kept as surrogates that no terminal takes.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+"""``polyseme convert SRC DST``: to and from the published formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from polyseme.errors import OptionError
+
+if TYPE_CHECKING:
+    from polyseme.words.vectors import WordVectors
+
+FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "projector")
+_COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+@click.command()
+@click.argument("source", metavar="SRC")
+@click.argument("target", metavar="DST")
+@click.option("--to", "form", type=click.Choice(FORMS), help="The format of DST; told by its name where not given.")
+def convert(source: str, target: str, form: str | None) -> None:
+    """Write the word vectors at SRC (any format that is read) to DST.
+
+    \b
+    name of DST      format
+    no suffix        polyseme: a model folder
+    .vec .txt        word2vec-text
+    .bin             fasttext, if SRC has subwords; word2vec-binary otherwise
+    folder with --to projector   vectors.tsv and metadata.tsv for TensorBoard
+    Behind a suffix, .gz .bz2 .xz compress.
+    """
+    from polyseme.cli.words import open_words
+    from polyseme.words.published import save_vectors_as
+
+    path = Path(target)
+    _check_name(path, form)
+    model = open_words(source)
+    chosen = form or _form_of(path, model)
+    save_vectors_as(model, path, chosen)
+    click.echo(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
+
+
+def _suffix(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path).suffix.lower()
+
+
+def _check_name(path: Path, form: str | None) -> None:
+    if form is None and _suffix(path) not in ("", ".vec", ".txt", ".bin"):
+        raise OptionError(f"the suffix of {path} names no format: say which with --to ({', '.join(FORMS)})")
+
+
+def _form_of(path: Path, model: WordVectors) -> str:
+    if _suffix(path) == ".bin":
+        return "fasttext" if model.subwords else "word2vec-binary"
+    return "word2vec-text" if _suffix(path) else "polyseme"

@@ -1,0 +1,48 @@
+"""``polyseme evaluate MODEL FILE...``: test files of every kind, told by content."""
+
+from __future__ import annotations
+
+import click
+
+from polyseme.cli.show import json_option, print_json, print_table
+
+
+@click.command()
+@click.argument("model")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--restrict",
+    type=click.IntRange(min=1),
+    default=300_000,
+    show_default=True,
+    help="Only so many most frequent words take part, in questions and answers.",
+)
+@click.option(
+    "--case",
+    type=click.Choice(["ignore", "keep"]),
+    default="ignore",
+    show_default=True,
+    help="Whether words that differ in case only are the same.",
+)
+@click.option("--method", type=click.Choice(["add", "mul"]), default="add", show_default=True, help="Of analogies.")
+@json_option
+def evaluate(model: str, files: tuple[str, ...], restrict: int, case: str, method: str, as_json: bool) -> None:
+    """How well MODEL does on similarity files (WordSim, SimLex, MEN, wordsim-240 …) and analogy files
+    (questions-words, CA8 …). Accuracies and correlations are over the items whose words are known (used)."""
+    from polyseme.evaluate.kinds import evaluate_file, recognise_kind
+    from polyseme.evaluate.report import Settings
+    from polyseme.store.load import load
+
+    for file in files:  # a wrong name among them is told before any work
+        recognise_kind(file)
+    examined = load(model)
+    settings = Settings(restrict, case, method)
+    reports = []
+    for number, file in enumerate(files):
+        report = evaluate_file(examined, file, settings)
+        reports.append(report.to_json())
+        if not as_json:
+            click.echo(("\n" if number else "") + f"{report.file} ({report.kind})")
+            print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
+    if as_json:
+        print_json(reports)

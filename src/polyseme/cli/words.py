@@ -1,0 +1,42 @@
+"""What the commands that ask word vectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from polyseme.cli.show import print_table
+
+if TYPE_CHECKING:
+    from polyseme.words.vectors import Neighbours, WordVectors
+
+topn_option: Callable[[Any], Any] = click.option(
+    "--topn", "-n", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers."
+)
+restrict_option: Callable[[Any], Any] = click.option(
+    "--restrict", type=click.IntRange(min=1), help="Answer only from so many most frequent words."
+)
+
+
+def open_words(path: str) -> WordVectors:
+    """The word vectors at a path, or an error that says what is there instead."""
+    from polyseme.errors import FormatError
+    from polyseme.store.load import load
+    from polyseme.words.vectors import WordVectors
+
+    model = load(path)
+    if not isinstance(model, WordVectors):
+        raise FormatError(f"{path} is a model of {model.method}, and this asks for one vector per word")
+    return model
+
+
+def answers_to_json(answers: Neighbours, score: str) -> list[dict[str, Any]]:
+    """For programs."""
+    return [{"word": word, score: round(value, 6)} for word, value in answers]
+
+
+def print_answers(answers: Neighbours, score: str) -> None:
+    """For people."""
+    print_table(("word", score), answers)

@@ -1,0 +1,47 @@
+"""One table of the kinds of evaluation files. A file's kind is told by its content; the first that fits is taken."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from polyseme.errors import FormatError
+from polyseme.evaluate.report import Report, Settings, read_lines
+
+SAMPLE = 1 << 16
+
+
+class Kind(NamedTuple):
+    """A module with ``fits(lines)``, asked with the beginning of a file, and ``evaluate(model, path, settings)``."""
+
+    name: str
+    chinese: str
+    module: str
+
+
+KINDS = (
+    Kind("analogy", "词类比", "polyseme.evaluate.analogy"),
+    Kind("similarity", "词相似度", "polyseme.evaluate.similarity"),
+)
+
+
+def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None) -> Report:
+    """How well the model does on a file of any kind in the table."""
+    path = Path(path)
+    kind = recognise_kind(path)
+    report: Report = import_module(kind.module).evaluate(model, path, settings or Settings())
+    report.file = path.name
+    return report
+
+
+def recognise_kind(path: str | Path) -> Kind:
+    """The row of the table that fits the file."""
+    if not Path(path).is_file():
+        raise FormatError(f"{path} is not a file")
+    lines = read_lines(path, SAMPLE)
+    for kind in KINDS:
+        if lines and import_module(kind.module).fits(lines):
+            return kind
+    names = " or ".join(f"{kind.name} {kind.chinese}" for kind in KINDS)
+    raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")

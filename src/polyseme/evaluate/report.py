@@ -1,0 +1,52 @@
+"""What every evaluation returns, and how it may be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyseme.store.opening import open_for_reading
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is examined; each kind of file heeds what concerns it."""
+
+    restrict: int | None = 300_000  # only the most frequent words take part, as in gensim
+    case: str = "ignore"  # ignore: "Athens" may be answered by "athens"; keep
+    method: str = "add"  # of analogies: add (3CosAdd) or mul (3CosMul)
+
+
+@dataclass
+class Report:
+    """A table of results: one row for each section and one for the whole, all with the same columns.
+
+    ``used`` and ``total`` say how many items of the file the model could be asked about, and how many there are.
+    """
+
+    kind: str
+    rows: list[dict[str, Any]]
+    file: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"file": self.file, "kind": self.kind, "rows": self.rows}
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The row of the whole file."""
+        return self.rows[-1]
+
+
+def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:
+    """The lines of an evaluation file that hold something, of its first ``at_most`` bytes; UTF-8 or GB18030."""
+    with open_for_reading(Path(path)) as (file, _):
+        data = file.read(-1 if at_most is None else at_most)
+    if at_most is not None and len(data) == at_most:
+        data = data[: data.rfind(b"\n") + 1]  # the last line may be cut in the middle of a character
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("gb18030", "replace")
+    return [line for line in text.splitlines() if line.strip()]

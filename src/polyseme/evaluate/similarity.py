@@ -1,0 +1,112 @@
+"""Word similarity 词相似度: do the cosines of word pairs rank as people rank them? WordSim-353, SimLex-999 …
+
+    score = Spearman's ρ (and Pearson's r) of the cosines and the human judgements
+
+Pairs with a word outside the vocabulary are left out, and counted. Which columns hold the words and the judgement is
+told from the content, so files with a header, an index column or further columns are read as they are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyseme.errors import FormatError
+from polyseme.evaluate.lookup import Lookup
+from polyseme.evaluate.report import Report, Settings, read_lines
+
+LONGEST_WORD = 30  # a cell longer than this is a sentence
+LONGEST_CHINESE_WORD = 10
+
+
+class Columns(NamedTuple):
+    """Where in a line the pair and its judgement stand."""
+
+    delimiter: str | None  # None: any blanks
+    a: int
+    b: int
+    score: int
+
+
+def fits(lines: list[str]) -> bool:
+    """Whether most lines have two words and a number."""
+    return _columns(lines) is not None
+
+
+def evaluate(model: object, path: Path, settings: Settings) -> Report:
+    """Spearman's and Pearson's correlation, over the pairs whose words are known."""
+    from scipy import stats
+
+    lookup = Lookup(model, settings)
+    pairs = read_pairs(read_lines(path))
+    judged = [(lookup.rows((a, b)), score) for a, b, score in pairs]
+    known = [(rows, score) for rows, score in judged if rows]
+    row: dict[str, Any] = {"section": "total", "spearman": None, "pearson": None}
+    if len(known) > 1:
+        left, right = np.array([rows for rows, _ in known]).T
+        matrix, inverse = lookup.model.vectors, lookup.model.inverse_norms
+        cosines = np.einsum("ij,ij->i", matrix[left], matrix[right]) * inverse[left] * inverse[right]
+        scores = [score for _, score in known]
+        if len(set(scores)) > 1 and np.ptp(cosines) > 0:  # a correlation with a constant is not defined
+            row["spearman"] = float(stats.spearmanr(scores, cosines).statistic)
+            row["pearson"] = float(stats.pearsonr(scores, cosines).statistic)
+    return Report("similarity", [{**row, "used": len(known), "total": len(pairs)}])
+
+
+def read_pairs(lines: list[str]) -> list[tuple[str, str, float]]:
+    """The pairs and their judgements; lines that are none (headers, comments) are passed over."""
+    columns = _columns(lines)
+    if columns is None:
+        raise FormatError("the file holds no pairs of words with a number")
+    pairs = []
+    for line in lines:
+        cells = _cells(line, columns.delimiter)
+        if len(cells) > max(columns.b, columns.score) and not line.startswith("#"):
+            score = _number(cells[columns.score])
+            if score is not None:
+                pairs.append((cells[columns.a], cells[columns.b], score))
+    return pairs
+
+
+def _columns(lines: list[str]) -> Columns | None:
+    lines = [line for line in lines if not line.startswith("#")]
+    for delimiter in ("\t", ",", ";", None):
+        table = [_cells(line, delimiter) for line in lines]
+        wide = [cells for cells in table if len(cells) >= 3]
+        if len(wide) < 0.9 * len(lines):
+            continue
+        columns = list(zip(*(cells[: min(map(len, wide))] for cells in wide), strict=True))
+        numeric = [np.mean([_number(cell) is not None for cell in column]) > 0.8 for column in columns]
+        words = [i for i, column in enumerate(columns) if not numeric[i] and _are_words(column)]
+        scores = [i for i, is_number in enumerate(numeric) if is_number and len(words) > 1 and i > words[1]]
+        # Sentence pairs have long cells; words that follow each other with one number behind are a pair.
+        if scores and words[1] == words[0] + 1 and not any(_are_sentences(columns[i]) for i in range(scores[0])):
+            return Columns(delimiter, words[0], words[1], scores[0])
+    return None
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    return [cell.strip().strip('"') for cell in line.split(delimiter)]
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _are_words(column: tuple[str, ...]) -> bool:
+    return bool(np.mean([_is_word(cell) for cell in column]) > 0.9)
+
+
+def _is_word(cell: str) -> bool:
+    longest = LONGEST_CHINESE_WORD if any("\u3400" <= c <= "\u9fff" for c in cell) else LONGEST_WORD
+    return 0 < len(cell) <= longest and len(cell.split()) <= 2
+
+
+def _are_sentences(column: tuple[str, ...]) -> bool:
+    return bool(np.mean([len(cell.split()) > 3 or len(cell) > LONGEST_WORD for cell in column]) > 0.5)
