@@ -33,6 +33,7 @@ class Block:
     new_source: bool  # the first block of a file
     continues: bool  # begins within a line that was too long for one block
     line: int  # number of its first line
+    encoding: str = "utf-8"
     article: str = ""  # of tagged text: the number of the article the block before it ended with
 
 
@@ -71,6 +72,18 @@ class Counted:
     breaks_after: bool = False  # a document ended after the last sentence
     tag_names: list[str] = field(default_factory=list)
     tags: array[int] = field(default_factory=_numbers)
+
+    def first_sentences(self, number: int) -> list[list[str]]:
+        """The words of the first sentences, as a sample."""
+        found: list[list[str]] = [[]]
+        for word in self.ids:
+            if word == cut.END and len(found) == number:
+                break
+            if word == cut.END:
+                found.append([])
+            elif word >= cut.FIRST:
+                found[-1].append(self.words[word - cut.FIRST])
+        return [words for words in found if words]
 
 
 class Structure:

@@ -226,13 +226,13 @@ def _blocks(reader: Reader, format: str) -> Iterator[Block]:
                 if len(rest) > LONGEST_RECORD:
                     raise TextError(f"{reader.name}: line {line:,} is too long for a line of JSON")
                 break
-            yield Block(reader.name, rest[:end], format, new, continues, line, article)
+            yield Block(reader.name, rest[:end], format, new, continues, line, reader.encoding or "utf-8", article)
             article = last_article(rest[:end]) if format == "tagged" else ""
             line += rest.count("\n", 0, end)
             rest, new, continues = rest[end:], False, not whole
     if rest:
         format = sniff(reader.name, rest) if format == "auto" else format
-        yield Block(reader.name, rest, format, new, continues, line, article)
+        yield Block(reader.name, rest, format, new, continues, line, reader.encoding or "utf-8", article)
 
 
 _LINE_ENDS = re.compile("\r(?!\n)|[\u2028\u2029\x85\v\f]")

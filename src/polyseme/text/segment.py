@@ -97,3 +97,11 @@ class Segmentation:
             raise FormatError(f"this is no description of a segmentation: {str(record)[:80]}") from None
         except OptionError as error:
             raise FormatError(f"the segmentation is not one this polyseme knows: {error}") from None
+
+
+def read_words(path: str) -> tuple[str, ...]:
+    """A user dictionary: one word a line; what follows the word (jieba's count and tag) is left out."""
+    from polyseme.text.read import Reader, Source
+
+    text = "".join(Reader(Source(path)).chunks())
+    return tuple(dict.fromkeys(line.split()[0] for line in text.splitlines() if line.strip()))

@@ -1,0 +1,115 @@
+"""``polyseme info``: what is this text, corpus or model?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polyseme.cli.corpus import segmentation_of, text_options
+from polyseme.cli.show import json_option, print_json, print_table
+
+WORDS_SHOWN = 10
+
+
+@click.command()
+@click.argument("path")
+@text_options
+@click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary's size.")
+@click.option("--verify", is_flag=True, help="Of a model: check every byte of its files.")
+@json_option
+def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -> None:
+    """What is this text, corpus or model? PATH is a file or folder, or - for text on stdin."""
+    kind = _kind(path)
+    if kind == "corpus":
+        facts = _corpus(path, min_count)
+    elif kind == "polyseme":
+        facts = _model(path, verify)
+    elif kind == "text":
+        facts = _text(path, min_count, flags)
+    else:
+        facts = _published(path, kind)
+    if as_json:
+        print_json(facts)
+    else:
+        print_table(("what", "is"), [(name.replace("_", " "), _shown(value)) for name, value in facts.items()])
+
+
+def _kind(path: str) -> str:
+    """corpus, polyseme (a model folder), text, or the name of a published format."""
+    from polyseme.store.load import OPENERS
+    from polyseme.store.recognise import recognise
+
+    if path == "-" or not Path(path).exists():
+        return "text"  # whose reader says that it does not exist
+    kind = recognise(path)
+    return kind if kind in OPENERS or kind == "corpus" else "text"
+
+
+def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
+    from polyseme.text.survey import survey
+
+    names = ("segment", "words", "normalise", "script", "case")
+    segmentation = segmentation_of(**{name: flags.pop(name) for name in names})
+    return {"kind": "text", **survey(path, segmentation=segmentation, min_count=min_count, **flags)}
+
+
+def _corpus(path: str, min_count: int) -> dict[str, Any]:
+    from polyseme.text.corpus import Corpus
+
+    corpus = Corpus.open(path)
+    return {
+        "kind": "corpus",
+        **corpus.facts,
+        "vocabulary": len(corpus.vocabulary),
+        "min_count": min_count,
+        "vocabulary_after_min_count": len(corpus.vocabulary.cut(min_count=min_count)),
+        "most_frequent": corpus.vocabulary.words[:WORDS_SHOWN],
+        "tags": corpus.tag_names,
+        "segmentation": corpus.segmentation.to_json(),
+        "sample": [corpus.sentence(i) for i in range(min(3, len(corpus)))],
+        "fingerprint": corpus.fingerprint,
+    }
+
+
+def _model(path: str, verify: bool) -> dict[str, Any]:
+    from polyseme.store import folder
+
+    manifest = folder.read_manifest(path)
+    folder.verify(Path(path), manifest, everything=verify)
+    return {
+        "kind": "model",
+        "method": manifest["method"],
+        "options": manifest["options"],
+        "corpus": manifest.get("corpus"),
+        "segmentation": manifest.get("segmentation"),
+        "polyseme": manifest.get("polyseme"),
+        "format": manifest["format"],
+        "files": {name: seal["size"] for name, seal in manifest["files"].items()},
+        "verified": "every byte" if verify else "sizes and checksums of small files",
+    }
+
+
+def _published(path: str, kind: str) -> dict[str, Any]:
+    from polyseme.store.load import load
+
+    model = load(path)
+    return {
+        "kind": "model",
+        "format": kind,
+        "method": model.method,
+        "options": dict(vars(model.options)),
+        "corpus": model.about.corpus,
+    }
+
+
+def _shown(value: Any) -> Any:
+    """Nested facts on one line; a sample with its words set apart."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(v)}" for name, v in value.items() if v not in ([], {}, None, "")) or None
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return "\n".join(" | ".join(words) for words in value)
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or None
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value

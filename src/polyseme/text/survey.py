@@ -1,0 +1,100 @@
+"""What is in this text? A look before building: encoding, lines, characters, vocabulary, a sample of its words.
+
+The whole text is read, in bounded memory; words are counted in its first ``COUNTED`` characters only, and what follows
+from them for a longer text is an estimate, and said to be one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.text.block import Block, Settings
+from polyseme.text.build import Builder
+from polyseme.text.corpus import Sources
+from polyseme.text.read import find_sources, read_blocks
+from polyseme.text.segment import Segmentation
+from polyseme.text.workers import counted_blocks
+
+COUNTED = 1 << 25
+SAMPLE = 3  # sentences
+
+
+def survey(
+    sources: Sources,
+    *,
+    segmentation: Segmentation,
+    format: str = "auto",
+    field: str = "text",
+    documents: str = "auto",
+    encoding: str | None = None,
+    errors: str = "strict",
+    min_count: int = 5,
+) -> dict[str, Any]:
+    """Facts about raw text, by the names that ``polyseme info --json`` gives them."""
+    files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
+    settings = Settings(segmentation, documents, field, single=len(files) == 1)
+    blocks = read_blocks(files, encoding=encoding, errors=errors, format=format)
+    seen = _Seen()
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        builder = Builder(Path(folder), segmentation)
+        try:
+            sample = _count(seen, blocks, settings, builder)
+        finally:
+            builder.close()
+    counts = builder.counts[: len(builder.numbers)]
+    share = seen.characters / max(seen.counted, 1)
+    return {
+        "files": len(files),
+        "encoding": ", ".join(seen.encodings) or "utf-8",
+        "format": ", ".join(seen.formats),
+        "lines": seen.lines,
+        "characters": seen.characters,
+        "documents": round(builder.n_documents * share),
+        "sentences": round(builder.n_sentences * share),
+        "tokens": round(builder.n_tokens * share),
+        "words": len(counts),
+        "min_count": min_count,
+        "vocabulary": int(np.count_nonzero(counts >= min_count)),
+        "counted_characters": seen.counted,
+        "estimated": seen.counted < seen.characters,
+        "segmentation": segmentation.to_json(),
+        "sample": sample,
+    }
+
+
+class _Seen:
+    def __init__(self) -> None:
+        self.lines = self.characters = self.counted = 0
+        self.encodings: dict[str, None] = {}
+        self.formats: dict[str, None] = {}
+
+    def add(self, block: Block) -> None:
+        self.lines += len(block.text.splitlines()) - block.continues
+        self.characters += len(block.text)
+        self.encodings.setdefault(block.encoding)
+        self.formats.setdefault(block.format)
+
+
+def _count(seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: Settings, builder: Builder) -> list[list[str]]:
+    """Count the first blocks, read the others; the words of the first sentences."""
+
+    def first() -> Iterator[tuple[Block, int]]:
+        for block, done in blocks:
+            seen.add(block)
+            seen.counted += len(block.text)
+            yield block, done
+            if seen.counted >= COUNTED:
+                return
+
+    sample: list[list[str]] = []
+    for counted, _ in counted_blocks(first(), settings, None):
+        builder.add(counted)
+        sample = sample or counted.first_sentences(SAMPLE)
+    for block, _ in blocks:
+        seen.add(block)
+    return sample
