@@ -20,6 +20,7 @@ COMMANDS = {
     "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
     "neighbours": ("polyseme.cli.neighbours:neighbours", "Most similar words."),
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
+    "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Similarity, analogy and other test files, by content."),
     "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),

@@ -1,0 +1,184 @@
+"""``polyseme encode MODEL [FILE] -o OUT``: vectors of every line, streamed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from polyseme.cli.show import shown_progress
+from polyseme.errors import FormatError, OptionError
+from polyseme.types import ContextEncoder, Progress, Sentence, SentenceEncoder
+
+SUFFIXES = {
+    ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
+}  # fmt: skip
+FORMATS = ("hdf5", "npy", "parquet", "jsonl")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("file", default="-")
+@click.option("-o", "--out", required=True, help="The file to write; - is standard output.")
+@click.option("--layers", default="all", show_default=True, help="all, top, mean, mix or a number.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Told by the suffix of OUT where not given.")
+@click.option("--pool", type=click.Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
+@click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
+def encode(
+    model: str, file: str, out: str, layers: str, form: str | None, pool: str | None, segment: str | None
+) -> None:
+    """Vectors of every line of FILE (standard input where it is - or left out).
+
+    \b
+    hdf5     one dataset a line, named "0", "1" …, (layers, words, dim) or (words, dim), and sentence_to_index
+    npy      all words one after the other, (words, layers, dim) or (words, dim); OUT.offsets.npy says where lines begin
+    parquet  one row a word: line, position, token, and a vector for each layer
+    jsonl    one object a line: tokens, and layers or vectors
+    With --pool, one vector a line.
+    """
+    chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
+    if chosen is None:
+        raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
+    encoder = _open(model, pool, "mean" if pool and layers == "all" else layers)
+    from polyseme.store.vector_files import writer
+
+    with shown_progress() as progress, _output(out) as path:
+        lines = Lines(file, progress)
+        with writer(chosen, path, lasting=out != "-") as write:
+            if isinstance(encoder, SentenceEncoder):
+                for text, vector in _pooled(encoder, lines, segment):
+                    write(text, [], vector)
+            else:
+                for sentence in encoder.encode_tokens(_cut(lines, segment), layers=_number(layers)):
+                    planes = sentence.layers if layers == "all" else sentence.layers[0]
+                    write(lines.taken(), sentence.tokens, planes)
+        lines.finish()
+
+
+def _open(path: str, pool: str | None, layers: str) -> ContextEncoder | SentenceEncoder:
+    from polyseme.store.load import load
+
+    model: Any = load(path)
+    if isinstance(model, SentenceEncoder):
+        return model
+    if not isinstance(model, ContextEncoder):
+        from polyseme.contexts.static import StaticEncoder
+
+        if not hasattr(model, "vector_size"):
+            raise FormatError(f"{path} is no model that gives vectors to text")
+        model = StaticEncoder(model)
+    encoder: ContextEncoder = model
+    if pool is None:
+        return encoder
+    from polyseme.sentences.pooling import Pooled
+
+    return Pooled(encoder, pool, layers=_number(layers))
+
+
+def _number(layers: str) -> str | int:
+    return int(layers) if layers.isdecimal() else layers
+
+
+class Lines:
+    """The lines of the input; those the encoder has read ahead are kept until their vectors come back."""
+
+    def __init__(self, name: str, progress: Progress) -> None:
+        from polyseme.text.read import Reader, find_sources
+
+        sources = find_sources([name])
+        if len(sources) > 1:
+            raise OptionError(f"{name} is a folder: encode takes one file")
+        self._reader, self._size = Reader(sources[0]), sources[0].size
+        self._progress = progress
+        self._ahead: list[str] = []
+        self._next = self._done = 0
+
+    def __iter__(self) -> Iterator[str]:
+        rest = ""
+        for chunk in self._reader.chunks():
+            *lines, rest = (rest + chunk).split("\n")
+            for line in lines:
+                yield self._kept(line.removesuffix("\r"))
+        if rest:
+            yield self._kept(rest.removesuffix("\r"))
+
+    def _kept(self, line: str) -> str:
+        self._ahead.append(line)
+        return line
+
+    def taken(self) -> str:
+        """The line whose vectors have just come back."""
+        line = self._ahead[self._next]
+        self._next += 1
+        self._done += 1
+        if self._next == len(self._ahead) or self._next > 4096:
+            del self._ahead[: self._next]
+            self._next = 0
+        self._progress("encoding", self._reader.consumed, self._size, lines=self._done)
+        return line
+
+    def finish(self) -> None:
+        """All lines are written."""
+        self._progress("encoding", self._size or self._done, self._size or self._done, lines=self._done)
+
+
+def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
+    if segment is None:
+        yield from lines
+        return
+    from polyseme.text.segment import Segmentation
+
+    cut = Segmentation(segment, normalise="none") if segment == "space" else Segmentation(segment)
+    for line in lines:
+        yield cut.tokens(line)
+
+
+def _pooled(encoder: SentenceEncoder, lines: Lines, segment: str | None) -> Iterator[tuple[str, Any]]:
+    from polyseme.sentences.pooling import Pooled
+
+    if isinstance(encoder, Pooled):
+        for vector in encoder.stream(_cut(lines, segment)):
+            yield lines.taken(), vector
+        return
+    for batch in _batches(_cut(lines, segment), 1024):
+        for vector in encoder.encode(batch):
+            yield lines.taken(), vector
+
+
+def _batches(items: Iterable[Sentence], size: int) -> Iterator[list[Sentence]]:
+    held: list[Sentence] = []
+    for item in items:
+        held.append(item)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+class _output:
+    """Where to write: the file itself, or for standard output a temporary one that is copied there."""
+
+    def __init__(self, out: str) -> None:
+        self.out = out
+
+    def __enter__(self) -> Path:
+        if self.out != "-":
+            return Path(self.out)
+        self._folder = tempfile.TemporaryDirectory(prefix="polyseme-")
+        return Path(self._folder.name) / "out"
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.out != "-":
+            return
+        if kind is None:
+            stream: BinaryIO = sys.stdout.buffer
+            with open(Path(self._folder.name) / "out", "rb") as file:
+                shutil.copyfileobj(file, stream)
+            stream.flush()
+        self._folder.cleanup()

@@ -1,0 +1,242 @@
+"""Vectors of sentences written one after the other: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
+
+Nothing is held but the sentence at hand, so a file may be of any length. Each file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.atomic import new_file
+from polyseme.errors import MissingExtra
+from polyseme.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+Write = Callable[[str, list[str], FloatArray], None]
+_LONGEST_INDEX = 256 << 20  # bytes of sentence_to_index, which readers must hold whole
+_ROWS = 4096
+
+
+@contextmanager
+def writer(form: str, path: Path, *, lasting: bool = True) -> Iterator[Write]:
+    """A function to be called with a sentence's text, its tokens and its vectors.
+
+    Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``: always the same kind.
+    ``lasting`` is False for a file that is only passed on, which gets no second file beside it.
+    """
+    kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
+    with new_file(path) as part:
+        target = kinds[form](part)
+        try:
+            yield target.write
+            target.close()
+        finally:
+            target.release()
+    if lasting and isinstance(target, _Npy) and target.offsets is not None:
+        with (
+            new_file(path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")) as part,
+            open(part, "wb") as file,
+        ):
+            np.save(file, target.offsets)
+
+
+class _Writer(ABC):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the file."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let go of what is open, finished or not."""
+
+
+class _Hdf5(_Writer):
+    """One dataset a sentence, by its number, and ``sentence_to_index``, the JSON of {text: number}."""
+
+    def __init__(self, path: Path) -> None:
+        import h5py
+
+        self._file: Any = h5py.File(path, "w")
+        self._text = h5py.string_dtype()
+        self._index: Any = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by release
+        self._count = self._size = 0
+
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
+        self._file.create_dataset(str(self._count), data=vectors)
+        # Spooled: the later of two equal sentences wins when the JSON is read, as it does with AllenNLP.
+        self._size += self._index.write(f'{", " if self._count else ""}{json.dumps(text.strip())}: "{self._count}"')
+        self._count += 1
+
+    def close(self) -> None:
+        if self._size > _LONGEST_INDEX:
+            log.warning("the texts are too long for one table: sentence_to_index is left out, datasets are by line")
+        else:
+            self._index.seek(0)
+            table = self._file.create_dataset("sentence_to_index", (1,), dtype=self._text)
+            table[0] = "{" + self._index.read() + "}"
+        self._file.close()
+
+    def release(self) -> None:
+        self._file.close()
+        self._index.close()
+
+
+class _Npy(_Writer):
+    """All tokens one after the other; the header is written last, when their number is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 - closed by release
+        self._lengths: list[int] = []
+        self._rows = 0
+        self._shape: tuple[int, ...] = (0,)
+        self._begin(self._shape)
+        self.offsets: Any = None
+
+    def _begin(self, shape: tuple[int, ...]) -> None:
+        buffer = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            buffer, {"descr": "<f4", "fortran_order": False, "shape": (10**15, *shape)}
+        )
+        self._room = len(buffer.getvalue())
+        self._file.seek(0)
+        self._file.write(b" " * self._room)
+
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
+        rows = vectors[None] if vectors.ndim == 1 else vectors if vectors.ndim == 2 else vectors.transpose(1, 0, 2)
+        if not self._lengths:
+            self._shape = rows.shape[1:]
+            self._begin(self._shape)
+        self._file.write(np.ascontiguousarray(rows, dtype="<f4").tobytes())
+        self._rows += len(rows)
+        self._lengths.append(len(rows))
+        self._whole = vectors.ndim == 1
+
+    def close(self) -> None:
+        head = io.BytesIO()
+        header = {"descr": "<f4", "fortran_order": False, "shape": (self._rows, *self._shape)}
+        np.lib.format.write_array_header_1_0(head, header)
+        # The header's length field counts its padding with blanks, which stand before the closing line end.
+        text = head.getvalue()[10:].rstrip()
+        room = self._room - 10
+        self._file.seek(0)
+        self._file.write(head.getvalue()[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n")
+        if self._lengths and not self._whole:
+            self.offsets = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.int64)])
+
+    def release(self) -> None:
+        self._file.close()
+
+
+class _JsonLines(_Writer):
+    """One object a sentence, numbers with the nine digits that give a float32 back."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "w", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 - closed by release
+
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
+        if vectors.ndim == 1:
+            self._file.write(f'{{"text": {json.dumps(text, ensure_ascii=False)}, "vector": {_numbers(vectors)}}}\n')
+        else:
+            name = "vectors" if vectors.ndim == 2 else "layers"
+            known = json.dumps(tokens, ensure_ascii=False)
+            self._file.write(f'{{"tokens": {known}, "{name}": {_numbers(vectors)}}}\n')
+
+    def close(self) -> None:
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _numbers(array: FloatArray) -> str:
+    if array.ndim > 1:
+        return "[" + ", ".join(_numbers(row) for row in array) + "]"
+    return "[" + ", ".join([f"{number:.9g}" for number in array.tolist()]) + "]"
+
+
+class _Parquet(_Writer):
+    """One row a token (or a sentence), a column of vectors for each layer."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtra("writing Parquet", "parquet") from None
+        self._arrow, self._path = pyarrow, path
+        self._writer: Any = None
+        self._held: list[tuple[int, str, list[str], FloatArray]] = []
+        self._count = self._rows = 0
+
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
+        self._held.append((self._count, text, tokens, vectors))
+        self._count += 1
+        self._rows += max(len(tokens), 1)
+        if self._rows >= _ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        arrow = self._arrow
+        first = self._held[0][3]
+        columns: dict[str, Any]
+        if first.ndim == 1:
+            columns = {
+                "line": arrow.array([number for number, *_ in self._held], arrow.int64()),
+                "text": arrow.array([_sound(text) for _, text, _, _ in self._held], arrow.string()),
+                "vector": self._vectors(np.stack([vectors for *_, vectors in self._held])),
+            }
+        else:
+            lengths = [len(tokens) for _, _, tokens, _ in self._held]
+            numbers = np.repeat([number for number, *_ in self._held], lengths)
+            positions = np.concatenate([np.arange(n) for n in lengths]) if lengths else np.zeros(0)
+            words = [_sound(token) for _, _, tokens, _ in self._held for token in tokens]
+            columns = {
+                "line": arrow.array(numbers, arrow.int64()),
+                "position": arrow.array(positions, arrow.int32()),
+                "token": arrow.array(words, arrow.string()),
+            }
+            whole = np.concatenate([vectors for *_, vectors in self._held], axis=-2)
+            planes = {"vector": whole} if whole.ndim == 2 else {f"layer_{n}": plane for n, plane in enumerate(whole)}
+            columns |= {name: self._vectors(plane) for name, plane in planes.items()}
+        table = arrow.table(columns)
+        if self._writer is None:
+            self._writer = arrow.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table)
+        self._held, self._rows = [], 0
+
+    def _vectors(self, plane: FloatArray) -> Any:
+        flat = self._arrow.array(np.ascontiguousarray(plane).reshape(-1), self._arrow.float32())
+        return self._arrow.FixedSizeListArray.from_arrays(flat, plane.shape[-1])
+
+    def close(self) -> None:
+        self._flush()
+        if self._writer is None:  # no line at all: a table of no rows
+            self._arrow.parquet.write_table(self._arrow.table({"line": self._arrow.array([], "int64")}), self._path)
+
+    def release(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _sound(text: str) -> str:
+    """Without lone surrogates, which UTF-8 has no bytes for."""
+    return text.encode("utf-8", "replace").decode("utf-8")
