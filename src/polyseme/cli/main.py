@@ -67,7 +67,7 @@ def main() -> None:
     """Run a command; a person's mistake is one line and exit code 1, wrong usage 2, Ctrl-C 130."""
     logging.basicConfig(format="polyseme: %(message)s", level=logging.WARNING)
     try:
-        sys.exit(polyseme.main(standalone_mode=False) or 0)
+        sys.exit(polyseme.main(prog_name="polyseme", standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.UsageError as error:

@@ -34,11 +34,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     for row in rows:
         table.add_row(*(plain(value) for value in row))
     console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:  # a pipe gets whole lines, whatever the width of a screen
-        console.width = 10_000
-        for each in table.columns:
-            each.no_wrap = True
-    console.print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    console.width = 10_000  # a pipe gets whole lines, whatever the width of a screen
+    for each in table.columns:
+        each.no_wrap = True
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def plain(value: Any) -> str:
@@ -52,7 +56,7 @@ def plain(value: Any) -> str:
 
 def _printable(text: str) -> str:
     # Words of published files may hold bytes that are no UTF-8, kept as surrogates that no terminal takes.
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @contextmanager

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from polyseme.cli.show import print_table
+
+
+def test_columns_stand_under_each_other_whatever_the_script(capsys):
+    print_table(("word", "count"), [("打", 12), ("play", 1_234_567), ("ａ打b", 3)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "word       count",
+        "打            12",
+        "play   1,234,567",
+        "ａ打b          3",
+    ]
+    assert {cell_len(line) for line in lines} == {16}
+
+
+def test_a_piped_table_keeps_long_lines_whole_and_has_no_trailing_blanks(capsys):
+    print_table(("name", "text"), [("a", "长" * 300), ("b", "short")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "a     " + "长" * 300
+    assert lines[2] == "b     short"
+
+
+def test_text_that_no_terminal_takes_is_shown_all_the_same(capsys):
+    print_table(("word",), [("a\udce4b",), ("\ud800",)])
+    assert capsys.readouterr().out.splitlines() == ["word", "a?b", "?"]
