@@ -43,7 +43,7 @@ class BinaryReader:
         while missing:
             pieces.append(self._take(min(missing, CHUNK), what))
             missing -= len(pieces[-1])
-        return np.frombuffer(b"".join(pieces), dtype=dtype)
+        return np.frombuffer(bytearray().join(pieces), dtype=dtype)
 
     def strings(self, count: int, tail: int, what: str) -> Iterator[tuple[bytes, bytes]]:
         """``count`` times a string that ends in NUL, and the ``tail`` bytes behind it."""

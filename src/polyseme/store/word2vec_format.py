@@ -75,7 +75,7 @@ def _headerless(head: bytes) -> Shape | None:
     dim = trailing_numbers(lines[0])
     whole = len(lines) > 2 or (len(lines) == 2 and len(head) < HEAD)
     agree = whole and lines[1].strip() != b"" and trailing_numbers(lines[1]) == dim
-    if agree and all(is_number(line.split()[0]) for line in lines[:2]):
+    if agree and all(is_number(line.split(None, 1)[0]) for line in lines[:2] if line.strip()):
         return None  # a table of numbers, without words
     # Sentences may end in a number or two; five of them, or two lines alike, are a row of vectors.
     return Shape("text", None, dim, 0) if dim >= 5 or (dim >= 2 and agree) else None
