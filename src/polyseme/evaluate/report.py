@@ -46,7 +46,7 @@ def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:
     if at_most is not None and len(data) == at_most:
         data = data[: data.rfind(b"\n") + 1]  # the last line may be cut in the middle of a character
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("gb18030", "replace")
-    return [line for line in text.splitlines() if line.strip()]
+    return [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]

@@ -48,6 +48,7 @@ def evaluate(model: object, path: Path, settings: Settings) -> Report:
         left, right = np.array([rows for rows, _ in known]).T
         matrix, inverse = lookup.model.vectors, lookup.model.inverse_norms
         cosines = np.einsum("ij,ij->i", matrix[left], matrix[right]) * inverse[left] * inverse[right]
+        cosines[left == right] = 1  # and not a little more or less: such pairs share their rank
         scores = [score for _, score in known]
         if len(set(scores)) > 1 and np.ptp(cosines) > 0:  # a correlation with a constant is not defined
             row["spearman"] = float(stats.spearmanr(scores, cosines).statistic)
@@ -72,7 +73,8 @@ def read_pairs(lines: list[str]) -> list[tuple[str, str, float]]:
 
 def _columns(lines: list[str]) -> Columns | None:
     lines = [line for line in lines if not line.startswith("#")]
-    for delimiter in ("\t", ",", ";", None):
+    lines = lines[1:] or lines  # the first may be a header, and one line less tells as much
+    for delimiter in _delimiters(lines):
         table = [_cells(line, delimiter) for line in lines]
         wide = [cells for cells in table if len(cells) >= 3]
         if len(wide) < 0.9 * len(lines):
@@ -81,10 +83,15 @@ def _columns(lines: list[str]) -> Columns | None:
         numeric = [np.mean([_number(cell) is not None for cell in column]) > 0.8 for column in columns]
         words = [i for i, column in enumerate(columns) if not numeric[i] and _are_words(column)]
         scores = [i for i, is_number in enumerate(numeric) if is_number and len(words) > 1 and i > words[1]]
-        # Sentence pairs have long cells; words that follow each other with one number behind are a pair.
-        if scores and words[1] == words[0] + 1 and not any(_are_sentences(columns[i]) for i in range(scores[0])):
+        # Two words side by side, and the number behind them; at most the part of speech may stand between.
+        if scores and words[1] == words[0] + 1 and scores[0] <= words[1] + 2:
             return Columns(delimiter, words[0], words[1], scores[0])
     return None
+
+
+def _delimiters(lines: list[str]) -> tuple[str | None, ...]:
+    tabs = np.mean(["\t" in line for line in lines]) > 0.9 if lines else False
+    return ("\t",) if tabs else (",", ";", None)  # None: any blanks
 
 
 def _cells(line: str, delimiter: str | None) -> list[str]:
@@ -106,7 +113,3 @@ def _are_words(column: tuple[str, ...]) -> bool:
 def _is_word(cell: str) -> bool:
     longest = LONGEST_CHINESE_WORD if any("\u3400" <= c <= "\u9fff" for c in cell) else LONGEST_WORD
     return 0 < len(cell) <= longest and len(cell.split()) <= 2
-
-
-def _are_sentences(column: tuple[str, ...]) -> bool:
-    return bool(np.mean([len(cell.split()) > 3 or len(cell) > LONGEST_WORD for cell in column]) > 0.5)
