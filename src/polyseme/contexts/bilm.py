@@ -190,7 +190,10 @@ class TokenEncoder(nn.Module):
         x = torch.cat(pieces) if pieces else self.characters.new_zeros(0, self.config.n_filters)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        x = x[torch.from_numpy(back)]
+        return self.highway(x[torch.from_numpy(back)])
+
+    def highway(self, x: Tensor) -> Tensor:
+        """``(W, filters)`` through the highways."""
         for transform, gate in zip(self.transforms, self.gates, strict=True):
             g = torch.sigmoid(gate(x))
             x = g * torch.relu(transform(x)) + (1 - g) * x

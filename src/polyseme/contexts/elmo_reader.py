@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.alphabet import Alphabet
 from polyseme.contexts.bilm import TokenEncoder
+from polyseme.contexts.spelling_gradient import spelling_maxima
 
 
 class Reader:
@@ -25,8 +26,7 @@ class Reader:
         unknown = len(classes)
         self.class_of = np.array([*(number.get(word, unknown) for word in words), unknown + 1, unknown + 2])
         if alphabet.spells:
-            letters, self.lengths = alphabet.spell_all(whole)
-            self.letters = torch.from_numpy(letters.astype(np.int32))
+            self.letters, self.lengths = alphabet.spell_all(whole)
         if alphabet.names:
             self.names = torch.from_numpy(alphabet.name_all(whole))
 
@@ -37,8 +37,15 @@ class Reader:
         if self.alphabet.names:
             found.append(F.embedding(self.names[which], encoder.words, sparse=True))
         if self.alphabet.spells:
-            lengths = self.lengths[words]
-            letters = self.letters[which, : int(lengths.max(initial=0))].long()
-            found.append(encoder.spelt(letters, lengths))
+            found.append(self._spelt(encoder, words))
         x = torch.cat(found, dim=1) if len(found) > 1 else found[0]
         return x if encoder.projection is None else encoder.projection(x)
+
+    def _spelt(self, encoder: TokenEncoder, words: NDArray[np.int64]) -> Tensor:
+        lengths = self.lengths[words]
+        letters = self.letters[words, : int(lengths.max(initial=0))]
+        table = encoder.characters
+        if table.device.type != "cpu" or table.dtype != torch.float32:
+            return encoder.spelt(torch.from_numpy(letters).to(table.device), lengths)
+        x = spelling_maxima(encoder, letters, lengths)
+        return encoder.highway(torch.relu(x) if encoder.config.activation == "relu" else torch.tanh(x))

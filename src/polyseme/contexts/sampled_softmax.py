@@ -97,12 +97,11 @@ class _SampledSoftmax(torch.autograd.Function):
         rows = weight[classes]  # (C, P)
         column = torch.searchsorted(classes, targets)[:, None]  # (M, 1)
         scores = torch.addmm(bias[classes] - log_chance, states, rows.t())  # (M, C)
-        own = scores.gather(1, column) + log_chance[column]
-        scores.scatter_(1, column, own)
-        normaliser = torch.logsumexp(scores, dim=1, keepdim=True)
-        loss = (normaliser - own).sum() * scale
-        slope = scores.sub_(normaliser).exp_()  # the probabilities, then their gradient
-        slope.scatter_add_(1, column, torch.full_like(own, -1.0))
+        scores.scatter_add_(1, column, log_chance[column])  # the target itself is not corrected
+        slope = torch.softmax(scores, dim=1)  # the probabilities, then their gradient
+        own = slope.gather(1, column)
+        loss = -own.clamp_min(torch.finfo(own.dtype).tiny).log().sum() * scale
+        slope.scatter_(1, column, own - 1)
         slope.mul_(scale)
         ctx.save_for_backward(slope @ rows, classes, slope.t() @ states, slope.sum(dim=0))
         ctx.shapes = weight.shape, bias.shape
