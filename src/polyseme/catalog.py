@@ -26,6 +26,14 @@ class Row(NamedTuple):
 
 METHODS: tuple[Row, ...] = (
     Row(
+        "word2vec",
+        "词向量",
+        "words",
+        "polyseme.words.word2vec:Word2Vec",
+        2013,
+        "Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality",
+    ),
+    Row(
         "elmo",
         "语境词向量",
         "contexts",

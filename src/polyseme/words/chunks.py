@@ -1,0 +1,162 @@
+"""A training run over a corpus: chunks of text, threads that take them, one learning-rate line, checkpoints.
+
+A chunk's random numbers and learning rate depend only on the seed, the epoch and its place, so what one thread computes
+is the same whether or not it was interrupted. Several threads write to the same rows without locks (Hogwild, Recht et
+al. 2011), and their order decides the last bits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import TrainingError
+from polyseme.store.model import Run
+from polyseme.types import Progress
+
+log = logging.getLogger(__name__)
+
+CHUNK = 20_000  # words: some ten milliseconds of work, so that Ctrl-C is heard at once
+STRETCH = 2_000  # chunks between two moments at which a checkpoint may be kept
+PATIENCE = 120.0  # seconds that a kill may cost within an epoch
+
+
+def available_threads(wanted: int | None) -> int:
+    """The number wanted, or as many as there are processors for this process."""
+    if wanted is not None:
+        return wanted
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.int64]:
+    """Places that cut a text into chunks of about ``size`` words, between sentences unless one is very long."""
+    n = int(offsets[-1])
+    wanted = np.arange(0, n, size, dtype=np.int64)
+    ends = np.asarray(offsets)[np.searchsorted(offsets, wanted)]
+    return np.unique(np.append(np.where(ends - wanted > size, wanted, ends), n))
+
+
+def in_threads(work: Callable[[int], object], numbers: range, threads: int) -> Iterator[tuple[int, object]]:
+    """``work(i)`` for every number, in order of taking, by so many threads; (i, result) as they are done.
+
+    Closing the iterator (Ctrl-C does) lets each thread finish the chunk it is at, and no more.
+    """
+    taken, lock, stop = iter(numbers), threading.Lock(), threading.Event()
+    done: queue.SimpleQueue[tuple[int, object] | BaseException] = queue.SimpleQueue()
+
+    def take() -> None:
+        try:
+            while not stop.is_set():
+                with lock:
+                    number = next(taken, None)
+                if number is None:
+                    return
+                done.put((number, work(number)))
+        except BaseException as error:
+            done.put(error)
+
+    workers = [threading.Thread(target=take, daemon=True) for _ in range(min(threads, len(numbers)))]
+    try:
+        for worker in workers:
+            worker.start()
+        for _ in numbers:
+            result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+
+
+@dataclass
+class Pace:
+    """Tells a Progress how far a training is, a few times a second."""
+
+    progress: Progress
+    total: float
+    done: float = 0.0
+    every: float = 0.2
+    _begun: float = field(default_factory=time.perf_counter)
+    _first: float = -1.0
+    _told: float = 0.0
+
+    def add(self, amount: float, unit: str, **facts: object) -> None:
+        """So much more is done."""
+        if self._first < 0:
+            self._first = self.done
+        self.done += amount
+        now = time.perf_counter()
+        if now - self._told >= self.every or self.done >= self.total:
+            self._told = now
+            speed = (self.done - self._first) / max(now - self._begun, 1e-9)
+            self.progress("training", self.done, self.total, **facts, **{f"{unit}_per_second": speed})
+
+
+@dataclass
+class Epochs:
+    """Passes over the chunks of a text.
+
+    ``train(epoch, chunk, begin, end, lr_begin, lr_end)`` learns from some words and gives (loss, predictions);
+    ``keep(state)`` keeps a checkpoint; ``check()`` says whether all weights are still numbers.
+    """
+
+    bounds: NDArray[np.int64]
+    epochs: int
+    lr: float
+    threads: int
+    train: Callable[[int, int, int, int, float, float], tuple[float, float]]
+    keep: Callable[[dict[str, object]], None]
+    check: Callable[[], bool]
+
+    def run(self, run: Run, state: dict[str, object]) -> None:
+        """Train from ``state`` (empty at the beginning) to the end."""
+        n_words, n_chunks = int(self.bounds[-1]), len(self.bounds) - 1
+        epoch, chunk = int(state.get("epoch", 0)), int(state.get("chunk", 0))  # type: ignore[call-overload]
+        loss, predictions = (float(state.get(name, 0.0)) for name in ("loss", "predictions"))  # type: ignore[arg-type]
+        pace = Pace(run.progress, n_words * self.epochs, done=epoch * n_words + int(self.bounds[chunk]))
+        kept_at = began = time.monotonic()
+        while epoch < self.epochs:
+            stretch = range(chunk, min(chunk + STRETCH, n_chunks))
+            for number, (more, count) in self._stretch(epoch, stretch):
+                loss, predictions = loss + more, predictions + count
+                size = self.bounds[number + 1] - self.bounds[number]
+                pace.add(int(size), "words", epoch=epoch + 1, loss=loss / max(predictions, 1))
+            chunk = stretch.stop
+            if chunk == n_chunks:
+                seconds, began = time.monotonic() - began, time.monotonic()
+                self._close_epoch(run, epoch + 1, loss, predictions, seconds)
+                epoch, chunk, loss, predictions = epoch + 1, 0, 0.0, 0.0
+            if chunk == 0 or time.monotonic() - kept_at > PATIENCE:
+                self.keep({"epoch": epoch, "chunk": chunk, "loss": loss, "predictions": predictions})
+                kept_at = time.monotonic()
+
+    def _stretch(self, epoch: int, chunks: range) -> Iterator[tuple[int, tuple[float, float]]]:
+        total = int(self.bounds[-1]) * self.epochs
+
+        def work(number: int) -> tuple[float, float]:
+            begin, end = int(self.bounds[number]), int(self.bounds[number + 1])
+            passed = epoch * int(self.bounds[-1])
+            first, last = (self.lr * (1 - (passed + at) / total) for at in (begin, end))
+            return self.train(epoch, number, begin, end, first, last)
+
+        return in_threads(work, chunks, self.threads)  # type: ignore[return-value]
+
+    def _close_epoch(self, run: Run, epoch: int, loss: float, predictions: float, seconds: float) -> None:
+        if not predictions:
+            raise TrainingError("no two words of the vocabulary stand in one sentence: give more text, or lower min_count")
+        mean = loss / predictions
+        if not np.isfinite(mean) or not self.check():
+            raise TrainingError(f"training diverged in epoch {epoch}: a weight is no longer a number; lower lr ({self.lr})")
+        speed = int(self.bounds[-1]) / max(seconds, 1e-9)
+        run.curve.append({"epoch": epoch, "loss": mean, "words_per_second": round(speed)})
+        log.info("epoch %d: loss %.4f, %.0f words/s", epoch, mean, speed)

@@ -1,0 +1,76 @@
+"""Vocabularies for training: cut from a corpus, or an older model's with new words added. 增量词表"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import TrainingError
+from polyseme.store.model import Model
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The words to train, and where they come from."""
+
+    vocabulary: Vocabulary
+    numbers: NDArray[np.int32]  # by word of the corpus: its place in the vocabulary, or len(vocabulary) where it has none
+    old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
+
+
+def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: WordVectors | None) -> Plot:
+    """The frequent words of the corpus, and all words of the older model with their counts added."""
+    seen = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
+    if not len(corpus.ids):
+        raise TrainingError("the corpus holds no words: nothing to train on")
+    if start is None:
+        vocabulary, old_rows = seen, np.full(len(seen), -1, dtype=np.int64)
+    else:
+        vocabulary, old_rows = _merged(start.vocabulary, seen, corpus.vocabulary)
+    if len(vocabulary) < 2:
+        raise TrainingError(
+            f"{len(vocabulary)} of {len(corpus.vocabulary):,} words is seen {min_count} times or more, and training "
+            "takes two: give more text, or lower min_count"
+        )
+    numbers = np.full(max(len(corpus.all_words), 1), len(vocabulary), dtype=np.int32)
+    if start is None:
+        numbers[: len(seen)] = np.arange(len(seen))
+    else:
+        for place, word in enumerate(corpus.vocabulary.words):
+            numbers[place] = vocabulary.index.get(word, len(vocabulary))
+    if not (numbers[np.asarray(corpus.ids[: 1 << 20])] < len(vocabulary)).any() and start is not None:
+        raise TrainingError("no word of this corpus is in the model or seen min_count times: nothing to train on")
+    return Plot(vocabulary, numbers, old_rows)
+
+
+def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:
+    counts = dict(zip(old.words, old.counts.tolist(), strict=True))
+    more = dict(zip(everything.words, everything.counts.tolist(), strict=True))
+    merged = {word: count + more.get(word, 0) for word, count in counts.items()}
+    merged.update((word, more[word]) for word in seen.words if word not in counts)
+    vocabulary = Vocabulary.from_counts(merged, min_count=0)
+    return vocabulary, np.array([old.index.get(word, -1) for word in vocabulary.words], dtype=np.int64)
+
+
+def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
+    """The model to go on from, checked: word vectors of the same length."""
+    if start is None:
+        return None
+    if not isinstance(start, WordVectors):
+        raise TrainingError(f"training cannot go on from a {start.method} model: it holds no word vectors")
+    size = int(getattr(start, "input", start.vectors).shape[1])
+    if size != dim:
+        raise TrainingError(f"the model to train further has vectors of length {size}: give dim={size}, not {dim}")
+    return start
+
+
+def carried_over(target: NDArray[np.float32], old_rows: NDArray[np.int64], source: NDArray[np.float32] | None) -> None:
+    """Copy the rows of the older matrix to where their words stand now; ``target`` may be padded."""
+    if source is not None:
+        known = old_rows >= 0
+        target[: len(old_rows)][known, : source.shape[1]] = source[old_rows[known]]

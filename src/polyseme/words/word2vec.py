@@ -1,0 +1,224 @@
+"""word2vec 词向量: skip-gram and CBOW, with negative sampling or hierarchical softmax.
+
+Mikolov, Chen, Corrado and Dean, Efficient Estimation of Word Representations in Vector Space, 2013; Mikolov, Sutskever,
+Chen, Corrado and Dean, Distributed Representations of Words and Phrases and their Compositionality, 2013.
+
+    skip-gram, negative sampling:  max Σ_(w,c)  log σ(x_c·y_w) + Σ_{n ~ P^0.75} log σ(-x_c·y_n)
+
+w is the centre word, c a word within a window of random reach around it. CBOW puts the mean of all x_c in the place of
+x_c; hierarchical softmax puts the inner nodes of a Huffman tree on the way to w in the place of w and n.
+
+What differs from the paper's program: the negatives of one centre word are drawn once and serve its whole window; two
+words of the window learn at a time; the learning rate falls in one straight line to zero over the run of all threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, OptionError
+from polyseme.options import option
+from polyseme.store.checkpoint import Snapshot
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Run
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import FloatArray
+from polyseme.words.chunks import Epochs, available_threads, chunk_bounds
+from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from polyseme.words.kernels_predict import Inputs
+
+MOST_DIM = 1024  # what the compiled code's work area holds
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What word2vec and fastText have in common."""
+
+    architecture: str = option(
+        "skipgram", "each word around predicts the centre, or their mean does", choices=("skipgram", "cbow")
+    )
+    loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
+    dim: int = option(100, "length of a vector", minimum=1, maximum=MOST_DIM)
+    window: int = option(5, "most words on each side that a word is trained with", minimum=1, maximum=1000)
+    negative: int = option(5, "negative words for each centre word", minimum=1, maximum=100)
+    sample: float = option(1e-3, "words more frequent than this are skipped at random; 0: none is", minimum=0)
+    epochs: int = option(5, "passes over the text", minimum=1)
+    lr: float = option(0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
+    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
+    max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
+    threads: int | None = option(None, "threads; none: one for each processor", minimum=1, maximum=1024)
+    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+
+
+@dataclass(frozen=True)
+class Word2VecOptions(PredictOptions):
+    """Options of word2vec."""
+
+    vectors: str = option(
+        "input", "which vectors are served: of words as predictors, as predicted, or both", choices=("input", "output", "sum", "concat")
+    )
+
+
+class Word2Vec(WordVectors):
+    """``input`` (V, D) and ``output`` (V, D) are both kept; ``vectors`` are made of them as the options say.
+
+    A hierarchical model has ``nodes`` (V - 1, D), the inner nodes of its tree, instead of ``output``.
+    """
+
+    method: ClassVar[str] = "word2vec"
+    Options: ClassVar[type] = Word2VecOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        input: FloatArray,
+        output: FloatArray | None,
+        *,
+        options: Word2VecOptions,
+        about: About,
+        nodes: FloatArray | None = None,
+    ) -> None:
+        served = _served(options.vectors, input, output)
+        super().__init__(vocabulary, served, options=options, about=about, output=output)
+        self.input = input
+        self.nodes = nodes
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: Word2VecOptions, run: Run) -> Self:
+        if options.loss == "hierarchical" and options.vectors != "input":
+            raise OptionError(
+                f"a hierarchical model predicts nodes of a tree, not words: vectors={options.vectors!r} needs loss='negative'"
+            )
+        start = older_vectors(run.start, options.dim)
+        plot = plan_words(corpus, options.min_count, options.max_size, start)
+        inputs = one_row_each(len(plot.vocabulary))
+        first = initial(len(plot.vocabulary), options.dim, options.seed, 0.5)
+        if start is not None:
+            carried_over(first, plot.old_rows, getattr(start, "input", start.vectors))
+        weights = learn(corpus, plot, inputs, first, options, run, start)
+        about = About(corpus.segmentation, corpus.facts, run.curve)
+        input, output = (np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights)
+        if options.loss == "hierarchical":
+            return cls(plot.vocabulary, input, None, options=options, about=about, nodes=output)
+        return cls(plot.vocabulary, input, output, options=options, about=about)
+
+    def parts(self) -> Parts:
+        tensors: dict[str, NDArray[Any]] = {"input": self.input, "counts": self.vocabulary.counts}
+        if self.output is not None:
+            tensors["output"] = self.output
+        if self.nodes is not None:
+            tensors["nodes"] = self.nodes
+        return Parts(tensors, {"vocab": self.index_to_key})
+
+    @classmethod
+    def from_parts(cls, options: Word2VecOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        input = matrix_of(parts, "input", len(vocabulary))
+        if options.loss == "hierarchical":
+            nodes = matrix_of(parts, "nodes", len(vocabulary) - 1)
+            if options.vectors != "input":
+                raise FormatError(f"the model folder was altered: a hierarchical model has no {options.vectors!r} vectors")
+            return cls(vocabulary, input, None, options=options, about=about, nodes=nodes)
+        output = matrix_of(parts, "output", len(vocabulary))
+        if input.shape != output.shape:
+            raise FormatError(f"the model folder was altered: its matrices are {input.shape} and {output.shape}")
+        return cls(vocabulary, input, output, options=options, about=about)
+
+
+def _served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArray:
+    if which == "input" or output is None:
+        return input
+    if which == "output":
+        return output
+    return input + output if which == "sum" else np.concatenate([input, output], axis=1)
+
+
+def one_row_each(n_words: int) -> Inputs:
+    """Input rows of words without subwords."""
+    from polyseme.words.kernels_predict import Inputs
+
+    return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32))
+
+
+def initial(rows: int, dim: int, seed: int, spread: float) -> FloatArray:
+    """Random rows, uniform in ±spread/dim, padded for the compiled code."""
+    from polyseme.words.kernels_rows import padded
+
+    matrix = padded(rows, dim)
+    random = np.random.default_rng(seed)
+    for at in range(0, rows, 1 << 14):
+        block = matrix[at : at + (1 << 14), :dim]
+        block[:] = (random.random(block.shape, dtype=np.float32) - np.float32(0.5)) * np.float32(2 * spread / dim)
+    return matrix
+
+
+def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
+    """The chance that an occurrence is kept, of 2³²: √(sample/f) + sample/f for a word of frequency f, as word2vec.c."""
+    if sample == 0:
+        return np.full(len(counts), 0xFFFFFFFF, dtype=np.uint32)
+    ratio = sample * counts.sum() / np.maximum(counts, 1)
+    return (np.minimum(np.sqrt(ratio) + ratio, 1) * 0xFFFFFFFF).astype(np.uint32)
+
+
+def learn(
+    corpus: Corpus,
+    plot: Plot,
+    inputs_of: Inputs,
+    first: FloatArray,
+    options: PredictOptions,
+    run: Run,
+    start: WordVectors | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Train input rows that begin as ``first``, and output rows or tree nodes; both come back padded."""
+    from polyseme.words.kernels_huffman import huffman_tree, no_tree
+    from polyseme.words.kernels_predict import Plan, Text, train_chunk
+    from polyseme.words.kernels_random import alias_table, random_state
+    from polyseme.words.kernels_rows import logistic_table, padded
+
+    counts, n_words = plot.vocabulary.counts, len(plot.vocabulary)
+    hierarchical = options.loss == "hierarchical"
+    keep = np.append(keep_chances(counts, options.sample), np.uint32(0))[plot.numbers]
+    text = Text(read_only(corpus.ids), read_only(corpus.sentence_offsets), keep, plot.numbers)
+    tree = huffman_tree(counts) if hierarchical else no_tree()
+    alias = alias_table(np.maximum(counts, 1).astype(np.float64) ** 0.75)
+    plan = Plan(options.window, min(options.negative, n_words - 1), options.architecture == "skipgram", hierarchical)
+    table = logistic_table()
+    inputs, outputs = first, padded(n_words - 1 if hierarchical else n_words, options.dim)
+    if start is not None and not hierarchical:
+        carried_over(outputs, plot.old_rows, start.output)
+    snapshot = run.resumed()
+    if snapshot:
+        inputs[:], outputs[:] = snapshot.tensors["inputs"], snapshot.tensors["outputs"]
+
+    def train(epoch: int, chunk: int, begin: int, end: int, lr_begin: float, lr_end: float) -> tuple[float, float]:
+        state, result = random_state(options.seed, epoch, chunk), np.zeros(2)
+        train_chunk(text, begin, end, inputs_of, alias, tree, plan, inputs, outputs, lr_begin, lr_end, state, table, result)
+        return float(result[0]), float(result[1])
+
+    Epochs(
+        bounds=chunk_bounds(corpus.sentence_offsets),
+        epochs=options.epochs,
+        lr=options.lr,
+        threads=available_threads(options.threads),
+        train=train,
+        keep=lambda state: run.save(Snapshot({"inputs": inputs, "outputs": outputs}, state)),
+        check=lambda: bool(np.isfinite(inputs.sum(dtype=np.float64) + outputs.sum(dtype=np.float64))),
+    ).run(run, snapshot.state if snapshot else {})
+    return inputs, outputs
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as one that cannot be written: text in memory and memory-mapped text then run the same compiled code."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
