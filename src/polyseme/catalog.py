@@ -34,6 +34,14 @@ METHODS: tuple[Row, ...] = (
         "Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality",
     ),
     Row(
+        "fasttext",
+        "子词向量",
+        "words",
+        "polyseme.words.fasttext:FastText",
+        2017,
+        "Bojanowski et al., Enriching Word Vectors with Subword Information",
+    ),
+    Row(
         "elmo",
         "语境词向量",
         "contexts",

@@ -153,10 +153,14 @@ class Epochs:
 
     def _close_epoch(self, run: Run, epoch: int, loss: float, predictions: float, seconds: float) -> None:
         if not predictions:
-            raise TrainingError("no two words of the vocabulary stand in one sentence: give more text, or lower min_count")
+            raise TrainingError(
+                "no two words of the vocabulary stand in one sentence: give more text, or lower min_count"
+            )
         mean = loss / predictions
         if not np.isfinite(mean) or not self.check():
-            raise TrainingError(f"training diverged in epoch {epoch}: a weight is no longer a number; lower lr ({self.lr})")
+            raise TrainingError(
+                f"training diverged in epoch {epoch}: a weight is no longer a number; lower lr ({self.lr})"
+            )
         speed = int(self.bounds[-1]) / max(seconds, 1e-9)
         run.curve.append({"epoch": epoch, "loss": mean, "words_per_second": round(speed)})
         log.info("epoch %d: loss %.4f, %.0f words/s", epoch, mean, speed)

@@ -19,7 +19,9 @@ class Plot:
     """The words to train, and where they come from."""
 
     vocabulary: Vocabulary
-    numbers: NDArray[np.int32]  # by word of the corpus: its place in the vocabulary, or len(vocabulary) where it has none
+    numbers: NDArray[
+        np.int32
+    ]  # by word of the corpus: its place in the vocabulary, or len(vocabulary) where it has none
     old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
 
 

@@ -47,7 +47,9 @@ def _depths(parent: NDArray[np.int32], n: int) -> NDArray[np.int64]:
 
 
 @njit(nogil=True, cache=True)
-def _paths(parent: NDArray[np.int32], side: FloatArray, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], FloatArray]:
+def _paths(
+    parent: NDArray[np.int32], side: FloatArray, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], FloatArray]:
     n = len(offsets) - 1
     nodes = np.empty(offsets[n], np.int32)
     signs = np.empty(offsets[n], np.float32)

@@ -1,4 +1,4 @@
-"""Compiled: skip-gram and CBOW over a stretch of text, with negative sampling or a Huffman tree, with or without n-grams.
+"""Compiled: skip-gram and CBOW over a stretch of text, with negative sampling or a Huffman tree.
 
 One kernel serves word2vec and fastText: a word's hidden vector is the mean of its input rows, which for word2vec is one
 row. The words around the centre live in a ring of hidden vectors. A word enters the ring ``window`` words before it is
@@ -40,7 +40,7 @@ class Inputs(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The inner nodes on the way from the root to each word, and at each whether the way goes left (1) or right (-1)."""
+    """The inner nodes on the way from the root to each word; the sign says which side (1 or -1) the way takes."""
 
     offsets: NDArray[np.int64]
     nodes: NDArray[np.int32]
@@ -265,7 +265,7 @@ def _way_to(
     signs: FloatArray,
 ) -> int:
     """Hierarchical: the inner nodes above the centre word; how many they are."""
-    n_rows = offsets[centre + 1] - offsets[centre]
+    n_rows = int(offsets[centre + 1] - offsets[centre])
     for j in range(n_rows):
         targets[half, j] = nodes[offsets[centre] + j]
         signs[half, j] = node_signs[offsets[centre] + j]

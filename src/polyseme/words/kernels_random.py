@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -19,7 +19,7 @@ class Alias(NamedTuple):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def next_random(state: NDArray[np.uint64]) -> np.uint64:
+def next_random(state: NDArray[np.uint64]) -> Any:
     """64 random bits (xorshift64*); ``state`` is one number other than 0."""
     x = state[0]
     x ^= x >> np.uint64(12)
@@ -30,13 +30,13 @@ def next_random(state: NDArray[np.uint64]) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def below(state: NDArray[np.uint64], n: int) -> int:
+def below(state: NDArray[np.uint64], n: int) -> Any:
     """A whole number from 0 to n - 1, for n up to 2³²."""
     return np.int64(((next_random(state) >> _HALF) * np.uint64(n)) >> _HALF)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def draw(state: NDArray[np.uint64], threshold: NDArray[np.uint32], other: NDArray[np.int32]) -> int:
+def draw(state: NDArray[np.uint64], threshold: NDArray[np.uint32], other: NDArray[np.int32]) -> Any:
     """A number drawn in proportion to the weights the table was made of."""
     bits = next_random(state)
     i = np.int64(((bits >> _HALF) * np.uint64(threshold.size)) >> _HALF)

@@ -136,7 +136,7 @@ def predict_pair(
     n_tiles = (n_rows + 2) // 3
     for q in range(n_tiles):
         products(hidden, a, b, rows, 3 * q, width, logits)
-    loss = logistic(logits, signs, half, n_rows, n_hidden, lr, table)
+    loss: float = logistic(logits, signs, half, n_rows, n_hidden, lr, table)
     for q in range(n_tiles):
         learn(hidden, a, b, rows, 3 * q, width, logits)
     return loss
@@ -152,7 +152,7 @@ def prefetch(typing_context: Any, matrix: Any, row: Any, column: Any) -> Any:
         pointer = builder.bitcast(builder.gep(array.data, [place]), ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
         builder.call(function, [pointer, i32(1), i32(3), i32(1)])  # for writing, keep it close, data
         return context.get_dummy_value()
 
@@ -163,7 +163,7 @@ def prefetch(typing_context: Any, matrix: Any, row: Any, column: Any) -> Any:
 def prefetch_row(matrix: FloatArray, row: int, width: int) -> None:
     """Ask for a whole row."""
     for d in range(0, LANES * width, LINE):
-        prefetch(matrix, row, d)
+        prefetch(matrix, row, d)  # type: ignore[call-arg]  # the compiler gives the context
 
 
 def padded(rows: int, dim: int) -> FloatArray:

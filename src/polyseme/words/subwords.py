@@ -21,7 +21,7 @@ _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
 def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
     """The n-grams of ``<word>`` in fastText's order, as bytes; the lone boundary marks are not among them."""
-    characters = _characters(b"<" + word.encode("utf-8", "surrogateescape") + b">")
+    characters = _characters(b"<" + word_bytes(word) + b">")
     for start in range(len(characters)):
         for n in range(max(1, minn), min(maxn, len(characters) - start) + 1):
             if n > 1 or 0 < start < len(characters) - 1:
@@ -32,6 +32,14 @@ def _characters(data: bytes) -> list[bytes]:
     # fastText cuts before every byte that is not a UTF-8 continuation, whether or not the text is valid.
     starts = [i for i, byte in enumerate(data) if byte & 0xC0 != 0x80]
     return [data[i:j] for i, j in zip(starts, [*starts[1:], len(data)], strict=True)]
+
+
+def word_bytes(word: str) -> bytes:
+    """The word in UTF-8. Bytes that were not UTF-8 when read come back; half a surrogate pair stays one."""
+    try:
+        return word.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return word.encode("utf-8", "surrogatepass")
 
 
 def ngram_hash(ngram: bytes) -> int:
@@ -79,7 +87,7 @@ class Subwords:
         """The vectors of the model's words, (V, D): each the mean of its own row and its n-grams' rows."""
         from polyseme.words.kernels_subwords import compose
 
-        encoded = [word.encode("utf-8", "surrogateescape") for word in words]
+        encoded = [word_bytes(word) for word in words]
         data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         bounds = np.zeros(len(words) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in encoded], out=bounds[1:])

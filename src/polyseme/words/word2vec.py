@@ -65,7 +65,9 @@ class Word2VecOptions(PredictOptions):
     """Options of word2vec."""
 
     vectors: str = option(
-        "input", "which vectors are served: of words as predictors, as predicted, or both", choices=("input", "output", "sum", "concat")
+        "input",
+        "which vectors are served: of words as predictors, as predicted, or both",
+        choices=("input", "output", "sum", "concat"),
     )
 
 
@@ -97,7 +99,8 @@ class Word2Vec(WordVectors):
     def train(cls, corpus: Corpus, options: Word2VecOptions, run: Run) -> Self:
         if options.loss == "hierarchical" and options.vectors != "input":
             raise OptionError(
-                f"a hierarchical model predicts nodes of a tree, not words: vectors={options.vectors!r} needs loss='negative'"
+                f"a hierarchical model predicts nodes of a tree, not words, so vectors={options.vectors!r} is not "
+                "to be had: leave it out, or give loss=negative"
             )
         start = older_vectors(run.start, options.dim)
         plot = plan_words(corpus, options.min_count, options.max_size, start)
@@ -127,7 +130,9 @@ class Word2Vec(WordVectors):
         if options.loss == "hierarchical":
             nodes = matrix_of(parts, "nodes", len(vocabulary) - 1)
             if options.vectors != "input":
-                raise FormatError(f"the model folder was altered: a hierarchical model has no {options.vectors!r} vectors")
+                raise FormatError(
+                    f"the model folder was altered: a hierarchical model has no {options.vectors!r} vectors"
+                )
             return cls(vocabulary, input, None, options=options, about=about, nodes=nodes)
         output = matrix_of(parts, "output", len(vocabulary))
         if input.shape != output.shape:
@@ -163,11 +168,12 @@ def initial(rows: int, dim: int, seed: int, spread: float) -> FloatArray:
 
 
 def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
-    """The chance that an occurrence is kept, of 2³²: √(sample/f) + sample/f for a word of frequency f, as word2vec.c."""
+    """The chance that a word of frequency f is kept, of 2³²: √(sample/f) + sample/f, as in word2vec.c."""
     if sample == 0:
         return np.full(len(counts), 0xFFFFFFFF, dtype=np.uint32)
     ratio = sample * counts.sum() / np.maximum(counts, 1)
-    return (np.minimum(np.sqrt(ratio) + ratio, 1) * 0xFFFFFFFF).astype(np.uint32)
+    chances: NDArray[np.uint32] = (np.minimum(np.sqrt(ratio) + ratio, 1) * 0xFFFFFFFF).astype(np.uint32)
+    return chances
 
 
 def learn(
@@ -202,7 +208,9 @@ def learn(
 
     def train(epoch: int, chunk: int, begin: int, end: int, lr_begin: float, lr_end: float) -> tuple[float, float]:
         state, result = random_state(options.seed, epoch, chunk), np.zeros(2)
-        train_chunk(text, begin, end, inputs_of, alias, tree, plan, inputs, outputs, lr_begin, lr_end, state, table, result)
+        train_chunk(
+            text, begin, end, inputs_of, alias, tree, plan, inputs, outputs, lr_begin, lr_end, state, table, result
+        )
         return float(result[0]), float(result[1])
 
     Epochs(
@@ -218,7 +226,7 @@ def learn(
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as one that cannot be written: text in memory and memory-mapped text then run the same compiled code."""
+    """The array as one that cannot be written, so that text in memory and mapped text run the same compiled code."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

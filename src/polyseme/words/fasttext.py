@@ -1,0 +1,172 @@
+"""fastText 子词向量: word2vec whose words are the mean of their own row and of the rows of their character n-grams.
+
+Bojanowski, Grave, Joulin and Mikolov, Enriching Word Vectors with Subword Information, 2017.
+
+    x_w = 1/(1 + |G_w|) · (own_w + Σ_{g ∈ G_w} z_g),   G_w: the n-grams of "<w>", minn <= n <= maxn, hashed into buckets
+
+The rest is word2vec's objective. A word never seen gets the mean of its n-grams' rows. The hash is fastText's own, so a
+model can be written as a fastText .bin file.
+
+What differs from the paper's program: a word's n-gram rows are read when the word comes near and written when it is
+past, not for each pair of words; buckets that no word of the vocabulary falls into stay zero; and Chinese words, most
+of which are one to three characters, get n-grams from single characters on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import OptionError, TrainingError
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Run
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import FloatArray
+from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.subwords import END_OF_SENTENCE, Subwords
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.word2vec import PredictOptions, initial, learn
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from polyseme.words.kernels_predict import Inputs
+
+MOST_BUCKETS = 2_000_000  # what fastText always takes
+
+
+@dataclass(frozen=True)
+class FastTextOptions(PredictOptions):
+    """Options of fastText."""
+
+    lr: float = option(0.05, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
+    minn: int | None = option(None, "shortest n-gram; none: 1 for Chinese text, 3 for other", minimum=1, maximum=100)
+    maxn: int | None = option(
+        None, "longest n-gram, 0 for no n-grams; none: 4 for Chinese text, 6 for other", minimum=0, maximum=100
+    )
+    buckets: int | None = option(
+        None,
+        "rows that n-grams are hashed into; none: twice the distinct n-grams, 2,000,000 at most",
+        minimum=1,
+        maximum=1 << 30,
+    )
+
+
+class FastText(WordVectors):
+    """``vectors`` (V, D) are the means; ``subwords`` holds the rows they are made of."""
+
+    method: ClassVar[str] = "fasttext"
+    Options: ClassVar[type] = FastTextOptions
+    subwords: Subwords
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        vectors: FloatArray,
+        *,
+        options: FastTextOptions,
+        about: About,
+        output: FloatArray | None,
+        subwords: Subwords,
+        nodes: FloatArray | None = None,
+    ) -> None:
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords)
+        self.nodes = nodes
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: FastTextOptions, run: Run) -> Self:
+        start = older_vectors(run.start, options.dim)
+        plot = plan_words(corpus, options.min_count, options.max_size, start)
+        options = _settled(options, plot.vocabulary, start)
+        inputs, options = _inputs(plot.vocabulary.words, options)
+        first = _initial(inputs, plot, options, start)
+        rows, output = learn(corpus, plot, inputs, first, options, run, start)
+        n, dim = len(plot.vocabulary), options.dim
+        own, buckets, output = (np.ascontiguousarray(m[:, :dim]) for m in (rows[:n], rows[n:], output))
+        subwords = Subwords(options.minn or 1, options.maxn or 0, buckets, own, len(buckets), None, END_OF_SENTENCE)
+        vectors = subwords.compose(plot.vocabulary.words)
+        about = About(corpus.segmentation, corpus.facts, run.curve)
+        nodes, output_rows = (output, None) if options.loss == "hierarchical" else (None, output)
+        return cls(
+            plot.vocabulary, vectors, options=options, about=about, output=output_rows, subwords=subwords, nodes=nodes
+        )
+
+    def parts(self) -> Parts:
+        parts = super().parts()
+        tensors: dict[str, NDArray[Any]] = {**parts.tensors, "own": self.subwords.own, "buckets": self.subwords.rows}
+        if self.nodes is not None:
+            tensors["nodes"] = self.nodes
+        return Parts(tensors, parts.tables)
+
+    @classmethod
+    def from_parts(cls, options: FastTextOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        n = len(vocabulary)
+        vectors, own = (matrix_of(parts, name, n) for name in ("vectors", "own"))
+        rows = matrix_of(parts, "buckets", options.buckets or 0)
+        nodes = matrix_of(parts, "nodes", n - 1) if options.loss == "hierarchical" else None
+        output = matrix_of(parts, "output", n) if options.loss == "negative" else None
+        subwords = Subwords(options.minn or 1, options.maxn or 0, rows, own, len(rows), None, END_OF_SENTENCE)
+        return cls(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords, nodes=nodes)
+
+
+def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVectors | None) -> FastTextOptions:
+    """The options with minn and maxn decided: by the older model, or by the script of the text."""
+    if start is not None and start.subwords:
+        old = start.subwords
+        if old.kept is not None:
+            raise TrainingError("a pruned fastText model cannot be trained further: some of its buckets are gone")
+        for name, value in (("minn", old.minn), ("maxn", old.maxn), ("buckets", old.n_buckets)):
+            if getattr(options, name) not in (None, value):
+                raise TrainingError(f"the model to train further has {name}={value}: leave {name} out, or give {value}")
+        return dataclasses.replace(options, minn=old.minn, maxn=old.maxn, buckets=old.n_buckets or None)
+    shortest, longest = (1, 4) if _mostly_chinese(vocabulary) else (3, 6)
+    minn = options.minn if options.minn is not None else shortest
+    maxn = options.maxn if options.maxn is not None else max(longest, minn)
+    if 0 < maxn < minn:
+        raise OptionError(f"minn is {minn} and maxn {maxn}: the shortest n-gram is longer than the longest")
+    return dataclasses.replace(options, minn=minn, maxn=maxn)
+
+
+def _mostly_chinese(vocabulary: Vocabulary) -> bool:
+    """Whether most occurrences of the frequent words are of words with a Chinese character."""
+    words, counts = vocabulary.words[:5000], vocabulary.counts[:5000]
+    chinese = np.array([any("\u3400" <= c <= "\u9fff" or c >= "\U00020000" for c in word) for word in words])
+    return bool(counts[chinese].sum() * 2 > counts.sum())
+
+
+def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTextOptions]:
+    """The input rows of each word, its own first, then its n-grams'; and the options with the buckets decided."""
+    from polyseme.words.kernels_ngrams import ngram_hashes
+    from polyseme.words.kernels_predict import Inputs
+
+    n = len(words)
+    offsets, hashes = ngram_hashes(words, options.minn or 1, options.maxn or 0, END_OF_SENTENCE)
+    if not options.maxn:
+        return Inputs(np.arange(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32)), dataclasses.replace(
+            options, buckets=None
+        )
+    buckets = options.buckets or max(1, min(MOST_BUCKETS, 2 * len(np.unique(hashes))))
+    ids = np.insert((hashes % np.uint32(buckets)).astype(np.int64) + n, offsets[:-1], np.arange(n))
+    return Inputs(offsets + np.arange(n + 1), ids.astype(np.int32)), dataclasses.replace(options, buckets=buckets)
+
+
+def _initial(inputs: Inputs, plot: Plot, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
+    """Small random rows for the words and for the buckets they fall into; rows of the older model as they were."""
+    n, buckets = len(plot.vocabulary), options.buckets or 0
+    first = initial(n + buckets, options.dim, options.seed, 1.0)
+    unused = np.ones(n + buckets, dtype=bool)
+    unused[inputs.ids] = False
+    first[unused] = 0
+    if start is not None:
+        carried_over(first, plot.old_rows, start.subwords.own if start.subwords else start.vectors)
+        if start.subwords:
+            trained = start.subwords.rows.any(axis=1)
+            first[n:][trained, : options.dim] = start.subwords.rows[trained]
+    return first
