@@ -223,12 +223,14 @@ class TokenEncoder(nn.Module):
         return torch.relu(x) if config.activation == "relu" else torch.tanh(x)
 
 
-def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Cut words sorted by length into groups whose longest is at most 1.3 times the shortest, and 2 letters longer."""
-    groups, start = [], 0
+def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 8) -> list[NDArray[np.int64]]:
+    """Cut words sorted by length into groups of ``least`` words or more, of lengths within 30 % or 2 letters."""
+    groups: list[NDArray[np.int64]] = []
+    start = 0
     while start < len(order):
         limit = max(lengths[order[start]] * 1.3, lengths[order[start]] + 2)
         end = start + int(np.searchsorted(lengths[order[start:]], limit, side="right"))
+        end = max(end, start + least) if len(order) - max(end, start + least) >= least else len(order)
         groups.append(order[start:end])
         start = end
     return groups

@@ -22,6 +22,7 @@ WINDOW_TOKENS = 1 << 16
 BATCH_ROWS = 160
 CACHE_BYTES = 64 << 20
 WORDS_AT_ONCE = 1024
+LEAST_ROWS = 8  # of any product, so that a sentence has the same bits alone and in company
 
 
 class Planes:
@@ -77,7 +78,7 @@ class SentenceRunner:
         results: list[FloatArray | None] = [None] * len(sentences)
         n_batches = -(-len(order) // BATCH_ROWS)
         for rows in np.array_split(order, n_batches):
-            packing = Packing.of(lengths[rows])
+            packing = Packing.of(lengths[rows], least=LEAST_ROWS)
             x = vectors[torch.from_numpy(flat[ends[rows[packing.row]] - lengths[rows[packing.row]] + packing.time])]
             computed, _ = run_layers(self.bilm, x, packing, upto=planes.top)
             for row, array in zip(rows, _unpacked(computed, packing, planes), strict=True):
@@ -126,12 +127,12 @@ class SentenceRunner:
     def word_vectors(self, words: list[str]) -> Tensor:
         """Vectors of words without their context, ``(W, P)``."""
         config = self.bilm.config
-        found = torch.empty(len(words), config.projection)
-        by_length = np.argsort([len(word) for word in words], kind="stable")
-        for start in range(0, len(words), WORDS_AT_ONCE):
-            part = by_length[start : start + WORDS_AT_ONCE]
-            found[torch.from_numpy(part)] = self.bilm.encoder(self.tokens([words[place] for place in part]))
-        return found
+        company = [*words, *words[-1:] * (LEAST_ROWS - len(words))]
+        found = torch.empty(len(company), config.projection)
+        by_length = np.argsort([len(word) for word in company], kind="stable")
+        for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
+            found[torch.from_numpy(part)] = self.bilm.encoder(self.tokens([company[place] for place in part]))
+        return found[: len(words)]
 
     def tokens(self, words: Sequence[str]) -> Tokens:
         """The words as the biLM reads them."""
@@ -156,7 +157,7 @@ def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Itera
     source = []
     for direction, shift in enumerate(shifts):  # which packed state stands at each place of the sentences end to end
         times = packing.time[direction] - shift
-        kept = np.flatnonzero((times > 0) & (times < packing.lengths[order[packing.row]] - 1))
+        kept = np.flatnonzero(packing.real & (times > 0) & (times < packing.lengths[order[packing.row]] - 1))
         row, time = packing.row[kept], times[kept]
         place = np.empty_like(kept)
         place[ends[row] - inner[row] + time - 1] = kept

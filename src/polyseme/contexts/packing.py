@@ -22,19 +22,27 @@ class Packing:
     sizes: list[int]  # (T,) sentences still running at step t
     row: NDArray[np.int64]  # (N,) sentence of each packed token
     time: NDArray[np.int64]  # (2, N) its place in the sentence, as each direction reads it
+    real: NDArray[np.bool_]  # (N,) False for a row that has ended and only keeps the others company
 
     @classmethod
-    def of(cls, lengths: Sequence[int] | NDArray[np.int64]) -> Packing:
-        """The packing of sentences with these lengths; a length may be 0."""
+    def of(cls, lengths: Sequence[int] | NDArray[np.int64], *, least: int = 1) -> Packing:
+        """The packing of sentences with these lengths; a length may be 0.
+
+        ``least`` rows are read at every step, ended or invented ones where there are not enough: products of very few
+        rows are computed in another order by BLAS, so this makes a sentence's numbers independent of the others.
+        """
         whole = np.asarray(lengths, dtype=np.int64)
         order = np.argsort(-whole, kind="stable")
         sorted_lengths = whole[order]
         steps = int(sorted_lengths[0]) if len(order) else 0
         sizes = np.searchsorted(-sorted_lengths, -np.arange(steps), side="left")  # how many are longer than t
-        place = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # packed row of each token
-        step = np.repeat(np.arange(steps), sizes)
+        running = np.maximum(sizes, least)
+        place = np.arange(running.sum()) - np.repeat(np.cumsum(running) - running, running)  # packed row of each token
+        step = np.repeat(np.arange(steps), running)
+        real = place < np.repeat(sizes, running)
+        place = np.where(real, place, 0)
         time = np.stack([step, sorted_lengths[place] - 1 - step])
-        return cls(order, sorted_lengths, sizes.tolist(), order[place], time)
+        return cls(order, sorted_lengths, running.tolist(), order[place], time, real)
 
     @property
     def n_tokens(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
             with zipfile.ZipFile(path) as archive:  # torch stores, never compresses
                 if sum(entry.file_size for entry in archive.infolist()) > size:
                     raise FormatError(f"{path} claims to hold more than it is large")
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # about what it then refuses
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
     except _DAMAGES as error:

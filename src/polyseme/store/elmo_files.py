@@ -101,9 +101,9 @@ def find_pair(path: str | Path) -> tuple[Path, Path]:
         else:
             read_options(path)  # says what is wrong with it
             options, weights = [path], _like(path, weights)
-    for what, found in (("an options.json", options), ("a weights.hdf5", weights)):
+    for what, found in (("options.json", options), ("weights.hdf5", weights)):
         if not found:
-            raise FormatError(f"{path} has no {what} beside it" if path.is_file() else f"{path} lacks {what}")
+            raise FormatError(f"{path} has no {what} beside it" if path.is_file() else f"{path} lacks a {what}")
         if len(found) > 1:
             names = ", ".join(p.name for p in found)
             raise FormatError(f"{folder} has several biLMs ({names}): give the path of the file that is meant")

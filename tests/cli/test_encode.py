@@ -1,0 +1,156 @@
+"""``polyseme encode``: every format, from a file and from a pipe."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+import polyseme
+from polyseme.cli.main import main
+from polyseme.contexts.elmo import Elmo
+from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.store.model import Run
+from polyseme.text.corpus import Corpus
+
+LINES = ["小明 打 电话 给 朋友 。", "", "小明 喜欢 看 书 。", "小明 打 电话 给 朋友 。"]
+
+
+def run(*arguments, stdin=b""):
+    command = [sys.executable, "-m", "polyseme", "encode", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False)
+
+
+def call(*arguments):
+    """The same in this process, which has torch already: the exit code."""
+    before, sys.argv = sys.argv, ["polyseme", "encode", *map(str, arguments)]
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code
+    finally:
+        sys.argv = before
+
+
+@pytest.fixture(scope="module")
+def folder(fifty_lines, tmp_path_factory):
+    """A small model, a text without a line end at its end, and what the model gives for it."""
+    folder = tmp_path_factory.mktemp("encode")
+    options = ElmoOptions(size="tiny", epochs=1, min_count=1, threads=1)
+    Elmo.train(Corpus.from_sentences(fifty_lines), options, Run()).save(folder / "m")
+    (folder / "text.txt").write_bytes("\r\n".join(LINES).encode("gb18030"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wanted(folder):
+    return [s.layers for s in polyseme.load(folder / "m").encode_tokens([line.split() for line in LINES])]
+
+
+def encode(folder, out, *arguments):
+    assert call(folder / "m", folder / "text.txt", "-o", folder / out, "--segment", "space", *arguments) == 0
+    return folder / out
+
+
+def test_hdf5_has_allennlp_s_layout(folder, wanted):
+    with h5py.File(encode(folder, "a.hdf5")) as file:
+        assert sorted(file) == ["0", "1", "2", "3", "sentence_to_index"]
+        for number, layers in enumerate(wanted):
+            np.testing.assert_allclose(file[str(number)][...], layers, atol=1e-6)
+        assert file["sentence_to_index"].shape == (1,)
+        assert json.loads(file["sentence_to_index"][0]) == {LINES[0]: "3", "": "1", LINES[2]: "2"}
+    with h5py.File(encode(folder, "b.h5", "--layers", "top")) as file:
+        np.testing.assert_allclose(file["2"][...], wanted[2][-1], atol=1e-6)
+
+
+def test_npy_has_all_tokens_and_where_lines_begin(folder, wanted):
+    whole = np.load(encode(folder, "a.npy"), mmap_mode="r")
+    assert whole.dtype == np.float32
+    np.testing.assert_allclose(whole, np.concatenate(wanted, axis=1).transpose(1, 0, 2), atol=1e-6)
+    assert np.load(folder / "a.offsets.npy").tolist() == [0, 6, 6, 11, 17]
+    np.testing.assert_allclose(
+        np.load(encode(folder, "b.npy", "--layers", "1")), np.concatenate(wanted, axis=1)[1], atol=1e-6
+    )
+
+
+def test_parquet_has_a_row_for_each_token(folder, wanted):
+    table = pyarrow.parquet.read_table(encode(folder, "a.parquet"))
+    assert table["line"].to_pylist() == [0] * 6 + [2] * 5 + [3] * 6
+    assert table["token"].to_pylist() == [token for line in LINES for token in line.split()]
+    assert table["position"].to_pylist()[:8] == [0, 1, 2, 3, 4, 5, 0, 1]
+    for number in range(3):
+        found = np.array(table[f"layer_{number}"].to_pylist())
+        np.testing.assert_allclose(found, np.concatenate(wanted, axis=1)[number], atol=1e-6)
+
+
+def test_jsonl_gives_float32_back_exactly(folder, wanted):
+    first = encode(folder, "a.jsonl").read_text(encoding="utf-8").splitlines()
+    with h5py.File(encode(folder, "c.h5")) as file:
+        for number, line in enumerate(first):
+            record = json.loads(line)
+            assert record["tokens"] == LINES[number].split()
+            np.testing.assert_array_equal(
+                np.array(record["layers"], dtype=np.float32).reshape(wanted[number].shape), file[str(number)]
+            )
+
+
+def test_a_pipe_in_and_a_pipe_out(folder, wanted):
+    text = "\n".join(LINES).encode()
+    done = run(folder / "m", "-", "-o", "-", "--segment", "space", "--layers", "mean", stdin=text)
+    found = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    np.testing.assert_allclose(found[2]["vectors"], wanted[2].mean(axis=0), atol=1e-6)
+    done = run(folder / "m", "-o", "-", "--segment", "space", "--format", "npy", stdin=text)
+    np.testing.assert_allclose(
+        np.load(io.BytesIO(done.stdout)), np.concatenate(wanted, axis=1).transpose(1, 0, 2), atol=1e-6
+    )
+
+
+def test_pooled_lines(folder, wanted):
+    for layers, plane in (("top", wanted[2][-1]), ("all", wanted[2].mean(axis=0))):
+        found = np.load(encode(folder, "p.npy", "--pool", "max", "--layers", layers))
+        assert found.shape == (4, wanted[0].shape[2])
+        np.testing.assert_allclose(found[2], plane.max(axis=0), atol=1e-6)
+        assert not found[1].any()
+    table = pyarrow.parquet.read_table(encode(folder, "p.parquet", "--pool", "mean"))
+    assert table["text"].to_pylist() == LINES
+
+
+def test_word_vectors_encode_too(folder):
+    (folder / "w.vec").write_text("2 2\n打 1 2\n书 3 4\n", encoding="utf-8")
+    (folder / "w.txt").write_text("打 书 x", encoding="utf-8")
+    assert call(folder / "w.vec", folder / "w.txt", "-o", folder / "w.jsonl", "--segment", "space") == 0
+    assert json.loads((folder / "w.jsonl").read_text())["layers"] == [[[1, 2], [3, 4], [0, 0]]]
+
+
+def test_empty_input_gives_an_empty_file(folder):
+    (folder / "empty.txt").write_bytes(b"")
+    for name in ("e.h5", "e.npy", "e.parquet", "e.jsonl"):
+        assert call(folder / "m", folder / "empty.txt", "-o", folder / name) == 0
+    assert len(np.load(folder / "e.npy")) == 0
+    assert pyarrow.parquet.read_table(folder / "e.parquet").num_rows == 0
+    assert (folder / "e.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["m", "text.txt", "-o", "x.docx"], "--format"),
+        (["m", "text.txt", "-o", "x.npy", "--layers", "9"], "layers is all"),
+        (["m", "none.txt", "-o", "x.npy"], "does not exist"),
+        (["text.txt", "text.txt", "-o", "x.npy"], "not a model"),
+        (["m", "m/weights.safetensors", "-o", "x.npy"], "text"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_no_file(folder, arguments, words, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert call(*arguments) == 1
+    errors = capsys.readouterr().err
+    assert words in errors
+    assert len(errors.splitlines()) == 1
+    assert not list(folder.glob("x.*")) + list(folder.glob(".x.*"))

@@ -1,0 +1,176 @@
+"""Code written for AllenNLP's Elmo: the same calls, shapes and numbers."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from polyseme.contexts.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, batch_to_ids
+from polyseme.contexts.bilm_file import write_bilm
+
+SENTENCES = [["First", "sentence", "."], ["Another", "."], [], ["有", "字", "的", "x" * 80]]
+
+
+@pytest.fixture(scope="module")
+def files(random_elmo, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bilm")
+    pair = (folder / "options.json", folder / "weights.hdf5")
+    model = random_elmo(max_characters=50, scale=1.5)
+    write_bilm(model, *pair)
+    return pair, model
+
+
+def test_batch_to_ids_is_the_published_numbering():
+    ids = batch_to_ids([["ab", "的"], ["x" * 99], []])
+    assert ids.shape == (3, 2, 50)
+    assert ids[0, 0, :6].tolist() == [259, 98, 99, 260, 261, 261]
+    assert ids[0, 1, :5].tolist() == [259, *(b + 1 for b in "的".encode()), 260]
+    assert ids[1, 0].tolist() == [259, *[121] * 48, 260]
+    assert not ids[1, 1].any()
+    assert not ids[2].any()
+    assert batch_to_ids([["<S>", "</S>"]])[0, :, :3].tolist() == [[259, 257, 260], [259, 258, 260]]
+
+
+def test_representations_are_mixes_of_the_encoder_s_layers(files):
+    pair, model = files
+    elmo = Elmo(*pair, num_output_representations=2, dropout=0)
+    with torch.no_grad():
+        elmo.scalar_mix_1.scalars.copy_(torch.tensor([0.0, 2.0, 1.0]))
+        elmo.scalar_mix_1.gamma.fill_(3.0)
+    out = elmo(batch_to_ids(SENTENCES))
+    assert out["mask"].int().tolist() == [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
+    mixes = (np.ones(3) / 3, 3 * np.exp([0, 2, 1]) / np.exp([0, 2, 1]).sum())
+    for weights, found in zip(mixes, out["elmo_representations"], strict=True):
+        assert found.shape == (4, 4, elmo.get_output_dim())
+        for row, sentence in enumerate(model.encode_tokens(SENTENCES)):
+            n = len(sentence.tokens)
+            wanted = np.tensordot(weights, sentence.layers, 1)
+            np.testing.assert_allclose(found[row, :n].detach().numpy(), wanted, atol=5e-6)
+            assert not found[row, n:].any()
+
+
+def test_more_dimensions_and_kept_boundaries(files):
+    pair, _ = files
+    ids = batch_to_ids(SENTENCES)
+    flat, kept = Elmo(*pair, 1, dropout=0), Elmo(*pair, 1, dropout=0, keep_sentence_boundaries=True)
+    one = flat(ids)
+    deep = flat(ids.reshape(2, 2, *ids.shape[1:]))
+    assert deep["mask"].shape == (2, 2, 4)
+    assert torch.equal(deep["elmo_representations"][0].reshape(4, 4, -1), one["elmo_representations"][0])
+    whole = kept(ids)
+    assert whole["mask"].sum(dim=1).tolist() == [5, 4, 2, 6]
+    assert torch.equal(whole["elmo_representations"][0][0, 1:4], one["elmo_representations"][0][0, :3])
+
+
+def test_layer_norm_counts_the_boundaries_as_allennlp_does(files):
+    pair, _ = files
+    ids = batch_to_ids(SENTENCES)
+    layers = ElmoBiLm(*pair)(ids)
+    real = layers["mask"].numpy()
+    planes = []
+    for plane in layers["activations"]:
+        values = plane.numpy().astype(np.float64)
+        inside = values[real]
+        planes.append((values - inside.mean()) / np.sqrt(inside.var() + 1e-13))
+    wanted = np.mean(planes, axis=0)[0, 1:4]
+    found = Elmo(*pair, 1, dropout=0, do_layer_norm=True)(ids)["elmo_representations"][0]
+    np.testing.assert_allclose(found[0, :3].detach().numpy(), wanted, atol=5e-6)
+
+
+def test_gradients_flow_only_where_asked(files):
+    pair, _ = files
+    for requires_grad in (False, True):
+        elmo = Elmo(*pair, 1, requires_grad=requires_grad, dropout=0.5)
+        elmo(batch_to_ids(SENTENCES))["elmo_representations"][0].pow(2).sum().backward()
+        assert elmo.scalar_mix_0.gamma.grad is not None
+        for name, parameter in elmo._elmo_lstm.named_parameters():
+            assert (parameter.grad is not None and bool(parameter.grad.any())) is requires_grad, name
+
+
+def test_dropout_in_training_only(files):
+    pair, _ = files
+    elmo = Elmo(*pair, 1)
+    ids = batch_to_ids(SENTENCES)
+    share = float((elmo(ids)["elmo_representations"][0][0, :3] == 0).float().mean())
+    assert 0.2 < share < 0.8
+    elmo.eval()
+    assert torch.equal(elmo(ids)["elmo_representations"][0], elmo(ids)["elmo_representations"][0])
+
+
+def test_the_state_dict_carries_everything(files, random_elmo, tmp_path):
+    pair, _ = files
+    elmo = Elmo(*pair, 1, dropout=0)
+    other = (tmp_path / "options.json", tmp_path / "weights.hdf5")
+    write_bilm(random_elmo(max_characters=50, seed=5), *other)
+    again = Elmo(*other, 1, dropout=0)
+    again.load_state_dict(elmo.state_dict())
+    ids = batch_to_ids(SENTENCES)
+    assert torch.equal(elmo(ids)["elmo_representations"][0], again(ids)["elmo_representations"][0])
+
+
+def test_a_cached_vocabulary_is_used_for_the_words_in_it_and_kept_beside_unknown_ones(files, monkeypatch):
+    pair, _ = files
+    words = ["<pad>", "First", "sentence", "."]
+    cached, plain = Elmo(*pair, 1, dropout=0, vocab_to_cache=words), Elmo(*pair, 1, dropout=0)
+    batch = [["First", "sentence", "."], ["unknown", "."]]
+    number = torch.tensor([[1, 2, 3], [99, 3, 0]])
+    spelt = []
+    compute = ElmoBiLm._vectors
+    monkeypatch.setattr(ElmoBiLm, "_vectors", lambda self, ids: spelt.append(len(ids)) or compute(self, ids))
+    found = cached(batch_to_ids(batch), number)
+    assert spelt == [3]  # the boundaries and the unknown word
+    wanted = plain(batch_to_ids(batch))
+    assert torch.equal(found["mask"], wanted["mask"])
+    torch.testing.assert_close(found["elmo_representations"], wanted["elmo_representations"], atol=2e-6, rtol=0)
+    alone = cached(number[:1])["elmo_representations"][0]
+    torch.testing.assert_close(alone, wanted["elmo_representations"][0][:1], atol=2e-6, rtol=0)
+    with pytest.raises(ValueError, match="outside the cached vocabulary"):
+        cached(number)
+
+
+def test_given_mix_weights_are_not_trained(files):
+    pair, _ = files
+    elmo = Elmo(*pair, 1, dropout=0, scalar_mix_parameters=[-9e10, 1.0, -9e10])
+    layers = elmo._elmo_lstm(batch_to_ids(SENTENCES))["activations"]
+    found = elmo(batch_to_ids(SENTENCES))["elmo_representations"][0]
+    torch.testing.assert_close(found[0, :3], layers[1][0, 1:4])
+    assert not any(p.requires_grad for p in elmo.parameters())
+
+
+def test_another_module_may_stand_in_for_the_bilm(files):
+    pair, _ = files
+    elmo = Elmo(num_output_representations=1, module=ElmoBiLm(*pair), dropout=0)
+    ids = batch_to_ids(SENTENCES)
+    wanted = Elmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
+    assert torch.equal(elmo(ids)["elmo_representations"][0], wanted)
+    with pytest.raises(ValueError, match="not both"):
+        Elmo(*pair, 1, module=ElmoBiLm(*pair))
+    with pytest.raises(ValueError, match="needed"):
+        Elmo()
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_stateful_on_request_gives_allennlp_s_own_vectors(shared_data, requires_grad):
+    folder = shared_data / "elmo" / "allennlp" / "elmo"
+    streams = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+    bilm = ElmoBiLm(folder / "options.json", folder / "lm_weights.hdf5", requires_grad, stateful=True)
+    for k in range(5):
+        batch = [stream[k].split() for stream in streams]
+        top = bilm(batch_to_ids(batch))["activations"][-1].detach().numpy()
+        for number, sentence in enumerate(batch):
+            with h5py.File(folder / f"lm_embeddings_{number}.hdf5") as file:
+                wanted = np.concatenate(list(file[str(k)][...]), axis=-1)
+            np.testing.assert_allclose(top[number, 1 : len(sentence) + 1], wanted, atol=2e-6)
+
+
+def test_the_embedder_of_the_first_versions(files):
+    pair, model = files
+    embedder = ElmoEmbedder(*pair)
+    wanted = [s.layers for s in model.encode_tokens(SENTENCES)]
+    for one, found in zip(wanted, embedder.embed_batch(SENTENCES), strict=True):
+        np.testing.assert_allclose(found, one, atol=1e-6)
+    assert embedder.embed_sentence(["a"]).shape == (3, 1, model.dim)

@@ -1,0 +1,74 @@
+"""Word vectors lift to contexts, contexts to sentences, and encoders stand side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polyseme.contexts.stack import Stack
+from polyseme.contexts.static import StaticEncoder
+from polyseme.errors import OptionError
+from polyseme.sentences.pooling import Pooled
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
+
+SENTENCES = [["猫", "打", "猫"], [], ["狗"], ["未知", "打"]]
+
+
+@pytest.fixture
+def static():
+    words = Vocabulary(["猫", "狗", "打"], np.array([3, 2, 1]))
+    return StaticEncoder(WordVectors(words, np.arange(12, dtype=np.float32).reshape(3, 4)))
+
+
+def test_static_vectors_are_the_words_own_and_zero_for_unseen_ones(static):
+    found = [s.layers for s in static.encode_tokens(SENTENCES)]
+    assert found[0].tolist() == [[[0, 1, 2, 3], [8, 9, 10, 11], [0, 1, 2, 3]]]
+    assert found[1].shape == (1, 0, 4)
+    assert found[3].tolist() == [[[0, 0, 0, 0], [8, 9, 10, 11]]]
+    (raw,) = static.encode_tokens(["猫 打"])
+    assert raw.tokens == ["猫", "打"]
+    with pytest.raises(OptionError, match="one layer"):
+        static.encode_tokens(SENTENCES, layers=1)
+
+
+def test_a_stack_puts_vectors_side_by_side_layer_by_layer(static, random_elmo):
+    elmo = random_elmo()
+    stack = Stack([static, elmo])
+    assert (stack.dim, stack.n_layers) == (4 + elmo.dim, 3)
+    for both, one, other in zip(*(e.encode_tokens(SENTENCES) for e in (stack, static, elmo)), strict=True):
+        assert both.tokens == one.tokens
+        for number in range(3):
+            np.testing.assert_array_equal(both.layers[number, :, :4], one.layers[0])
+            np.testing.assert_array_equal(both.layers[number, :, 4:], other.layers[number])
+    (top,) = stack.encode_tokens(SENTENCES[:1], layers=1)
+    assert top.layers.shape == (1, 3, stack.dim)
+
+
+def test_a_stack_takes_a_layer_of_each(static, random_elmo):
+    two, three = random_elmo(n_layers=1), random_elmo(seed=1)
+    with pytest.raises(OptionError, match="do not stack"):
+        Stack([two, three])
+    stack = Stack([two, static, three], layers=["top", 0, "mean"])
+    (found,) = stack.encode_tokens(SENTENCES[:1])
+    (one,), (other,) = two.encode_tokens(SENTENCES[:1], layers="top"), three.encode_tokens(SENTENCES[:1], layers="mean")
+    np.testing.assert_array_equal(found.layers[0, :, : two.dim], one.layers[0])
+    np.testing.assert_array_equal(found.layers[0, :, -three.dim :], other.layers[0])
+    with pytest.raises(OptionError, match="at least one"):
+        Stack([])
+    with pytest.raises(OptionError, match="one choice for each"):
+        Stack([static], layers=[])
+
+
+def test_pooling_is_over_the_tokens_there_are(static):
+    pooled = {name: Pooled(static, name).encode(SENTENCES) for name in ("mean", "max", "first", "last")}
+    mean = [[8 / 3, 11 / 3, 14 / 3, 17 / 3], [0] * 4, [4, 5, 6, 7], [4, 4.5, 5, 5.5]]
+    np.testing.assert_allclose(pooled["mean"], mean, rtol=1e-6)
+    assert pooled["max"][0].tolist() == [8, 9, 10, 11]
+    assert pooled["first"][3].tolist() == [0, 0, 0, 0]
+    assert pooled["last"][3].tolist() == [8, 9, 10, 11]
+    assert Pooled(static).encode([]).shape == (0, 4)
+    assert Pooled(static).similarity([["猫"]], [["猫"], ["打"]])[0, 0] == pytest.approx(1)
+    for bad in ({"pooling": "sum"}, {"layers": "all"}):
+        with pytest.raises(OptionError):
+            Pooled(static, **bad)
