@@ -44,7 +44,7 @@ def test_one_bad_question_fails_alone() -> None:
         return [1 / q for q in questions]
 
     async def ask_all() -> list[Any]:
-        batcher = Batcher(answer, collect=0.01)
+        batcher = Batcher(answer)
         return await asyncio.gather(*(batcher.ask(q) for q in (1, 0, 2)), return_exceptions=True)
 
     one, bad, half = asyncio.run(ask_all())

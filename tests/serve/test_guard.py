@@ -85,7 +85,8 @@ def test_a_large_body_is_refused_declared_or_not(client: httpx.Client) -> None:
 @pytest.mark.parametrize("length", ["99999999999999999999", "1000000000000"])
 def test_a_lying_length_is_refused_before_the_body_comes(address: str, length: str) -> None:
     request = f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n"
-    assert b" 413 " in raw(address, request.encode()).split(b"\r\n")[0]
+    first = raw(address, request.encode()).split(b"\r\n")[0]
+    assert b" 413 " in first or b" 400 " in first
 
 
 def test_a_body_that_does_not_come_is_given_up(library: Library, serving: Any) -> None:

@@ -32,3 +32,23 @@ def test_of_equal_cosines_the_lower_row_comes_first() -> None:
     inverse = np.full(300, 0.5, dtype=np.float32)
     places, _ = nearest_rows(matrix, inverse, unit_rows(matrix[:1]), 300)
     assert places[0].tolist() == list(range(300))
+
+
+def test_rows_that_are_not_numbers_are_never_found() -> None:
+    matrix = np.random.default_rng(0).normal(size=(20_000, 4)).astype(np.float32)
+    matrix[::2] = np.nan
+    norms = np.linalg.norm(matrix, axis=1)
+    inverse = np.where(norms > 0, 1 / norms, 0).astype(np.float32)
+    places, scores = nearest_rows(matrix, inverse, unit_rows(matrix[1:3:2]), 30)
+    assert (places % 2 == 1).all()
+    assert np.isfinite(scores).all()
+    few, last = nearest_rows(matrix[:4], inverse[:4], unit_rows(matrix[1:2]), 4)
+    assert few[0, :2].tolist() == sorted(few[0, :2].tolist(), key=lambda p: -float(last[0, few[0].tolist().index(p)]))
+    assert np.isneginf(last[0, 2:]).all()
+
+
+def test_rows_that_get_better_and_better_are_all_seen() -> None:
+    angles = np.linspace(np.pi, 0, 60_000)
+    matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    places, _ = nearest_rows(matrix, np.ones(60_000, dtype=np.float32), np.array([[1, 0]], dtype=np.float32), 3)
+    assert sorted(places[0].tolist())[-1] >= 59_990

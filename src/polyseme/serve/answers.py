@@ -49,11 +49,17 @@ def install_error_answers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-async def _ours(request: Request, error: Exception) -> Response:
+def refusal_of(error: PolysemeError) -> Answer:
+    """The answer to a question that ended in one of our errors."""
     if isinstance(error, Busy):
         return refusal(503, str(error), "busy", {"Retry-After": "1"})
     missing = isinstance(error, UnknownWord | UnknownName)
     return refusal(404 if missing else 400, str(error), _kind(error))
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PolysemeError)
+    return refusal_of(error)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from polyseme.serve.library import Library, UnknownName, model_card, training_cu
 from polyseme.serve.maps import Maps
 from polyseme.serve.senses import sense_routes
 from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
+from polyseme.serve.shortcut import Shortcut
 from polyseme.serve.texts import text_routes
 from polyseme.serve.words import word_routes
 from polyseme.version import VERSION
@@ -48,11 +49,12 @@ def create_app(
     )
     install_error_answers(app)
     app.include_router(_library_routes(library))
-    app.include_router(word_routes(library, Maps(cache)))
+    words, often = word_routes(library, Maps(cache))
+    app.include_router(words)
     app.include_router(text_routes(library))
     app.include_router(sense_routes(library))
     app.include_router(_page_routes())
-    return Guard(app, token=token, hosts=hosts, limits=limits)
+    return Guard(Shortcut(app, often), token=token, hosts=hosts, limits=limits)
 
 
 def _library_routes(library: Library) -> APIRouter:

@@ -32,7 +32,7 @@ class Batcher(Generic[Q, A]):
         *,
         most: int = 64,  # questions in one call
         waiting: int = 256,  # questions in the queue, before the next one is refused
-        collect: float = 0.0,  # seconds to wait for company before a call
+        collect: float = 0.0,  # seconds to wait for company before a call, where the last one had some
         patience: float = 30.0,  # seconds until a question is given up
     ) -> None:
         self._answer = answer
@@ -40,6 +40,7 @@ class Batcher(Generic[Q, A]):
         self._queue: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="polyseme-serve")
         self._task: asyncio.Task[None] | None = None
+        self._company = False
 
     async def ask(self, question: Q) -> A:
         """The answer, or what the answering raised; Busy where the queue is full or patience ends."""
@@ -50,21 +51,27 @@ class Batcher(Generic[Q, A]):
         self._queue.append((question, future))
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._work())
+        alarm = loop.call_later(self._patience, self._give_up, future)
         try:
-            return await asyncio.wait_for(future, self._patience)
-        except asyncio.TimeoutError:
-            raise Busy(f"no answer within {self._patience:g} s: ask for less, or try again later") from None
+            return await future
+        finally:
+            alarm.cancel()
 
     def close(self) -> None:
         """Let the thread go; what waits is dropped."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def _give_up(self, future: asyncio.Future[A]) -> None:
+        if not future.done():
+            future.set_exception(Busy(f"no answer within {self._patience:g} s: ask for less, or try again later"))
+
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while self._queue:
-            if self._collect and len(self._queue) < self._most:
+            if self._company and self._collect and len(self._queue) < self._most:
                 await asyncio.sleep(self._collect)
             batch = self._next_batch()
+            self._company = len(batch) > 1
             if not batch:
                 continue
             results = await loop.run_in_executor(self._thread, self._answer_each, [question for question, _ in batch])

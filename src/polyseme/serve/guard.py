@@ -36,13 +36,15 @@ SECURITY_HEADERS = {
 }
 
 
+_SECURITY = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+
 @dataclass(frozen=True)
 class Limits:
-    """How much one request may ask of the server."""
+    """How much one request may send; how long an answer may take is the batcher's to say."""
 
     body: int = 1 << 20  # bytes
     body_seconds: float = 10.0
-    seconds: float = 60.0  # for a whole answer
 
 
 class Guard:
@@ -60,14 +62,10 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started = False
 
         async def send_guarded(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
-                extra = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", ()), *extra]}
+                message = {**message, "headers": [*message.get("headers", ()), *_SECURITY]}
             await send(message)
 
         refused = self._refused(scope)
@@ -77,12 +75,7 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, send_guarded)
             return
-        try:
-            await asyncio.wait_for(self.app(scope, _replay(body, receive), send_guarded), self.limits.seconds)
-        except asyncio.TimeoutError:
-            if not started:
-                late = refusal(503, f"no answer within {self.limits.seconds:g} s", "busy", {"Retry-After": "1"})
-                await late(scope, receive, send_guarded)
+        await self.app(scope, _replay(body, receive), send_guarded)
 
     def _refused(self, scope: Scope) -> Any:
         headers = {name: value for name, value in scope["headers"] if name in (b"host", b"origin", b"authorization")}
@@ -101,7 +94,10 @@ class Guard:
 
     async def _read(self, receive: Receive, scope: Scope) -> tuple[bytes, Any]:
         too_large = refusal(413, f"a request body holds at most {self.limits.body:,} bytes", "too_large")
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        if scope["method"] in ("GET", "HEAD") and b"transfer-encoding" not in headers:
+            return b"", None
+        declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > self.limits.body:
             return b"", too_large
         try:

@@ -23,13 +23,27 @@ Layers = Literal["all", "top", "mean", "mix"] | Annotated[int, Field(ge=0, le=64
 ModelQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded model")]
 IndexQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded index")]
 WordQuery = Annotated[str, Query(min_length=1, max_length=200), AfterValidator(_writable)]
-TopN = Annotated[int, Query(ge=1, le=200, description="how many")]
 
 
 class Question(BaseModel):
     """A body in which nothing unknown is passed over in silence."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AskNeighbours(BaseModel):
+    model: Name
+    word: Word
+    topn: Annotated[int, Field(ge=1, le=200, description="how many")] = 10
+
+
+class AskAnalogy(BaseModel):
+    model: Name
+    a: Word
+    b: Word
+    c: Word
+    topn: Annotated[int, Field(ge=1, le=200, description="how many")] = 10
+    method: Literal["add", "mul"] = "add"
 
 
 class EncodeTokens(Question):

@@ -23,7 +23,7 @@ from polyseme.words.vectors import WordVectors
 ENCODERS = ("words", "contexts", "sentences")
 MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
 MOST_CHARACTERS = 200_000  # in one question
-COLLECT = 0.003  # seconds that an encode waits for company
+COLLECT = 0.003  # seconds that an encode waits for company while there is some
 
 
 @dataclass(frozen=True)

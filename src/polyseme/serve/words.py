@@ -18,13 +18,25 @@ from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher, Desk
 from polyseme.serve.library import Library
 from polyseme.serve.maps import Maps
-from polyseme.serve.shapes import Analogy, Graph, ModelQuery, Neighbours, TopN, VocabularyMap, WordQuery, Words
+from polyseme.serve.shapes import (
+    Analogy,
+    AskAnalogy,
+    AskNeighbours,
+    Graph,
+    ModelQuery,
+    Neighbours,
+    VocabularyMap,
+    WordQuery,
+    Words,
+)
+from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray, unit_rows
 from polyseme.words.nearest import nearest_rows
 from polyseme.words.vectors import WordVectors
 
 VOCABULARIES = ("words", "index", "corpus")
+COLLECT = 0.002  # seconds that a question waits for company while there is some
 Scores = list[tuple[str, float]]
 
 
@@ -63,7 +75,7 @@ class WordDesk:
 
     def __init__(self, vectors: WordVectors) -> None:
         self.vectors = vectors
-        self.batcher: Batcher[Nearest, Any] = Batcher(self._answer, most=32)
+        self.batcher: Batcher[Nearest, Any] = Batcher(self._answer, most=32, collect=COLLECT)
 
     async def nearest(self, plus: Sequence[str], minus: Sequence[str], topn: int) -> Scores:
         """Answered together with what others ask at the same moment."""
@@ -99,8 +111,8 @@ class WordDesk:
         return [(word, c) for word, c in found if word not in asked and math.isfinite(c)][: question.topn]
 
 
-def word_routes(library: Library, maps: Maps) -> APIRouter:
-    """Routes under /api."""
+def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
+    """Routes under /api, and those of them that are asked so often that they go by the shortcut."""
     router = APIRouter(prefix="/api", tags=["words"])
     desks = {name: WordDesk(item.thing) for name, item in library.items.items() if item.kind == "words"}
     completions = {
@@ -127,27 +139,21 @@ def word_routes(library: Library, maps: Maps) -> APIRouter:
         return Answer({"model": model, "total": len(known.vocabulary), "words": listed})
 
     @router.get("/neighbours", response_model=Neighbours)
-    async def neighbours(model: ModelQuery, word: WordQuery, topn: TopN = 10) -> Answer:
+    async def neighbours(question: Annotated[AskNeighbours, Query()]) -> Answer:
         """The words nearest to a word, by cosine."""
-        found = await desk(model).nearest([word], [], topn)
-        return Answer({"model": model, "word": word, "neighbours": _scored(found)})
+        found = await desk(question.model).nearest([question.word], [], question.topn)
+        return Answer({"model": question.model, "word": question.word, "neighbours": _scored(found)})
 
     @router.get("/analogy", response_model=Analogy)
-    async def analogy(
-        model: ModelQuery,
-        a: WordQuery,
-        b: WordQuery,
-        c: WordQuery,
-        topn: TopN = 10,
-        method: Literal["add", "mul"] = "add",
-    ) -> Answer:
+    async def analogy(question: Annotated[AskAnalogy, Query()]) -> Answer:
         """``a`` is to ``b`` as ``c`` is to …: 3CosAdd, or 3CosMul."""
-        at = desk(model)
-        if method == "add":
-            found = await at.nearest([b, c], [a], topn)
+        a, b, c = question.a, question.b, question.c
+        at = desk(question.model)
+        if question.method == "add":
+            found = await at.nearest([b, c], [a], question.topn)
         else:
-            found = await slow.ask(partial(at.vectors.analogy, a, b, c, method="mul", topn=topn))
-        return Answer({"model": model, "a": a, "b": b, "c": c, "answers": _scored(found)})
+            found = await slow.ask(partial(at.vectors.analogy, a, b, c, method="mul", topn=question.topn))
+        return Answer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(found)})
 
     @router.get("/graph", response_model=Graph)
     async def graph(model: ModelQuery, word: WordQuery, topn: Annotated[int, Query(ge=1, le=40)] = 12) -> Answer:
@@ -170,7 +176,7 @@ def word_routes(library: Library, maps: Maps) -> APIRouter:
         points = [] if places is None else await slow.ask(partial(_points, at.vectors, places))
         return Answer({"model": model, "method": method, "state": state, "points": points})
 
-    return router
+    return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}
 
 
 def _scored(found: Scores) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Exact nearest rows of many questions at once.
 
-The scores of a block of rows against all questions are one matrix product that stays in the cache; of each block
-only the best are kept. The best k of a line lie in the k groups with the greatest maxima, so a line costs one pass of
-``max`` and a sort of few candidates instead of a partition of everything.
+The scores of a block of rows against all questions are one matrix product that stays in the cache. The k-th best of
+the first block is a bar: of each later block only the few scores above it are kept, so that choosing costs a comparison
+instead of a partition of everything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyseme.types import FloatArray
 
 _BLOCK = 8192  # rows per matrix product: 8192 × 32 questions × 4 bytes = 1 MB
-_GROUP = 64  # rows per maximum
+_PENDING = 4096  # candidates per question before they are thinned out and the bar is raised
 
 
 def nearest_rows(
@@ -21,33 +21,58 @@ def nearest_rows(
 ) -> tuple[NDArray[np.int64], FloatArray]:
     """For each of ``questions`` (q, d), of length one, the ``rows`` (n, d) with the greatest cosine, best first.
 
-    Returns places and cosines, both (q, min(topn, n)); of equal cosines the lower place comes first.
+    Returns places and cosines, both (q, min(topn, n)); of equal cosines the lower place comes first. Rows that are not
+    numbers are never found; where too few others are left, the answer ends in cosines of -inf.
     """
     topn = min(topn, len(rows))
-    places, scores = [], []
+    best = _Best(len(questions), topn)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
-        cosines = questions @ rows[block].T  # (q, b)
-        cosines *= inverse_norms[block]
-        best = _best_columns(cosines, topn)  # (q, <= topn)
-        places.append(best + start)
-        scores.append(np.take_along_axis(cosines, best, axis=1))
-    all_places, all_scores = np.concatenate(places, axis=1), np.concatenate(scores, axis=1)
-    order = np.lexsort((all_places, -all_scores))[:, :topn]
-    return np.take_along_axis(all_places, order, axis=1), np.take_along_axis(all_scores, order, axis=1)
+        cosines = rows[block] @ questions.T  # (b, q): quicker than (q, b) for few questions
+        cosines *= inverse_norms[block, None]
+        best.offer(cosines, start)
+    return best.table()
 
 
-def _best_columns(scores: FloatArray, k: int) -> NDArray[np.int64]:
-    """The columns of the k greatest of each line, in no order."""
-    lines, columns = scores.shape
-    if k >= columns:
-        return np.broadcast_to(np.arange(columns, dtype=np.int64), (lines, columns))
-    groups = columns // _GROUP
-    if columns % _GROUP or k * 2 > groups:
-        return np.argpartition(-scores, k - 1, axis=1)[:, :k]
-    grouped = scores.reshape(lines, groups, _GROUP)
-    best_groups = np.argpartition(-grouped.max(axis=2), k - 1, axis=1)[:, :k]  # (q, k)
-    candidates = np.take_along_axis(grouped, best_groups[:, :, None], axis=1).reshape(lines, -1)  # (q, k * group)
-    inside = np.argpartition(-candidates, k - 1, axis=1)[:, :k]
-    found: NDArray[np.int64] = np.take_along_axis(best_groups, inside // _GROUP, axis=1) * _GROUP + inside % _GROUP
-    return found
+class _Best:
+    """The best candidates of each question so far, as flat arrays: question, place, cosine."""
+
+    def __init__(self, questions: int, k: int) -> None:
+        self.shape = (questions, k)
+        self.bar = np.full(questions, -np.inf, dtype=np.float32)  # what a cosine must reach
+        self.parts: list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]] = []
+        self.pending = 0
+
+    def offer(self, cosines: FloatArray, start: int) -> None:
+        """Keep what reaches the bar of a block whose first row is ``start``."""
+        questions, k = self.shape
+        if start == 0 and len(cosines) > 4 * k > 0:
+            self.bar = np.partition(cosines.T, -k, axis=1)[:, -k]
+            np.nan_to_num(self.bar, copy=False, nan=-np.inf)
+        flat = np.flatnonzero(cosines >= self.bar)
+        row, question = np.divmod(flat, questions)
+        self.parts.append((question, row + start, cosines.ravel()[flat]))
+        self.pending += len(flat)
+        if self.pending > _PENDING * questions:
+            self._thin()
+
+    def table(self) -> tuple[NDArray[np.int64], FloatArray]:
+        """Places and cosines, (q, k), best first."""
+        question, rank = self._thin()
+        _, place, cosine = self.parts[0]
+        places, cosines = np.zeros(self.shape, dtype=np.int64), np.full(self.shape, -np.inf, dtype=np.float32)
+        places[question, rank], cosines[question, rank] = place, cosine
+        return places, cosines
+
+    def _thin(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Drop all but the k best of each question, and raise the bars to the k-th; the questions and ranks kept."""
+        question, place, cosine = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
+        order = np.lexsort((place, -cosine, question))
+        question, place, cosine = question[order], place[order], cosine[order]
+        rank = np.arange(len(question)) - np.searchsorted(question, question)
+        kept = rank < self.shape[1]
+        question, rank, place, cosine = question[kept], rank[kept], place[kept], cosine[kept]
+        self.parts, self.pending = [(question, place, cosine)], len(question)
+        last = rank == self.shape[1] - 1
+        self.bar[question[last]] = cosine[last]
+        return question, rank
