@@ -27,7 +27,8 @@ def silent(what: str, done: float, total: float | None, /, **facts: Any) -> None
 class WordLookup(Protocol):
     """What a word-vector table answers to the rooms that must not import ``words``."""
 
-    vector_size: int
+    @property
+    def vector_size(self) -> int: ...
 
     def __contains__(self, word: object) -> bool: ...
 

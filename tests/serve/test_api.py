@@ -100,7 +100,7 @@ def test_a_word_table_encodes_tokens_and_texts(client: httpx.Client, library: Li
     np.testing.assert_array_equal(layers[0], [wv["北京"], np.zeros(16), wv["苹果"]])
     texts = {"model": "words", "texts": ["北京 不识 苹果", "不识"]}
     vectors = np.array(ok(client.post("/api/encode/texts", json=texts))["vectors"])
-    np.testing.assert_allclose(vectors, [(wv["北京"] + wv["苹果"]) / 2, np.zeros(16)], atol=1e-6)
+    np.testing.assert_allclose(vectors, [(wv["北京"] + wv["苹果"]) / 3, np.zeros(16)], atol=1e-6)
 
 
 def test_embeddings_have_openais_shape_in_both_encodings(client: httpx.Client) -> None:
@@ -156,6 +156,13 @@ def test_the_corpus_is_searched_by_words_in_a_row(client: httpx.Client, sentence
     }  # the end of one sentence, the start of the next
     assert ok(client.get("/api/search", params=across))["total"] == 0
     assert ok(client.get("/api/search", params={"corpus": "corpus", "word": "没有"})) == {"total": 0, "hits": []}
+
+
+def test_a_sentence_of_the_corpus_is_given_as_it_was_cut(client: httpx.Client, sentences: list[str]) -> None:
+    for name in ("corpus", "index"):
+        answer = ok(client.get("/api/sentence", params={"corpus": name, "number": 17}))
+        assert answer["tokens"] == sentences[17].split()
+    assert client.get("/api/sentence", params={"corpus": "corpus", "number": 240}).status_code == 400
 
 
 def test_text_is_cut_as_the_models_text_was(client: httpx.Client) -> None:

@@ -108,3 +108,11 @@ def test_no_path_leads_to_a_file_of_the_machine(address: str, path: str) -> None
     assert b" 404 " in answer.split(b"\r\n")[0]
     assert b"import" not in answer
     assert b"root:" not in answer
+
+
+def test_the_page_gets_its_errors_as_answers_and_others_as_errors(client: httpx.Client) -> None:
+    question = {"model": "words", "word": "不识"}
+    assert client.get("/api/neighbours", params=question).status_code == 404
+    page = client.get("/api/neighbours", params=question, headers={"X-Polyseme-Page": "1"})
+    assert (page.status_code, page.headers["x-polyseme-status"]) == (200, "404")
+    assert "error" in page.json()

@@ -62,10 +62,15 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        # A browser reports every 4xx as an error of the page; an unknown word is none. The page reads the status here.
+        from_page = any(name == b"x-polyseme-page" for name, _ in scope["headers"])
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), *_SECURITY]}
+                if from_page:
+                    message["headers"].append((b"x-polyseme-status", str(message["status"]).encode()))
+                    message["status"] = 200
             await send(message)
 
         refused = self._refused(scope)

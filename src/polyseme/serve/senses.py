@@ -10,11 +10,12 @@ import numpy as np
 from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 
+from polyseme.errors import OptionError
 from polyseme.search.senses import Substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Desk
 from polyseme.serve.library import Library
-from polyseme.serve.shapes import Found, Hits, IndexQuery, SameSense, Senses, WordQuery
+from polyseme.serve.shapes import Found, Hits, IndexQuery, SameSense, Senses, SentenceShape, WordQuery
 from polyseme.text.corpus import Corpus
 
 MOST_POINTS = 2000  # on a map of senses
@@ -65,6 +66,17 @@ def sense_routes(library: Library) -> APIRouter:
             return {"total": len(tokens), "hits": hits}
 
         return Answer(await desks[corpus].ask(found))
+
+    @router.get("/sentence", response_model=SentenceShape)
+    async def sentence(
+        corpus: Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")],
+        number: Annotated[int, Query(ge=0, le=1 << 40)],
+    ) -> Answer:
+        """A sentence of the corpus, as written and as cut."""
+        text = library.corpus(corpus)
+        if number >= text.n_sentences:
+            raise OptionError(f"{corpus!r} has {text.n_sentences:,} sentences, no number {number:,}")
+        return Answer({"number": number, "text": text.text(number), "tokens": text.sentence(number)})
 
     return router
 

@@ -161,6 +161,12 @@ class CutText(BaseModel):
     tokens: list[str]
 
 
+class SentenceShape(BaseModel):
+    number: int
+    text: str
+    tokens: list[str]
+
+
 class HitShape(BaseModel):
     sentence: int
     token: int

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
 
+from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
+from polyseme.sentences.pooling import Pooled
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
-from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
 from polyseme.words.vectors import WordVectors
 
 ENCODERS = ("words", "contexts", "sentences")
@@ -37,8 +38,11 @@ class Encode:
 class EncoderDesk:
     """One encoder: concurrent questions become one call, in the encoder's own thread."""
 
-    def __init__(self, encoder: Any) -> None:
-        self.encoder = encoder
+    def __init__(self, model: Any) -> None:
+        # Each noun lifts to the next: words to tokens in context, tokens to texts by their mean.
+        lifted = StaticEncoder(model) if isinstance(model, WordVectors) else model
+        self.tokens: ContextEncoder | None = lifted if isinstance(lifted, ContextEncoder) else None
+        self.texts: SentenceEncoder = Pooled(self.tokens) if self.tokens else model
         self.batcher: Batcher[Encode, Any] = Batcher(self._answer, most=32, waiting=128, collect=COLLECT)
 
     def _answer(self, questions: list[Encode]) -> list[Any]:
@@ -46,26 +50,16 @@ class EncoderDesk:
         for layers in dict.fromkeys(question.layers for question in questions):
             places = [i for i, question in enumerate(questions) if question.layers == layers]
             together = [sentence for i in places for sentence in questions[i].sentences]
-            encoded = self._texts(together) if layers is None else self._tokens(together, layers)
+            encoded: Any
+            if layers is not None and self.tokens:
+                encoded = list(self.tokens.encode_tokens(together, layers=layers))
+            else:
+                encoded = self.texts.encode(together)
             start = 0
             for i in places:
                 stop = start + len(questions[i].sentences)
                 answers[i], start = encoded[start:stop], stop
         return answers
-
-    def _tokens(self, sentences: Sequence[Sentence], layers: str | int) -> list[EncodedSentence]:
-        if isinstance(self.encoder, WordVectors):
-            return [_static(self.encoder, sentence) for sentence in sentences]
-        return list(self.encoder.encode_tokens(sentences, layers=layers))
-
-    def _texts(self, texts: Sequence[Sentence]) -> FloatArray:
-        if isinstance(self.encoder, WordVectors):
-            return np.stack([_mean_of_known(self.encoder, text) for text in texts])
-        if isinstance(self.encoder, ContextEncoder):
-            encoded = self.encoder.encode_tokens(texts, layers="mean")
-            return np.stack([_mean(sentence.layers[0], self.encoder.dim) for sentence in encoded])
-        vectors: FloatArray = self.encoder.encode(texts)
-        return vectors
 
 
 def text_routes(library: Library) -> APIRouter:
@@ -74,8 +68,8 @@ def text_routes(library: Library) -> APIRouter:
     desks = {name: EncoderDesk(item.thing) for name, item in library.items.items() if item.kind in ENCODERS}
 
     async def encode(model: str, sentences: list[Any], layers: str | int | None) -> Any:
-        encoder = library.find(model, *ENCODERS)
-        if layers is not None and not hasattr(encoder, "tokenize"):
+        library.find(model, *ENCODERS)
+        if layers is not None and desks[model].tokens is None:
             raise OptionError(f"{model!r} gives vectors of texts only, not of tokens")
         if sum(len(part) for sentence in sentences for part in sentence) > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
@@ -130,30 +124,6 @@ def text_routes(library: Library) -> APIRouter:
         return Answer({"object": "list", "data": data})
 
     return router
-
-
-def _words_of(vectors: WordVectors, sentence: Sentence) -> list[str]:
-    return vectors.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
-
-
-def _static(vectors: WordVectors, sentence: Sentence) -> EncodedSentence:
-    """A table of words as an encoder whose vectors do not depend on the context; zeros for an unknown word."""
-    words = _words_of(vectors, sentence)
-    layer = np.zeros((1, len(words), vectors.vector_size), dtype=np.float32)
-    for place, word in enumerate(words):
-        if word in vectors:
-            layer[0, place] = vectors[word]
-    return EncodedSentence(words, layer)
-
-
-def _mean_of_known(vectors: WordVectors, text: Sentence) -> FloatArray:
-    known = [word for word in _words_of(vectors, text) if word in vectors]
-    return _mean(vectors[known], vectors.vector_size)
-
-
-def _mean(rows: FloatArray, dim: int) -> FloatArray:
-    """(tokens, dim) -> (dim,); zeros for a text without tokens."""
-    return np.asarray(rows.mean(axis=0), dtype=np.float32) if len(rows) else np.zeros(dim, dtype=np.float32)
 
 
 def _finite(vectors: FloatArray) -> FloatArray:

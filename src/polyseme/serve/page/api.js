@@ -29,13 +29,15 @@ export class ApiError extends Error {
 }
 
 async function ask(path, options) {
-  const headers = { ...options.headers };
+  // The status comes in a header: a browser would report an unknown word, a 404, as an error of the page.
+  const headers = { ...options.headers, "X-Polyseme-Page": "1" };
   if (token) headers.Authorization = `Bearer ${token}`;
   const response = await fetch(path, { ...options, headers });
   const body = await response.json().catch(() => null);
-  if (!response.ok) {
+  const status = Number(response.headers.get("X-Polyseme-Status") ?? response.status);
+  if (status >= 400) {
     const error = body?.error ?? {};
-    throw new ApiError(error.message ?? response.statusText, response.status, error.type ?? "http");
+    throw new ApiError(error.message ?? response.statusText, status, error.type ?? "http");
   }
   return body;
 }

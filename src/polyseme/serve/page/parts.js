@@ -97,7 +97,7 @@ export function kwic(hit, { href, score = true, mark = "" }) {
     score && h("span", { class: "score" }, hit.score.toFixed(3))));
 }
 
-export const hitLink = (index, hit) => link("sentence", { index, sentence: hit.text, word: hit.word, near: hit.start });
+export const hitLink = (index, hit) => link("sentence", { index, number: hit.sentence, at: hit.token });
 
 // An empty view shows the command that fills it.
 export function empty(message, command) {

@@ -29,7 +29,8 @@ export function scatter(canvas, points, { labels = false, onpick = () => {}, onh
       picture.found = point;
       if (point) {
         view.scale = Math.max(view.scale, 3);
-        [view.x, view.y] = [-point.x * side(picture) * view.scale, -point.y * side(picture) * view.scale];
+        const [wide, high] = reach(picture);
+        [view.x, view.y] = [-point.x * wide, -point.y * high];
       }
       redraw();
       return point;
@@ -41,14 +42,15 @@ export function scatter(canvas, points, { labels = false, onpick = () => {}, onh
   };
 }
 
-const side = ({ width, height }) => Math.min(width, height) / 2 - 24;
+// Pixels from the middle to x = 1 and y = 1. A wide canvas is used in its width, up to one and a half times the height.
+function reach({ width, height, view }) {
+  const side = (Math.min(width, height) / 2 - 24) * view.scale;
+  return [side * Math.min(1.5, Math.max(1, width / Math.max(1, height))), side];
+}
 
 function place(picture, point) {
-  const { view } = picture;
-  // A wide canvas is used in its whole width, up to one and a half times the height.
-  const wide = Math.min(1.5, Math.max(1, picture.width / Math.max(1, picture.height)));
-  return [picture.width / 2 + view.x + point.x * side(picture) * view.scale * wide,
-    picture.height / 2 + view.y + point.y * side(picture) * view.scale];
+  const [wide, high] = reach(picture);
+  return [picture.width / 2 + picture.view.x + point.x * wide, picture.height / 2 + picture.view.y + point.y * high];
 }
 
 function draw(picture) {

@@ -61,6 +61,6 @@ async function graphs(columns, items, word, at, signal) {
   if (signal.aborted) return;
   const walk = (next) => go("neighbours", at({ word: next }));
   fill(columns, items.map((item, i) => h("section", { class: "column" }, columnHead(item),
-    answers[i].error ? problem(answers[i].error) : wordGraph(item.name, answers[i], { walk, signal }))),
-  h("p", { class: "soft hint" }, t("walkHint")));
+    answers[i].error ? problem(answers[i].error) : wordGraph(item.name, answers[i], { walk, signal }))));
+  columns.after(h("p", { class: "soft hint" }, t("walkHint")));
 }

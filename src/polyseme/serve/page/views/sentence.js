@@ -15,18 +15,22 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   const index = indexes.find((item) => item.name === state.index) ?? indexes[0];
-  const at = (changes) => ({ ...state, index: index.name, near: undefined, word: undefined, ...changes });
+  const at = (changes) => ({ ...state, index: index.name, ...changes });
+  // A sentence of the corpus is taken as it was cut there; one that was typed is cut now.
+  const known = state.number === undefined ? null
+    : await get("/api/sentence", { corpus: index.name, number: state.number }, signal);
+  const text = known?.text ?? state.sentence;
   const submit = (event) => {
     event.preventDefault();
     const sentence = new FormData(event.target).get("sentence").trim();
-    if (sentence) go("sentence", at({ sentence, at: undefined }));
+    if (sentence) go("sentence", at({ sentence, number: undefined, at: undefined }));
   };
   const words = h("div", { class: "tokens", role: "group", "aria-label": t("sentenceLabel") });
   const answer = h("div", { class: "columns two" });
   fill(root, h("h1", { class: "unseen" }, t("sentence")),
     h("form", { class: "ask", onsubmit: submit },
       h("label", { class: "field big wide" }, h("span", {}, t("sentenceLabel")),
-        h("input", { id: "sentence", name: "sentence", value: state.sentence ?? "", placeholder: t("sentenceHint"), maxlength: 2000,
+        h("input", { id: "sentence", name: "sentence", value: text ?? "", placeholder: t("sentenceHint"), maxlength: 2000,
           autocomplete: "off", spellcheck: "false" })),
       h("button", { class: "primary" }, t("cut")),
       indexes.length > 1 && choice({ id: "index", label: t("index"), value: index.name, options: indexes.map((i) => [i.name, i.name]),
@@ -36,12 +40,12 @@ export async function render(root, state, { library, signal }) {
         onchange: (event) => go("sentence", at({ any: event.target.checked ? "1" : undefined }), { replace: true }) }),
       h("span", {}, t("anyWord")))),
     words, answer);
-  if (!state.sentence) {
+  if (!text) {
     fill(answer, await sentenceExamples(index, at, signal));
     return;
   }
-  const { tokens } = await get("/api/tokens", { model: index.name, text: state.sentence }, signal);
-  const chosen = state.at !== undefined ? Number(state.at) : meant(tokens, state);
+  const { tokens } = known ?? await get("/api/tokens", { model: index.name, text }, signal);
+  const chosen = state.at === undefined ? -1 : Number(state.at);
   fill(words, tokens.map((token, i) => h("button", { type: "button", id: `token-${i}`, "aria-pressed": String(i === chosen),
     onclick: () => go("sentence", at({ at: i })) }, token)));
   arrowKeysAcross(words);
@@ -50,22 +54,6 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   await answers(answer, { library, index, tokens, chosen, state, at, signal });
-}
-
-// The word that a link from elsewhere meant: the one that stands at that character of the sentence.
-function meant(tokens, { word, near, sentence }) {
-  if (word === undefined) return -1;
-  let from = 0;
-  const text = [...sentence].join("");
-  for (const [i, token] of tokens.entries()) {
-    const found = text.indexOf(token, from);
-    if (found >= 0) {
-      const start = [...text.slice(0, found)].length;
-      if (token === word && (near === undefined || start === Number(near))) return i;
-      from = found + token.length;
-    }
-  }
-  return tokens.indexOf(word);
 }
 
 function arrowKeysAcross(words) {
