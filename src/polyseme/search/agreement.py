@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
+from polyseme.search.sorting import even_sample
 from polyseme.types import FloatArray, Progress, silent
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def tag_agreement(
 def neighbour_scores(vectors: FloatArray, tags: NDArray[np.int64], k: int) -> tuple[float, float]:
     """(share, vote) of one word's occurrences, ``(n, d)`` of length one with tags ``(n,)``."""
     n, n_tags = len(vectors), int(tags.max()) + 1
-    queries = np.unique(np.linspace(0, n - 1, min(n, QUERIES)).round().astype(np.int64))
+    queries = even_sample(n, QUERIES)
     k = min(k, n - 1)
     same = right = 0
     for begin in range(0, len(queries), _ROWS):

@@ -23,10 +23,11 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search import layout, sources
 from polyseme.search.cells import Cells, build_cells
+from polyseme.search.cluster import learn_apart
 from polyseme.search.index import Index
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words
-from polyseme.search.sorting import Places
+from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
 from polyseme.store import tensors as tensor_file
 from polyseme.store.folder import seal
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 _STATE = "building.json"
 _BLOCK_TOKENS = 8192  # encoded between two writes
 _CHECKPOINT_TOKENS = 20 * _BLOCK_TOKENS
+_WORDS_TO_LEARN_FROM = 40  # how far senses lie apart, from so many words with
+_OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,21 @@ class _Builder:
             "cells": len(cells.centres) if cells else 0,
             "probes": cells.probes if cells else 0,
             "recall": round(recall, 4),
+            "apart": round(self._apart(), 4),
         }
+
+    def _apart(self) -> float:
+        fewest, most = _OCCURRENCES_TO_LEARN_FROM
+        frequent = np.flatnonzero(self.counts >= fewest)
+        rng = np.random.default_rng(self.options.seed)
+        chosen = rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]
+        offsets, first = Places(self.counts).offsets, self.layers[0]
+        words = []
+        for place, word in enumerate(chosen):
+            rows = offsets[word] + even_sample(int(self.counts[word]), most)
+            words.append(self.projections[first].decode(self.codes[first][rows]))
+            self.progress("how far senses lie apart", place + 1, len(chosen))
+        return learn_apart(words, seed=self.options.seed)
 
     def _fit(self) -> None:
         # Sentences spread evenly over the corpus, so that every part of it has a say.

@@ -1,17 +1,21 @@
 """How many groups do these vectors form, and which? One is a possible answer.
 
-A mixture of Gaussians is fitted in the few main directions of the vectors, its size chosen by BIC. Real clusters are no
-Gaussians, and BIC spends several on one of them; so components that run into each other are joined again, by the
-directly estimated misclassification probability (Hennig, "Methods for merging Gaussian mixture components", 2010):
+1. A mixture of Gaussians is fitted in the few main directions of the vectors, its size chosen by BIC.
+2. Real groups are no Gaussians, and BIC spends several on one of them; components that run into each other are joined
+   again, by the directly estimated misclassification probability (Hennig, "Methods for merging Gaussian mixture
+   components", 2010), τ being the posterior probabilities:
 
-    q(i, j) = max( Σ τ_i·[assigned to j] / Σ τ_i ,  Σ τ_j·[assigned to i] / Σ τ_j )
+       q(i, j) = max( Σ τ_i·[assigned to j] / Σ τ_i ,  Σ τ_j·[assigned to i] / Σ τ_j )  >  0.05
 
-τ being the posterior probabilities. Groups remain apart when hardly any point could belong to either.
+3. What is left apart may still be one sense in two set phrases. Vectors are centred over all words, so the cosine of
+   two means has a meaning of its own: groups with a cosine above ``apart`` are joined too. ``learn_apart`` finds that
+   bound from the corpus itself: pairs of words taken for one (pseudo-words) should part, single words should not.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +23,38 @@ from numpy.typing import NDArray
 from polyseme.types import FloatArray
 
 DIRECTIONS = 8
-_POINTS_PER_DIRECTION = 12  # few points are looked at in fewer directions
+APART = 0.2  # where the corpus is too small to learn it from
 FEWEST = 12  # points below which there is nothing to find
+_MOST = 10  # components that are tried
+_POINTS_PER_DIRECTION = 12  # few points are looked at in fewer directions
 _POINTS_PER_GROUP = 6
 _OVERLAP = 0.05
 
 
-def cluster(vectors: FloatArray, *, max_clusters: int = 8, seed: int = 1) -> NDArray[np.int64]:
+def cluster(vectors: FloatArray, *, max_clusters: int = 8, apart: float = APART, seed: int = 1) -> NDArray[np.int64]:
     """A label for each vector, ``(n, d) -> (n,)``; 0 is the largest group, and they are numbered without gaps."""
-    n = len(vectors)
-    if n < FEWEST or max_clusters < 2:
-        return np.zeros(n, dtype=np.int64)
-    points = principal(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
-    if points.shape[1] == 0:
-        return np.zeros(n, dtype=np.int64)
-    posterior = _mixture(points, min(max_clusters, n // _POINTS_PER_GROUP), seed)
-    return _by_size(_merged(posterior).argmax(axis=1))
+    labels = _components(vectors, seed) if max_clusters > 1 else np.zeros(len(vectors), dtype=np.int64)
+    for joined, cosine in _joins(vectors, labels):
+        if cosine <= apart and labels.max() < max_clusters:
+            break
+        labels = joined
+    return labels
+
+
+def nearest_parting(vectors: FloatArray, *, seed: int = 1) -> float:
+    """The lowest ``apart`` with which the vectors form more than one group; 1 where no bound parts them."""
+    return min((cosine for _, cosine in _joins(vectors, _components(vectors, seed))), default=1.0)
+
+
+def learn_apart(words: Sequence[FloatArray], *, seed: int = 1) -> float:
+    """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each."""
+    if len(words) < 10:
+        return APART
+    single = np.array([nearest_parting(vectors, seed=seed) for vectors in words])
+    mixed = [np.concatenate([a, b[: max(len(b) // 2, 1)]]) for a, b in zip(words[::2], words[1::2], strict=False)]
+    double = np.array([nearest_parting(vectors, seed=seed) for vectors in mixed])
+    # Half way between the two medians: steadier than the bound that errs least on so few words.
+    return float(np.clip((np.median(single) + np.median(double)) / 2, 0.0, 0.6))
 
 
 def principal(vectors: FloatArray, n: int) -> NDArray[np.float64]:
@@ -52,6 +72,15 @@ def plane(vectors: FloatArray) -> FloatArray:
     """A map of the vectors: their two main directions, ``(n, d) -> (n, 2)``."""
     found = principal(vectors, 2)
     return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)
+
+
+def _components(vectors: FloatArray, seed: int) -> NDArray[np.int64]:
+    n = len(vectors)
+    points = principal(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
+    if n < FEWEST or points.shape[1] == 0:
+        return np.zeros(n, dtype=np.int64)
+    posterior = _mixture(points, min(_MOST, n // _POINTS_PER_GROUP), seed)
+    return _by_size(_merged(posterior).argmax(axis=1))
 
 
 def _mixture(points: NDArray[np.float64], most: int, seed: int) -> NDArray[np.float64]:
@@ -86,6 +115,21 @@ def _merged(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
         posterior[:, i] += posterior[:, j]
         posterior = np.delete(posterior, j, axis=1)
     return posterior
+
+
+def _joins(vectors: FloatArray, labels: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], float]]:
+    """Join the two groups with the most alike means, again and again: the labels after each join, and that cosine."""
+    found = []
+    while labels.max(initial=0) > 0:
+        groups = range(int(labels.max()) + 1)
+        means = np.array([vectors[labels == g].mean(axis=0) for g in groups], dtype=np.float64)
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        cosines = means @ means.T
+        np.fill_diagonal(cosines, -2.0)
+        i, j = sorted(np.unravel_index(int(cosines.argmax()), cosines.shape))
+        labels = _by_size(np.where(labels == j, i, labels))
+        found.append((labels, float(cosines[i, j])))
+    return found
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:

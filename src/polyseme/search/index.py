@@ -46,7 +46,7 @@ class Index:
             self.layers = [int(layer) for layer in self.facts["layers"]]
             self._kind, precision = str(self.facts["states"]), str(self.facts["precision"])
             n, searched = int(self.facts["n_occurrences"]), self.facts["search"]
-            self._n, probes = n, int(self.facts["probes"])
+            self._n, probes, self._apart = n, int(self.facts["probes"]), float(self.facts["apart"])
             dtype = CODES[precision]
         except (KeyError, TypeError, ValueError):
             raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole") from None
@@ -136,7 +136,7 @@ class Index:
     def senses(self, word: str, *, max_senses: int = 8, layer: int | None = None) -> WordSenses:
         """The senses of a word, found by clustering its occurrences; there may be one only."""
         rows = self._known_rows(word)
-        return find_senses(self, word, rows, max_senses=max_senses, layer=self._layer(layer))
+        return find_senses(self, word, rows, max_senses=max_senses, layer=self._layer(layer), apart=self._apart)
 
     def vectors(self, rows: slice | NDArray[np.int64], layer: int | None = None) -> FloatArray:
         """Vectors of occurrences, ``(n, d)``, of length one."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.errors import OptionError
 from polyseme.search.cluster import cluster, plane
 from polyseme.search.hits import Hit, Sense, WordSenses
+from polyseme.search.sorting import even_sample
 from polyseme.types import FloatArray, Sentence
 
 if TYPE_CHECKING:
     from polyseme.search.index import Index
+
+log = logging.getLogger(__name__)
 
 MOST = 2000  # occurrences that are clustered; of more frequent words an even sample
 TYPICAL = 5
@@ -30,12 +35,12 @@ class Substitutes(Protocol):
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> Sequence[tuple[str, float]]: ...
 
 
-def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer: int) -> WordSenses:
+def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer: int, apart: float) -> WordSenses:
     """Cluster the occurrences ``rows`` of a word."""
     count = rows.stop - rows.start
-    places = rows.start + np.unique(np.linspace(0, count - 1, min(count, MOST)).round().astype(np.int64))
+    places = rows.start + even_sample(count, MOST)
     vectors = index.vectors(places, layer)
-    labels = cluster(vectors, max_clusters=max_senses)
+    labels = cluster(vectors, max_clusters=max_senses, apart=apart)
     scores = _closeness(vectors, labels)
     hits = index.hits(places, scores)
     senses = []
@@ -72,14 +77,21 @@ def _label(
 ) -> list[str]:
     encoder = index.encoder
     if isinstance(encoder, Substitutes):
-        expected: Counter[str] = Counter()
-        for hit in typical:
-            tokens = index.corpus.sentence(hit.sentence)
-            for other, probability in encoder.substitutes(tokens, hit.token, topn=50):
-                if other != word and other in index.words:
-                    expected[other] += probability  # type: ignore[assignment]
-        return [other for other, _ in expected.most_common(SUBSTITUTES)]
+        try:
+            return _expected_words(index, encoder, word, typical)
+        except OptionError:
+            log.debug("the model came without its softmax: senses are labelled by the words that stand near")
     return _context_words(index, hits, labels, label)
+
+
+def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list[Hit]) -> list[str]:
+    """What the language model would say in the typical places: the mean of its probabilities."""
+    expected: dict[str, float] = defaultdict(float)
+    for hit in typical:
+        for other, probability in encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=50):
+            if other != word and other in index.words:
+                expected[other] += probability
+    return sorted(expected, key=lambda other: (-expected[other], other))[:SUBSTITUTES]
 
 
 def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], label: int) -> list[str]:

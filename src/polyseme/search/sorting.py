@@ -1,9 +1,14 @@
-"""A counting sort that sees its input once, block by block, in memory that does not grow with it."""
+"""Places: a counting sort that sees its input once, in memory that does not grow with it, and even samples."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def even_sample(n: int, most: int) -> NDArray[np.int64]:
+    """At most ``most`` of the places 0 … n−1, evenly spread, in order."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
 class Places:
