@@ -42,6 +42,22 @@ METHODS: tuple[Row, ...] = (
         "Bojanowski et al., Enriching Word Vectors with Subword Information",
     ),
     Row(
+        "glove",
+        "全局词向量",
+        "words",
+        "polyseme.words.glove:Glove",
+        2014,
+        "Pennington et al., GloVe: Global Vectors for Word Representation",
+    ),
+    Row(
+        "svd",
+        "共现矩阵分解",
+        "words",
+        "polyseme.words.svd:Svd",
+        2015,
+        "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
+    ),
+    Row(
         "elmo",
         "语境词向量",
         "contexts",

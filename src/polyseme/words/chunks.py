@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from polyseme.store.model import Run
 from polyseme.types import Progress
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CHUNK = 20_000  # words: some ten milliseconds of work, so that Ctrl-C is heard at once
 STRETCH = 2_000  # chunks between two moments at which a checkpoint may be kept
@@ -44,13 +47,13 @@ def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.in
     return np.unique(np.append(np.where(ends - wanted > size, wanted, ends), n))
 
 
-def in_threads(work: Callable[[int], object], numbers: range, threads: int) -> Iterator[tuple[int, object]]:
+def in_threads(work: Callable[[int], T], numbers: range, threads: int) -> Iterator[tuple[int, T]]:
     """``work(i)`` for every number, in order of taking, by so many threads; (i, result) as they are done.
 
     Closing the iterator (Ctrl-C does) lets each thread finish the chunk it is at, and no more.
     """
     taken, lock, stop = iter(numbers), threading.Lock(), threading.Event()
-    done: queue.SimpleQueue[tuple[int, object] | BaseException] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[int, T] | BaseException] = queue.SimpleQueue()
 
     def take() -> None:
         try:
@@ -115,14 +118,14 @@ class Epochs:
     lr: float
     threads: int
     train: Callable[[int, int, int, int, float, float], tuple[float, float]]
-    keep: Callable[[dict[str, object]], None]
+    keep: Callable[[dict[str, Any]], None]
     check: Callable[[], bool]
 
-    def run(self, run: Run, state: dict[str, object]) -> None:
+    def run(self, run: Run, state: dict[str, Any]) -> None:
         """Train from ``state`` (empty at the beginning) to the end."""
         n_words, n_chunks = int(self.bounds[-1]), len(self.bounds) - 1
-        epoch, chunk = int(state.get("epoch", 0)), int(state.get("chunk", 0))  # type: ignore[call-overload]
-        loss, predictions = (float(state.get(name, 0.0)) for name in ("loss", "predictions"))  # type: ignore[arg-type]
+        epoch, chunk = int(state.get("epoch", 0)), int(state.get("chunk", 0))
+        loss, predictions = (float(state.get(name, 0.0)) for name in ("loss", "predictions"))
         pace = Pace(run.progress, n_words * self.epochs, done=epoch * n_words + int(self.bounds[chunk]))
         kept_at = began = time.monotonic()
         while epoch < self.epochs:
@@ -149,7 +152,7 @@ class Epochs:
             first, last = (self.lr * (1 - (passed + at) / total) for at in (begin, end))
             return self.train(epoch, number, begin, end, first, last)
 
-        return in_threads(work, chunks, self.threads)  # type: ignore[return-value]
+        return in_threads(work, chunks, self.threads)
 
     def _close_epoch(self, run: Run, epoch: int, loss: float, predictions: float, seconds: float) -> None:
         if not predictions:

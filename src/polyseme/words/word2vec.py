@@ -90,8 +90,8 @@ class Word2Vec(WordVectors):
         about: About,
         nodes: FloatArray | None = None,
     ) -> None:
-        served = _served(options.vectors, input, output)
-        super().__init__(vocabulary, served, options=options, about=about, output=output)
+        vectors = served(options.vectors, input, output)
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output)
         self.input = input
         self.nodes = nodes
 
@@ -140,7 +140,8 @@ class Word2Vec(WordVectors):
         return cls(vocabulary, input, output, options=options, about=about)
 
 
-def _served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArray:
+def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArray:
+    """The vectors that questions are answered with."""
     if which == "input" or output is None:
         return input
     if which == "output":

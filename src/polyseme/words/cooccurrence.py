@@ -1,0 +1,126 @@
+"""Which words stand near which, counted in bounded memory. 共现计数
+
+A hash table of fixed size counts pairs. When it is full, its pairs are sorted and written to disk as a run, and at the
+end the runs are merged stretch by stretch.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import TrainingError
+from polyseme.text.corpus import Corpus
+from polyseme.types import Progress
+from polyseme.words.chunks import chunk_bounds
+from polyseme.words.growth import Plot
+
+Run = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
+
+SLOT_BYTES = 16 * 2  # a slot of the table, and as much again while its pairs are sorted
+
+
+@dataclass
+class Cooccurrence:
+    """Sorted pairs (see ``kernels_count.pair_key``) and their sums; memory-mapped where they were merged on disk."""
+
+    keys: NDArray[np.uint64]
+    sums: NDArray[np.float32]
+    n_words: int
+    symmetric: bool
+    runs: int = 1
+    folder: Any = field(default=None, repr=False)  # the temporary folder, alive as long as the arrays are
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def indices(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows and columns of the pairs."""
+        from polyseme.words.kernels_count import CELL_BITS, TILE, TILE_BITS
+
+        keys = np.asarray(self.keys[start:stop])
+        tiles = (self.n_words + TILE - 1) >> TILE_BITS
+        tile, cell = (keys >> CELL_BITS).astype(np.int64), (keys & np.uint64(TILE * TILE - 1)).astype(np.int64)
+        return (tile // tiles) * TILE + (cell >> TILE_BITS), (tile % tiles) * TILE + (cell & (TILE - 1))
+
+
+def count(
+    corpus: Corpus, plot: Plot, *, window: int, symmetric: bool, harmonic: bool, memory: int, progress: Progress
+) -> Cooccurrence:
+    """Count a corpus with ``memory`` megabytes for the table."""
+    from polyseme.words.kernels_count import EMPTY, count_pairs
+    from polyseme.words.word2vec import read_only
+
+    n_words = len(plot.vocabulary)
+    keys: NDArray[np.uint64] = np.full(_slots(memory, len(corpus.ids) * window, window), EMPTY, dtype=np.uint64)
+    sums = np.zeros(len(keys), dtype=np.float64)
+    ids, offsets = read_only(corpus.ids), read_only(corpus.sentence_offsets)
+    folder: Any = None
+    runs: list[Run] = []
+    filled = at = 0
+    for end in chunk_bounds(corpus.sentence_offsets, 200_000)[1:].tolist():
+        while at < end:
+            at, filled = count_pairs(
+                ids, offsets, plot.numbers, n_words, at, end, window, symmetric, harmonic, keys, sums, filled
+            )
+            if at < end:
+                folder = folder or tempfile.TemporaryDirectory(prefix="polyseme-")
+                runs.append(_spilled(_emptied(keys, sums), Path(folder.name) / f"run{len(runs)}"))
+                filled = 0
+        progress("counting pairs", at, len(ids), pairs=filled + sum(len(run[0]) for run in runs))
+    last = _emptied(keys, sums)
+    if not runs and not len(last[0]):
+        raise TrainingError("no two words of the vocabulary stand in one sentence: give more text, or lower min_count")
+    if not runs:
+        return Cooccurrence(*last, n_words, symmetric)
+    del keys, sums
+    merged = _merged([*runs, last], Path(folder.name), block=max(1 << 16, (memory << 20) // 64))
+    return Cooccurrence(*merged, n_words, symmetric, runs=len(runs) + 1, folder=folder)
+
+
+def _slots(memory: int, most_pairs: int, window: int) -> int:
+    """A power of two: what fits the memory, and no more than a small text can fill."""
+    wanted = min((memory << 20) // SLOT_BYTES, 2 * most_pairs + 8 * window)
+    return max(1 << 10, 1 << (wanted.bit_length() - 1), 1 << (8 * window).bit_length())
+
+
+def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> Run:
+    from polyseme.words.kernels_count import EMPTY
+
+    full = np.flatnonzero(keys != EMPTY)
+    found = keys[full]
+    order = np.argsort(found)
+    run = found[order], sums[full[order]].astype(np.float32)
+    keys.fill(EMPTY)
+    return run
+
+
+def _spilled(run: Run, path: Path) -> Run:
+    """The run in files, mapped."""
+    np.save(f"{path}.keys.npy", run[0])
+    np.save(f"{path}.sums.npy", run[1])
+    return np.load(f"{path}.keys.npy", mmap_mode="r"), np.load(f"{path}.sums.npy", mmap_mode="r")
+
+
+def _merged(runs: list[Run], folder: Path, block: int) -> Run:
+    """One run of all: ranges of pairs that hold about ``block`` entries each are added up one after the other."""
+    sample = max(1, block // (8 * len(runs)))
+    marks = np.sort(np.concatenate([keys[::sample] for keys, _ in runs]))[:: max(1, block // sample)][1:]
+    places = [np.concatenate(([0], np.searchsorted(keys, marks), [len(keys)])) for keys, _ in runs]
+    total = 0
+    with open(folder / "keys", "wb") as key_file, open(folder / "sums", "wb") as sum_file:
+        for part in range(len(marks) + 1):
+            cuts = [slice(place[part], place[part + 1]) for place in places]
+            keys = np.concatenate([run[0][cut] for run, cut in zip(runs, cuts, strict=True)])
+            sums = np.concatenate([run[1][cut] for run, cut in zip(runs, cuts, strict=True)])
+            distinct, where = np.unique(keys, return_inverse=True)
+            distinct.tofile(key_file)
+            np.bincount(where, weights=sums, minlength=len(distinct)).astype(np.float32).tofile(sum_file)
+            total += len(distinct)
+    merged_keys = np.memmap(folder / "keys", dtype=np.uint64, mode="r", shape=(total,))
+    return merged_keys, np.memmap(folder / "sums", dtype=np.float32, mode="r", shape=(total,))

@@ -1,0 +1,204 @@
+"""GloVe 全局词向量: vectors whose products are the logarithms of how often words stand near each other.
+
+Pennington, Socher and Manning, GloVe: Global Vectors for Word Representation, 2014.
+
+    min Σ_ij f(X_ij) (w_i·c_j + b_i + b'_j - log X_ij)²,    f(x) = min(1, (x / x_max)^alpha)
+
+X_ij sums 1/distance over the places where j stands within the window of i. Served is w + c, as in the paper.
+
+What differs from the paper's program: the cells of the matrix are visited tile by tile (512×512 words, tiles and the
+cells of each in random order), so that the rows in use stay in the cache, and a cell of a symmetric matrix is stored
+once and learned in both directions.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, TrainingError
+from polyseme.options import option
+from polyseme.store.checkpoint import Snapshot
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Run
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.types import FloatArray
+from polyseme.words.chunks import Pace, available_threads, in_threads
+from polyseme.words.cooccurrence import Cooccurrence, count
+from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.word2vec import read_only, served
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+CELLS = 20_000  # cells of a chunk
+
+
+@dataclass(frozen=True)
+class GloveOptions:
+    """Options of GloVe."""
+
+    dim: int = option(100, "length of a vector", minimum=1)
+    window: int = option(10, "words on each side that count as near", minimum=1, maximum=1000)
+    symmetric: bool = option(True, "whether words on both sides count, or only those before")
+    weights: str = option("harmonic", "what a pair counts: 1/distance, or 1", choices=("harmonic", "flat"))
+    x_max: float = option(100.0, "count from which on a cell has full weight", minimum=1e-9)
+    alpha: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
+    epochs: int = option(25, "passes over the cells", minimum=1)
+    lr: float = option(0.05, "AdaGrad's learning rate", minimum=1e-9)
+    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
+    max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
+    vectors: str = option(
+        "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
+    )
+    memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
+    threads: int | None = option(None, "threads; none: one for each processor", minimum=1, maximum=1024)
+    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+
+
+class Glove(WordVectors):
+    """``input`` and ``output`` (V, D), and the biases of both, (2, V)."""
+
+    method: ClassVar[str] = "glove"
+    Options: ClassVar[type] = GloveOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        input: FloatArray,
+        output: FloatArray,
+        biases: FloatArray,
+        *,
+        options: GloveOptions,
+        about: About,
+    ) -> None:
+        vectors = served(options.vectors, input, output)
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output)
+        self.input = input
+        self.biases = biases
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: GloveOptions, run: Run) -> Self:
+        start = older_vectors(run.start, options.dim)
+        plot = plan_words(corpus, options.min_count, options.max_size, start)
+        cells = count(
+            corpus,
+            plot,
+            window=options.window,
+            symmetric=options.symmetric,
+            harmonic=options.weights == "harmonic",
+            memory=options.memory,
+            progress=run.progress,
+        )
+        weights = _learn(cells, _initial(plot, options, start), options, run)
+        rows = [np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights[:2]]
+        biases = np.stack([matrix[:, -_lanes()] for matrix in weights[:2]])
+        about = About(corpus.segmentation, corpus.facts, run.curve)
+        return cls(plot.vocabulary, rows[0], rows[1], biases, options=options, about=about)
+
+    def parts(self) -> Parts:
+        assert self.output is not None
+        tensors: dict[str, NDArray[Any]] = {
+            "input": self.input,
+            "output": self.output,
+            "biases": self.biases,
+            "counts": self.vocabulary.counts,
+        }
+        return Parts(tensors, {"vocab": self.index_to_key})
+
+    @classmethod
+    def from_parts(cls, options: GloveOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
+        biases = matrix_of(parts, "biases", 2)
+        if input.shape != output.shape or biases.shape[1] != len(vocabulary):
+            raise FormatError("the model folder was altered: its matrices do not fit each other")
+        return cls(vocabulary, input, output, biases, options=options, about=about)
+
+
+def _lanes() -> int:
+    from polyseme.words.kernels_rows import LANES
+
+    return LANES
+
+
+def _initial(plot: Plot, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
+    """Words, contexts and AdaGrad's sums of squares, (V, padded dim + LANES); see ``kernels_glove`` for a row."""
+    from polyseme.words.kernels_rows import padded
+
+    lanes, n = _lanes(), len(plot.vocabulary)
+    columns = -(-options.dim // lanes) * lanes + lanes
+    random = np.random.default_rng(options.seed)
+    matrices = [padded(n, columns) for _ in range(4)]
+    for matrix in matrices[:2]:
+        matrix[:, : options.dim] = (random.random((n, options.dim), dtype=np.float32) - np.float32(0.5)) / options.dim
+        matrix[:, -lanes] = (random.random(n, dtype=np.float32) - np.float32(0.5)) / options.dim
+    for squares in matrices[2:]:
+        squares[:] = 1
+    if isinstance(start, Glove):
+        for place, source in enumerate((start.input, start.output)):
+            carried_over(matrices[place], plot.old_rows, source)
+            carried_over(matrices[place][:, -lanes:], plot.old_rows, start.biases[place][:, None])
+    elif start is not None:
+        carried_over(matrices[0], plot.old_rows, start.vectors)
+        carried_over(matrices[1], plot.old_rows, start.output)
+    return matrices
+
+
+def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions, run: Run) -> list[FloatArray]:
+    names = ("words", "contexts", "word_squares", "context_squares")
+    snapshot = run.resumed()
+    first = int(snapshot.state["epoch"]) if snapshot else 0
+    if snapshot:
+        for matrix, name in zip(weights, names, strict=True):
+            matrix[:] = snapshot.tensors[name]
+    pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
+    for epoch in range(first, options.epochs):
+        began = time.monotonic()
+        cost, updates = _epoch(epoch, cells, weights, options, pace)
+        if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
+            raise TrainingError(
+                f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
+            )
+        speed = updates / max(time.monotonic() - began, 1e-9)
+        run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
+        run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
+    return weights
+
+
+def _epoch(
+    epoch: int, cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions, pace: Pace
+) -> tuple[float, float]:
+    """Learn from every cell once; the sum of costs, and the number of updates."""
+    from polyseme.words.kernels_count import CELL_BITS, TILE, TILE_BITS
+    from polyseme.words.kernels_glove import train_tiles
+    from polyseme.words.kernels_random import random_state
+
+    across = (cells.n_words + TILE - 1) >> TILE_BITS
+    keys, sums = read_only(cells.keys), read_only(cells.sums)
+    bounds = np.searchsorted(keys, np.arange(across * across + 1, dtype=np.uint64) << CELL_BITS)
+    tiles = np.random.default_rng((options.seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
+    sizes = np.diff(bounds)[tiles]
+    cuts = np.unique(np.append(np.searchsorted(np.cumsum(sizes), np.arange(0, len(cells), CELLS)), len(tiles)))
+
+    def work(chunk: int) -> NDArray[np.float64]:
+        result = np.zeros(2)
+        some, state = tiles[cuts[chunk] : cuts[chunk + 1]], random_state(options.seed, epoch, chunk)
+        train_tiles(
+            keys, sums, bounds, some, across, cells.symmetric, *weights,
+            options.x_max, options.alpha, options.lr, state, result,
+        )  # fmt: skip
+        return result
+
+    total = np.zeros(2)
+    for chunk, result in in_threads(work, range(len(cuts) - 1), available_threads(options.threads)):
+        total += result
+        done = int(sizes[cuts[chunk] : cuts[chunk + 1]].sum())
+        pace.add(done, "cells", epoch=epoch + 1, loss=total[0] / max(total[1], 1))
+    return float(total[0]), float(total[1])
