@@ -15,7 +15,7 @@ PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
 SIZES: dict[str, dict[str, Any]] = {
     "default": {
         "alphabet": "chars+words", "char_dim": 32, "max_characters": 16, "filters": "1x32 2x64 3x96",
-        "n_highway": 1, "word_dim": 96, "hidden": 192, "projection": 192,
+        "n_highway": 1, "word_dim": 96, "hidden": 128, "projection": 128,
     },
     "tiny": {
         "alphabet": "chars+words", "char_dim": 8, "max_characters": 8, "filters": "1x8 2x8",
@@ -65,6 +65,7 @@ class ElmoOptions(TrainingOptions):
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
 
+    lr: float = option(3e-3, "learning rate", minimum=0)
     min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
     max_vocabulary: int = option(0, "classes of the softmax at most; 0: no limit", minimum=0)
     sequences: str = option(
@@ -73,7 +74,7 @@ class ElmoOptions(TrainingOptions):
     )  # fmt: skip
     batch_tokens: int = option(1024, "predictions of a step, in each direction", minimum=1)
     unroll: int = option(60, "longest piece of a sentence, or the steps of a stream that gradients go back", minimum=1)
-    negatives: int = option(1024, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
+    negatives: int = option(512, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
     dropout: float = option(0.1, "share of a layer's input left out in training", minimum=0, maximum=0.95)
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5

@@ -21,7 +21,7 @@ class Reader:
     def __init__(self, words: Sequence[str], alphabet: Alphabet, classes: Sequence[str]) -> None:
         """``classes`` are the words of the softmax; unknown, begin and end follow them."""
         whole = [*words, alphabet.bos, alphabet.eos]
-        self.alphabet = alphabet
+        self.alphabet, self.classes = alphabet, list(classes)
         number = {word: i for i, word in enumerate(classes)}
         unknown = len(classes)
         self.class_of = np.array([*(number.get(word, unknown) for word in words), unknown + 1, unknown + 2])

@@ -40,34 +40,38 @@ LEARNING = {f.name for f in fields(TrainingOptions)} | {
 
 def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> E:
     """A biLM that learned from ``corpus``, starting from ``run.start`` where that is given."""
-    if not corpus.n_tokens:
-        raise TrainingError("the corpus has no words to train on")
-    training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)
     start = run.start
     if start is not None and not isinstance(start, Elmo):
         raise OptionError(f"elmo goes on from an elmo model, not from {start.method}")
+    task = make_task(corpus, options, start)
+    threads = options.threads or (available_cores() if corpus.n_tokens > SMALL_CORPUS else 1)
+    fit(task, replace(options, threads=threads), run)
+    about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
+    reader, mix = task.reader, start.mix if start else None
+    return cls(task.options, reader.alphabet, task.module, classes=reader.classes, mix=mix, about=about)
+
+
+def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -> BiLMTask:
+    """Everything that is to be learned, before the first step."""
+    if not corpus.n_tokens:
+        raise TrainingError("the corpus has no words to train on")
+    training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)
+    words, characters, project = _vocabulary(corpus, options), _characters(corpus), None
     if start is not None:
-        options = _with_shape_of(start.options, options)
-    classes = _joined(start.classes if start else [], _vocabulary(corpus, options))
-    characters = _joined(start.alphabet.characters if start else [], _characters(corpus))
-    alphabet = make_alphabet(options, characters=characters, words=classes)
-    if start is not None and not start.classes and start.alphabet.words:  # its words are all it has, softmax or none
-        classes = _joined(start.alphabet.words, classes)
-        alphabet = make_alphabet(options, characters=characters, words=classes)
-    project = start.bilm.config.project if start else None
-    bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(classes) + WORD_SPECIALS, project=project))
+        options, project = _with_shape_of(start.options, options), start.bilm.config.project
+        words = _joined(start.classes or start.alphabet.words, words)
+        characters = _joined(start.alphabet.characters, characters)
+    alphabet = make_alphabet(options, characters=characters, words=words)
+    reader = Reader(corpus.all_words, alphabet, words)
+    bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(words) + WORD_SPECIALS, project=project))
     bilm.reset_parameters(torch.Generator().manual_seed(options.seed))
-    reader = Reader(corpus.all_words, alphabet, classes)
     _expect_frequent_classes(bilm, reader, training)
     if start is not None:
         _take_over(bilm, start.bilm)
-    threads = options.threads or (available_cores() if corpus.n_tokens > SMALL_CORPUS else 1)
     task = BiLMTask(bilm, reader, training, held_out, options)
     if not task.n_steps(0):
         raise TrainingError("the corpus is shorter than one batch of a stream: lower batch_tokens or unroll")
-    fit(task, replace(options, threads=threads), run)
-    about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
-    return cls(options, alphabet, bilm, classes=classes, mix=start.mix if start else None, about=about)
+    return task
 
 
 def _vocabulary(corpus: Corpus, options: ElmoOptions) -> list[str]:

@@ -1,0 +1,252 @@
+"""ELMo training: CPU-seconds a step beside a plain torch program, and perplexity beside a plain nn.LSTM language model.
+
+    python benchmarks/elmo_training.py steps 红楼梦.txt            CPU-seconds a step, one thread
+    python benchmarks/elmo_training.py perplexity 红楼梦.txt --minutes 10 --threads 2
+
+``steps`` is the configuration of elmo-chinese-oversimplified: letters of 128, 2,048 filters of widths 1 to 7, ten
+letters a word, two highways, two layers of 512 cells projected to 256, batch 16, unroll 20, 45 negatives, Adagrad. The plain
+program has the same shapes, convolves every token and lets autograd follow the loop.
+``perplexity`` gives both programs the same classes, held-out sentences, hidden size, minutes and cores. The plain one
+is word-level, one nn.LSTM stack per direction, with the dropout and the softmax (full or sampled) named by its flags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.contexts.bilm import BiLM
+from polyseme.contexts.elmo import Elmo
+from polyseme.contexts.elmo_batches import Batch
+from polyseme.contexts.elmo_options import PAPER_FILTERS, ElmoOptions
+from polyseme.contexts.elmo_task import BiLMTask
+from polyseme.contexts.elmo_training import make_task
+from polyseme.contexts.sampled_softmax import sampled_softmax_loss
+from polyseme.store.model import Run
+from polyseme.text.corpus import Corpus
+from polyseme.training.course import Position, take_step
+from polyseme.training.loop import fit
+from polyseme.training.memory import keep_freed_memory
+from polyseme.training.optimisers import Optimiser
+from polyseme.training.processes import Group
+from polyseme.training.task import Loss, Part, Score, Task
+
+SMALL_CHINESE = ElmoOptions(
+    alphabet="chars", char_dim=128, max_characters=10, filters=PAPER_FILTERS, n_highway=2, hidden=512, projection=256,
+    sequences="stream", batch_tokens=320, unroll=20, negatives=45, dropout=0.1, min_count=1,
+    optimizer="adagrad", lr=0.2, accumulator=1.0, clip_norm=0.0, schedule="constant", warmup=0, threads=1,
+)  # fmt: skip
+
+
+# ---- CPU-seconds a step
+
+
+class PlainSteps:
+    """The same step written plainly: every token convolved, autograd through the loop, torch's Adagrad."""
+
+    def __init__(self, task: BiLMTask) -> None:
+        self.task = task
+        self.bilm = BiLM(task.module.config)
+        self.bilm.reset_parameters(torch.Generator().manual_seed(1))
+        self.optimiser = torch.optim.Adagrad(self.bilm.parameters(), lr=0.2, initial_accumulator_value=1.0)
+        self.states = self.bilm.zero_states(task.options.batch_tokens // task.options.unroll, like=torch.zeros(1))
+
+    def step(self, index: int) -> None:
+        """One batch."""
+        batch, reader = self.task.batches.batch(0, index), self.task.reader
+        every = batch.inputs.reshape(-1)
+        letters = np.full((len(every), self.bilm.config.max_characters), reader.alphabet.padding)
+        letters[:, : reader.letters.shape[1]] = reader.letters[every]
+        x = F.embedding(torch.from_numpy(letters), self.bilm.encoder.characters).transpose(1, 2)
+        x = torch.relu(torch.cat([c(x).amax(dim=2) for c in self.bilm.encoder.convolutions], dim=1))
+        assert self.bilm.encoder.projection is not None
+        x = self.bilm.encoder.projection(self.bilm.encoder.highway(x)).view(*batch.inputs.shape, -1)
+        for number, layer in enumerate(self.bilm.layers):
+            x = F.dropout(x, 0.1)
+            out, end = layer(x, batch.packing.sizes, self.states[number])
+            self.states[number] = type(end)(end.h.detach(), end.c.detach())
+            x = out + x if number else out
+        targets = torch.from_numpy(reader.class_of[batch.targets].reshape(-1))
+        loss = self._sampled(F.dropout(x, 0.1).reshape(len(targets), -1), targets)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+
+    def _sampled(self, states: Tensor, targets: Tensor) -> Tensor:
+        """TensorFlow's sampled softmax: log-uniform classes, hits of the target taken out."""
+        n = self.bilm.config.n_classes
+        drawn = (torch.exp(torch.rand(45) * np.log(n + 1)) - 1).long().clamp_max(n - 1).unique()
+
+        def log_expected(classes: Tensor) -> Tensor:
+            return torch.log(torch.log((classes + 2.0) / (classes + 1.0)) / np.log(n + 1) * 45)
+
+        weight, bias = self.bilm.softmax_weight, self.bilm.softmax_bias
+        own = (states * F.embedding(targets, weight)).sum(dim=1) + bias[targets] - log_expected(targets)
+        others = states @ weight[drawn].t() + bias[drawn] - log_expected(drawn)
+        others = others.masked_fill(targets[:, None] == drawn, -1e9)
+        return F.cross_entropy(torch.cat([own[:, None], others], dim=1), torch.zeros_like(targets))
+
+
+def steps(corpus: Corpus, n: int) -> None:
+    """CPU-seconds a step, ours and plain, by turns in one process."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    task = make_task(corpus, SMALL_CHINESE)
+    optimiser = Optimiser(dict(task.module.named_parameters()), "adagrad", accumulator=1.0)
+    plain = PlainSteps(task)
+    position, ours, theirs, losses = Position(), [], [], []
+    for number in range(n + 2):
+        began = time.process_time()
+        loss = take_step(task, optimiser, SMALL_CHINESE, position, 0.0, Group())
+        position.advance(task.n_steps(0))
+        ours.append(time.process_time() - began)
+        losses.append(loss.total / loss.n)
+        if number < 12:
+            began = time.process_time()
+            plain.step(number)
+            theirs.append(time.process_time() - began)
+    mine, other = float(np.mean(ours[2:])), float(np.mean(theirs[2:]))
+    parameters = sum(p.numel() for p in task.module.parameters())
+    print(f"{parameters:,} parameters, {task.module.config.n_classes:,} classes, {n} steps of 16 x 20, one thread")
+    print(f"polyseme     {mine:.3f} CPU-s a step    sampled loss {np.mean(losses[-20:]):.2f}")
+    print(f"plain torch  {other:.3f} CPU-s a step    ratio {other / mine:.2f}")
+
+
+# ---- perplexity
+
+
+class PlainLanguageModel(nn.Module):
+    """Words in, nn.LSTM of two layers, words out; a stack for each direction, embedding and softmax shared."""
+
+    def __init__(self, n_classes: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.words = nn.Embedding(n_classes, size, sparse=True)
+        self.stacks = nn.ModuleList(nn.LSTM(size, size, 2, dropout=dropout) for _ in range(2))
+        self.softmax_weight = nn.Parameter(torch.randn(n_classes, size) / size**0.5)
+        self.softmax_bias = nn.Parameter(torch.zeros(n_classes))
+        self.dropout = nn.Dropout(dropout)
+        nn.init.normal_(self.words.weight, 0, 0.1)
+
+    def states(self, batch: Batch, class_of: np.ndarray) -> Tensor:
+        """Packed states ``(2, N, size)``."""
+        sizes = torch.tensor(batch.packing.sizes)
+        found = []
+        for stack, ids in zip(self.stacks, class_of[batch.inputs], strict=True):
+            x = self.dropout(self.words(torch.from_numpy(ids)))
+            out, _ = stack(nn.utils.rnn.PackedSequence(x, sizes))
+            found.append(self.dropout(out.data))
+        return torch.stack(found)
+
+
+class PlainTask(Task):
+    """The plain model on our batches."""
+
+    def __init__(self, ours: BiLMTask, dropout: float, softmax: str) -> None:
+        self.ours, self.softmax = ours, softmax
+        torch.manual_seed(1)
+        self.module = PlainLanguageModel(ours.module.config.n_classes, ours.module.config.hidden, dropout)
+        self.module.softmax_bias.data.copy_(ours.module.softmax_bias)
+        self.report_steps = ours.report_steps
+
+    def n_steps(self, epoch: int) -> int:
+        return self.ours.n_steps(epoch)
+
+    def gradients(self, epoch: int, index: int, part: Part) -> Loss:
+        batch, class_of = self.ours.batches.batch(epoch, index), self.ours.reader.class_of
+        torch.manual_seed(1000003 * epoch + index)
+        targets = class_of[batch.targets].reshape(-1)
+        states = self.module.states(batch, class_of).flatten(0, 1)
+        weight, bias = self.module.softmax_weight, self.module.softmax_bias
+        if self.softmax == "full":
+            loss = F.cross_entropy(states @ weight.t() + bias, torch.from_numpy(targets))
+        else:
+            candidates = self.ours.sampler.draw(targets, np.random.default_rng((1, epoch, index)))
+            loss = sampled_softmax_loss(states, torch.from_numpy(targets), weight, bias, candidates, 1 / len(targets))
+        loss.backward()
+        return Loss(float(loss.detach()) * len(targets) / 2, len(targets) // 2)
+
+    @torch.no_grad()
+    def evaluate(self, module: nn.Module) -> Score:
+        module.eval()
+        sums, n, class_of = np.zeros(2), 0, self.ours.reader.class_of
+        for batch in self.ours.held_out.in_order():
+            for direction, states in enumerate(module.states(batch, class_of)):
+                targets = torch.from_numpy(class_of[batch.targets[direction]])
+                for rows, wanted in zip(states.split(256), targets.split(256), strict=True):
+                    scores = rows @ module.softmax_weight.t() + module.softmax_bias
+                    sums[direction] += float(F.cross_entropy(scores, wanted, reduction="sum"))
+            n += batch.n_predictions // 2
+        forward, backward = np.exp(sums / n).tolist()
+        return Score(float(sums.sum()), {"forward_perplexity": forward, "backward_perplexity": backward})
+
+
+def perplexity(corpus: Corpus, options: ElmoOptions, dropout: float, softmax: str, only: str | None) -> None:
+    """Held-out perplexity of both after the same time."""
+    rows = {}
+    if only != "plain":
+        run = Run(progress=_said("elmo"))
+        began = time.monotonic()
+        Elmo.train(corpus, options, run)
+        rows["polyseme elmo"] = (_best(run), time.monotonic() - began)
+    if only != "elmo":
+        run = Run(progress=_said("plain"))
+        task = PlainTask(make_task(corpus, options), dropout, softmax)
+        began = time.monotonic()
+        fit(task, options, run)
+        rows[f"plain nn.LSTM ({softmax} softmax, dropout {dropout})"] = (_best(run), time.monotonic() - began)
+    print(f"hidden {options.value('hidden')}, {options.threads} processes, {options.minutes:g} minutes")
+    for name, (record, seconds) in rows.items():
+        forward, backward = record["forward_perplexity"], record["backward_perplexity"]
+        print(f"{name:45} forward {forward:7.1f}  backward {backward:7.1f}  best at epoch {record['epoch']:.1f}, "
+              f"{record['tokens_per_second']:,} tokens/s, {seconds:.0f} s")  # fmt: skip
+
+
+def _best(run: Run) -> dict[str, float]:
+    return min(run.curve, key=lambda record: record["forward_perplexity"] * record["backward_perplexity"])
+
+
+def _said(name: str):
+    last = time.monotonic()
+
+    def progress(what: str, done: float, total: float | None, /, **facts: float) -> None:
+        nonlocal last
+        if time.monotonic() - last > 60:
+            last = time.monotonic()
+            print(f"  {name} {done:.0%} " + " ".join(f"{k} {v:.4g}" for k, v in facts.items()), flush=True)
+
+    return progress
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("steps", "perplexity"))
+    parser.add_argument("text")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=0, help="instead of minutes")
+    parser.add_argument("--only", choices=("elmo", "plain"))
+    parser.add_argument("--plain-dropout", type=float, default=0.3)
+    parser.add_argument("--plain-softmax", choices=("full", "sampled"), default="sampled")
+    given = parser.parse_args()
+    corpus = Corpus.build(given.text) if not os.path.isdir(given.text) else Corpus.open(given.text)
+    print(corpus)
+    if given.what == "steps":
+        steps(corpus, given.steps)
+        return
+    length = {"epochs": given.epochs} if given.epochs else {"epochs": 0, "minutes": given.minutes}
+    options = ElmoOptions(threads=given.threads, **length)
+    perplexity(corpus, options, given.plain_dropout, given.plain_softmax, given.only)
+
+
+if __name__ == "__main__":
+    main()
