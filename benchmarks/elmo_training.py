@@ -4,8 +4,8 @@
     python benchmarks/elmo_training.py perplexity 红楼梦.txt --minutes 10 --threads 2
 
 ``steps`` is the configuration of elmo-chinese-oversimplified: letters of 128, 2,048 filters of widths 1 to 7, ten
-letters a word, two highways, two layers of 512 cells projected to 256, batch 16, unroll 20, 45 negatives, Adagrad. The plain
-program has the same shapes, convolves every token and lets autograd follow the loop.
+letters a word, two highways, two layers of 512 cells projected to 256, batch 16, unroll 20, 45 negatives, Adagrad. The
+plain program has the same shapes, convolves every token and lets autograd follow the loop.
 ``perplexity`` gives both programs the same classes, held-out sentences, hidden size, minutes and cores. The plain one
 is word-level, one nn.LSTM stack per direction, with the dropout and the softmax (full or sampled) named by its flags.
 """
