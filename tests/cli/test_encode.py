@@ -27,9 +27,9 @@ def run(*arguments, stdin=b""):
     return subprocess.run(command, input=stdin, capture_output=True, check=False)
 
 
-def call(*arguments):
+def call(*arguments, command="encode"):
     """The same in this process, which has torch already: the exit code."""
-    before, sys.argv = sys.argv, ["polyseme", "encode", *map(str, arguments)]
+    before, sys.argv = sys.argv, ["polyseme", command, *map(str, arguments)]
     try:
         main()
     except SystemExit as stop:
@@ -154,3 +154,16 @@ def test_mistakes_are_one_line_and_leave_no_file(folder, arguments, words, monke
     assert words in errors
     assert len(errors.splitlines()) == 1
     assert not list(folder.glob("x.*")) + list(folder.glob(".x.*"))
+
+
+def test_an_elmo_converts_to_bilm_tf_s_pair_and_back(folder, fifty_lines):
+    options = ElmoOptions(size="tiny", alphabet="bytes", epochs=1, min_count=1, threads=1)
+    Elmo.train(Corpus.from_sentences(fifty_lines), options, Run()).save(folder / "bytes")
+    assert call(folder / "bytes", folder / "pair", "--to", "bilm-tf", command="convert") == 0
+    assert call(folder / "pair", folder / "again", command="convert") == 0
+    one, other = (polyseme.load(folder / name) for name in ("bytes", "again"))
+    lists = [line.split() for line in LINES]
+    for first, second in zip(one.encode_tokens(lists), other.encode_tokens(lists), strict=True):
+        np.testing.assert_allclose(first.layers, second.layers, atol=1e-6)
+    assert call(folder / "m", folder / "no", "--to", "bilm-tf", command="convert") == 1
+    assert not (folder / "no").exists()

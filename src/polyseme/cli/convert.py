@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,7 @@ from polyseme.errors import OptionError
 if TYPE_CHECKING:
     from polyseme.words.vectors import WordVectors
 
-FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "projector")
+FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "projector", "bilm-tf")
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
@@ -21,7 +21,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.argument("target", metavar="DST")
 @click.option("--to", "form", type=click.Choice(FORMS), help="The format of DST; told by its name where not given.")
 def convert(source: str, target: str, form: str | None) -> None:
-    """Write the word vectors at SRC (any format that is read) to DST.
+    """Write the word vectors or the ELMo at SRC (any format that is read) to DST.
 
     \b
     name of DST      format
@@ -29,17 +29,35 @@ def convert(source: str, target: str, form: str | None) -> None:
     .vec .txt        word2vec-text
     .bin             fasttext, if SRC has subwords; word2vec-binary otherwise
     folder with --to projector   vectors.tsv and metadata.tsv for TensorBoard
+    folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
     Behind a suffix, .gz .bz2 .xz compress.
     """
-    from polyseme.cli.words import open_words
+    from polyseme.cli.words import only_words
+    from polyseme.store.load import load
     from polyseme.words.published import save_vectors_as
 
     path = Path(target)
     _check_name(path, form)
-    model = open_words(source)
+    opened = load(source)
+    if form == "bilm-tf" or (form in (None, "polyseme") and opened.method == "elmo"):
+        _write_elmo(opened, path, form or "polyseme")
+        return
+    model = only_words(opened, source)
     chosen = form or _form_of(path, model)
     save_vectors_as(model, path, chosen)
     click.echo(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
+
+
+def _write_elmo(model: Any, path: Path, form: str) -> None:
+    if model.method != "elmo":
+        raise OptionError(f"bilm-tf is a format of ELMo, and this is a model of {model.method}")
+    if form == "polyseme":
+        model.save(path)
+    else:
+        from polyseme.contexts.bilm_file import write_bilm
+
+        write_bilm(model, path / "options.json", path / "weights.hdf5")
+    click.echo(f"elmo model in {path} ({form})", err=True)
 
 
 def _suffix(path: Path) -> str:

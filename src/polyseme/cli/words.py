@@ -22,11 +22,16 @@ restrict_option: Callable[[Any], Any] = click.option(
 
 def open_words(path: str) -> WordVectors:
     """The word vectors at a path, or an error that says what is there instead."""
-    from polyseme.errors import FormatError
     from polyseme.store.load import load
+
+    return only_words(load(path), path)
+
+
+def only_words(model: Any, path: str) -> WordVectors:
+    """The model itself, if it is word vectors; else the same error."""
+    from polyseme.errors import FormatError
     from polyseme.words.vectors import WordVectors
 
-    model = load(path)
     if not isinstance(model, WordVectors):
         raise FormatError(f"{path} is a model of {model.method}, and this asks for one vector per word")
     return model
