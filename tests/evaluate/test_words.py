@@ -194,6 +194,30 @@ def test_a_model_without_words_and_wrong_settings_are_refused(tmp_path: Path) ->
     with pytest.raises(OptionError, match="vectors of words"):
         evaluate_file(object(), tmp_path / "q")
     model = WordVectors(Vocabulary(["a"], np.zeros(1)), np.ones((1, 2), np.float32))
-    for settings in (Settings(case="upper"), Settings(method="div")):
+    (tmp_path / "s").write_text("a\tb\t1\nc\td\t2\n")
+    for name, settings in (("q", Settings(case="upper")), ("q", Settings(method="div")), ("s", Settings(unseen="no"))):
         with pytest.raises(OptionError):
-            evaluate_file(model, tmp_path / "q", settings)
+            evaluate_file(model, tmp_path / name, settings)
+
+
+def test_correlations_reckoned_by_hand(tmp_path: Path) -> None:
+    """Cosines 1, .8, .6, 0 against 9, 5, 7, 1: one swap of neighbours, so Spearman's ρ = 1 - 6 · 2 / (4 · 15) = .8."""
+    rows = np.array([[1, 0], [4, 3], [3, 4], [0, 2]], dtype=np.float32)
+    model = WordVectors(Vocabulary(["东", "east", "West", "北"], np.zeros(4)), rows)
+    (tmp_path / "s").write_text("东\t东\t9\n东\tEAST\t5\n东\twest\t7\n东\t北\t1\n东\t南\t8\n", encoding="utf-8")
+    row = evaluate_file(model, tmp_path / "s").whole
+    assert row["spearman"] == pytest.approx(0.8)
+    assert row["pearson"] == pytest.approx(np.corrcoef([1, 0.8, 0.6, 0], [9, 5, 7, 1])[0, 1], abs=1e-6)
+    assert (row["used"], row["total"]) == (4, 5)
+    assert evaluate_file(model, tmp_path / "s", Settings(case="keep")).whole["used"] == 2
+
+
+def test_unseen_words_are_served_by_subwords_where_asked(shared_data: Path, tmp_path: Path) -> None:
+    model = polyseme.load(shared_data / "models" / "gensim_test_data" / "lee_fasttext_new.bin")
+    pairs = [("the", "nights", 1.0), ("the", "of", 2.0), ("nightly", "nights", 3.0)]
+    (tmp_path / "s").write_text("".join(f"{a}\t{b}\t{s}\n" for a, b, s in pairs))
+    assert evaluate_file(model, tmp_path / "s").whole["used"] == 1
+    row = evaluate_file(model, tmp_path / "s", Settings(unseen="subwords")).whole
+    assert row["used"] == 3
+    cosines = [model.similarity(a, b) for a, b, _ in pairs]
+    assert row["pearson"] == pytest.approx(np.corrcoef(cosines, [1, 2, 3])[0, 1], abs=1e-6)

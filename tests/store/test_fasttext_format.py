@@ -158,6 +158,18 @@ def test_supervised_and_quantised_models(
         assert again.get_labels() == peer.get_labels()
 
 
+@pytest.mark.parametrize("loss", ["negative", "hierarchical"])
+def test_models_trained_here_are_read_by_fasttext(
+    fasttext: Any, fifty_lines: list[str], loss: str, tmp_path: Path
+) -> None:
+    corpus = polyseme.Corpus.from_sentences(fifty_lines)
+    model = polyseme.train("fasttext", corpus, dim=8, epochs=1, min_count=1, loss=loss, threads=1)
+    save_vectors_as(model, tmp_path / "ours.bin", "fasttext")
+    peer = fasttext.load_model(str(tmp_path / "ours.bin"))
+    agree(model, peer)
+    assert peer.f.getArgs().minn == model.options.minn
+
+
 def test_plain_vectors_as_a_fasttext_model(fasttext: Any, tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("北京 1 2 3\nab 4 5 6\n", encoding="utf-8")
     save_vectors_as(polyseme.load(tmp_path / "v.txt"), tmp_path / "v.bin", "fasttext")

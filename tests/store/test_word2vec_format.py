@@ -73,6 +73,13 @@ def test_words_keep_blanks_and_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     assert (tmp_path / "again").read_bytes() == b"2 2\n\xe3\x81 3.0 4.0\n\xe3\x80\x80 5.0 6.0\n"
 
 
+def test_a_first_word_that_ends_in_a_number_does_not_lengthen_the_vectors(tmp_path: Path) -> None:
+    (tmp_path / "v").write_bytes(b"at 5 1 2\nof 3 4\nin 5 6\n")
+    file = read(tmp_path / "v")
+    assert file.words == ["at 5", "of", "in"]
+    np.testing.assert_array_equal(file.vectors, [[1, 2], [3, 4], [5, 6]])
+
+
 @pytest.mark.parametrize("content", [b"4 2\na 1 1\nb 2 2\na 3 3\nc 4 4\n", b"a 1 1\nb 2 2\na 3 3\nc 4 4\n"])
 def test_of_a_word_that_comes_twice_the_first_row_counts(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "v").write_bytes(content)

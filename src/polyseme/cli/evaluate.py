@@ -25,8 +25,17 @@ from polyseme.cli.show import json_option, print_json, print_table
     help="Whether words that differ in case only are the same.",
 )
 @click.option("--method", type=click.Choice(["add", "mul"]), default="add", show_default=True, help="Of analogies.")
+@click.option(
+    "--unseen",
+    type=click.Choice(["skip", "subwords"]),
+    default="skip",
+    show_default=True,
+    help="Word pairs outside the vocabulary: left out, or made of subwords where the model has them.",
+)
 @json_option
-def evaluate(model: str, files: tuple[str, ...], restrict: int, case: str, method: str, as_json: bool) -> None:
+def evaluate(
+    model: str, files: tuple[str, ...], restrict: int, case: str, method: str, unseen: str, as_json: bool
+) -> None:
     """How well MODEL does on similarity files (WordSim, SimLex, MEN, wordsim-240 …) and analogy files
     (questions-words, CA8 …). Accuracies and correlations are over the items whose words are known (used)."""
     from polyseme.evaluate.kinds import evaluate_file, recognise_kind
@@ -36,7 +45,7 @@ def evaluate(model: str, files: tuple[str, ...], restrict: int, case: str, metho
     for file in files:  # a wrong name among them is told before any work
         recognise_kind(file)
     examined = load(model)
-    settings = Settings(restrict, case, method)
+    settings = Settings(restrict, case, method, unseen)
     reports = []
     for number, file in enumerate(files):
         report = evaluate_file(examined, file, settings)

@@ -16,6 +16,7 @@ class Settings:
     restrict: int | None = 300_000  # only the most frequent words take part, as in gensim
     case: str = "ignore"  # ignore: "Athens" may be answered by "athens"; keep
     method: str = "add"  # of analogies: add (3CosAdd) or mul (3CosMul)
+    unseen: str = "skip"  # of similarity: skip pairs with a word outside the vocabulary, or make it of subwords
 
 
 @dataclass

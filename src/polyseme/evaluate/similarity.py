@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
 from polyseme.evaluate.report import Report, Settings, read_lines
 
@@ -39,21 +39,30 @@ def evaluate(model: object, path: Path, settings: Settings) -> Report:
     """Spearman's and Pearson's correlation, over the pairs whose words are known."""
     from scipy import stats
 
+    if settings.unseen not in ("skip", "subwords"):
+        raise OptionError(f"unseen is skip or subwords, not {settings.unseen!r}")
     lookup = Lookup(model, settings)
     pairs = read_pairs(read_lines(path))
-    judged = [(lookup.rows((a, b)), score) for a, b, score in pairs]
-    known = [(rows, score) for rows, score in judged if rows]
+    cosines = [_cosine(lookup, a, b, settings.unseen) for a, b, _ in pairs]
+    known = [(cosine, score) for cosine, (_, _, score) in zip(cosines, pairs, strict=True) if cosine is not None]
     row: dict[str, Any] = {"section": "total", "spearman": None, "pearson": None}
-    if len(known) > 1:
-        left, right = np.array([rows for rows, _ in known]).T
-        matrix, inverse = lookup.model.vectors, lookup.model.inverse_norms
-        cosines = np.einsum("ij,ij->i", matrix[left], matrix[right]) * inverse[left] * inverse[right]
-        cosines[left == right] = 1  # and not a little more or less: such pairs share their rank
-        scores = [score for _, score in known]
-        if len(set(scores)) > 1 and np.ptp(cosines) > 0:  # a correlation with a constant is not defined
-            row["spearman"] = float(stats.spearmanr(scores, cosines).statistic)
-            row["pearson"] = float(stats.pearsonr(scores, cosines).statistic)
+    if all(len(set(column)) > 1 for column in zip(*known, strict=True)) and known:
+        # with a constant a correlation is not defined
+        ours, people = zip(*known, strict=True)
+        row["spearman"] = float(stats.spearmanr(people, ours).statistic)
+        row["pearson"] = float(stats.pearsonr(people, ours).statistic)
     return Report("similarity", [{**row, "used": len(known), "total": len(pairs)}])
+
+
+def _cosine(lookup: Lookup, a: str, b: str, unseen: str) -> float | None:
+    """The cosine of two words; None if one of them has no vector."""
+    rows = lookup.rows((a, b))
+    if rows is None:
+        served = unseen == "subwords" and a in lookup.model and b in lookup.model
+        return lookup.model.similarity(a, b) if served else None
+    if rows[0] == rows[1]:
+        return 1.0  # and not a little more or less: such pairs share their rank
+    return lookup.model.similarity(*(lookup.model.vectors[row] for row in rows))
 
 
 def read_pairs(lines: list[str]) -> list[tuple[str, str, float]]:

@@ -28,6 +28,7 @@ REFUSALS = {
     "empty": "it is empty",
     "pickle": "it is a pickle, which could run code; save it in an open format (gensim: save_word2vec_format)",
     "zip": "it is a zip archive (.npz, torch or packed files): unpack it, or save it again in an open format",
+    "tar": "it is a tar archive: unpack it",
     "npy": "it is a NumPy array, without the words that belong to it",
     "hdf5": "it is an HDF5 file: name the folder it lies in, with its options beside it",
     "safetensors": "it is a safetensors file: name the folder it lies in, with its configuration beside it",

@@ -14,6 +14,7 @@ _STRANGERS = (
     (re.compile(rb"\x80[\x01-\x05]"), "pickle"),
     (re.compile(rb"(\(i|c)[A-Za-z_][\w.]*\n\w+\n"), "pickle"),  # the text protocol
     (re.compile(rb"PK\x03\x04"), "zip"),
+    (re.compile(rb".{257}ustar", re.DOTALL), "tar"),
     (re.compile(rb"\x93NUMPY"), "npy"),
     (re.compile(rb"\x89HDF\r\n\x1a\n"), "hdf5"),
     (re.compile(rb".{5}\x00\x00\x00\{", re.DOTALL), "safetensors"),

@@ -71,14 +71,15 @@ def recognise(head: bytes) -> Shape | None:
 
 
 def _headerless(head: bytes) -> Shape | None:
-    lines = head.split(b"\n", 2)
-    dim = trailing_numbers(lines[0])
-    whole = len(lines) > 2 or (len(lines) == 2 and len(head) < HEAD)
-    agree = whole and lines[1].strip() != b"" and trailing_numbers(lines[1]) == dim
-    if agree and all(is_number(line.split(None, 1)[0]) for line in lines[:2] if line.strip()):
+    lines = head.split(b"\n")
+    whole = [line for line in lines[: -1 if len(head) >= HEAD else None][:9] if line.strip()] or lines[:1]
+    lengths = [trailing_numbers(line) for line in whole]
+    # What most lines say: a word may end in a number, and a damaged line is better told by its place.
+    dim = max(sorted(set(lengths)), key=lengths.count)
+    if all(is_number(line.split(None, 1)[0]) for line in whole if line.strip()) and len(whole) > 1:
         return None  # a table of numbers, without words
-    # Sentences may end in a number or two; five of them, or two lines alike, are a row of vectors.
-    return Shape("text", None, dim, 0) if dim >= 5 or (dim >= 2 and agree) else None
+    # Sentences may end in a number or two; five of them, or lines alike, are rows of vectors.
+    return Shape("text", None, dim, 0) if dim >= 5 or (dim >= 2 and lengths.count(dim) > 1) else None
 
 
 def read(path: str | Path) -> VectorFile:
