@@ -19,7 +19,8 @@ from polyseme.contexts.elmo import Elmo
 from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
 from polyseme.contexts.elmo_options import ElmoOptions
 from polyseme.contexts.perplexity import perplexity
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
 
@@ -219,6 +220,20 @@ def test_perplexity_is_that_of_a_hand_computation(trained, corpus):
     assert found.backward == pytest.approx(math.exp(sums[1] / n), rel=1e-4)
     assert (found.sentences, found.tokens) == (3, sum(map(len, sentences)))
     assert found.unknown == sum(word not in trained.classes for s in sentences for word in s)
+
+
+def test_evaluate_measures_plain_text(trained, fifty_lines, tmp_path):
+    text, words = tmp_path / "text.txt", tmp_path / "pairs.txt"
+    text.write_text("\n".join(fifty_lines[:6]), encoding="utf-8")
+    words.write_text("电话\t朋友\t3.5\n公园\t学校\t5\n", encoding="utf-8")
+    report = evaluate_file(trained, text)
+    alone = perplexity(trained, fifty_lines[:6])
+    assert report.kind == "perplexity"
+    assert report.whole["forward"] == pytest.approx(alone.forward, rel=1e-5)
+    assert report.whole["backward"] == pytest.approx(alone.backward, rel=1e-5)
+    assert recognise_kind(words, trained).name == "similarity"
+    with pytest.raises(FormatError, match="no evaluation file"):
+        recognise_kind(text)
 
 
 def _surprise(model, bilm, sentences):

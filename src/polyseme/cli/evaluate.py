@@ -36,15 +36,16 @@ from polyseme.cli.show import json_option, print_json, print_table
 def evaluate(
     model: str, files: tuple[str, ...], restrict: int, case: str, method: str, unseen: str, as_json: bool
 ) -> None:
-    """How well MODEL does on similarity files (WordSim, SimLex, MEN, wordsim-240 …) and analogy files
-    (questions-words, CA8 …). Accuracies and correlations are over the items whose words are known (used)."""
+    """How well MODEL does on similarity files (WordSim, SimLex, MEN, wordsim-240 …), on analogy files
+    (questions-words, CA8 …) or, if it is a language model, on plain text (perplexity). Accuracies and correlations are
+    over the items whose words are known (used)."""
     from polyseme.evaluate.kinds import evaluate_file, recognise_kind
     from polyseme.evaluate.report import Settings
     from polyseme.store.load import load
 
-    for file in files:  # a wrong name among them is told before any work
-        recognise_kind(file)
     examined = load(model)
+    for file in files:  # a wrong name among them is told before any work
+        recognise_kind(file, examined)
     settings = Settings(restrict, case, method, unseen)
     reports = []
     for number, file in enumerate(files):

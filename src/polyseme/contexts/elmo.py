@@ -26,13 +26,14 @@ from polyseme.contexts.elmo_encoding import Planes, SentenceRunner
 from polyseme.contexts.elmo_options import ElmoOptions
 from polyseme.contexts.inference import run_layers
 from polyseme.contexts.packing import Packing
+from polyseme.contexts.perplexity import Perplexity, perplexity
 from polyseme.contexts.scalar_mix import ScalarMix
 from polyseme.errors import FormatError, OptionError
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model, Run
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
-from polyseme.types import ContextEncoder, EncodedSentence, Sentence
+from polyseme.types import ContextEncoder, EncodedSentence, Progress, Sentence, silent
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -192,6 +193,10 @@ class Elmo(Model, ContextEncoder):
         expected = torch.softmax(logits[: len(self.classes)], dim=0)
         best = torch.topk(expected, min(topn, len(self.classes)))
         return [(self.classes[word], p) for p, word in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+
+    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
+        """Perplexity of both directions over the whole softmax; streams."""
+        return perplexity(self, sentences, progress)
 
     # ---- on disk
 

@@ -24,24 +24,28 @@ KINDS = (
     Kind("analogy", "词类比", "polyseme.evaluate.analogy"),
     Kind("similarity", "词相似度", "polyseme.evaluate.similarity"),
 )
+# What any other text is good for, where the model is a language model.
+TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")
 
 
 def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None) -> Report:
     """How well the model does on a file of any kind in the table."""
     path = Path(path)
-    kind = recognise_kind(path)
+    kind = recognise_kind(path, model)
     report: Report = import_module(kind.module).evaluate(model, path, settings or Settings())
     report.file = path.name
     return report
 
 
-def recognise_kind(path: str | Path) -> Kind:
-    """The row of the table that fits the file."""
+def recognise_kind(path: str | Path, model: Any = None) -> Kind:
+    """The row of the table that fits the file; to a language model, other text is text."""
     if not Path(path).is_file():
         raise FormatError(f"{path} is not a file")
     lines = read_lines(path, SAMPLE)
     for kind in KINDS:
         if lines and import_module(kind.module).fits(lines):
             return kind
+    if lines and hasattr(model, "perplexity"):
+        return TEXT
     names = " or ".join(f"{kind.name} {kind.chinese}" for kind in KINDS)
     raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")
