@@ -104,7 +104,8 @@ class Demo:
     def _neighbours(self, word: str) -> list[str]:
         if word not in self.word_vectors:
             return []
-        return [str(other) for other, _ in self.word_vectors.most_similar(word, topn=10)]
+        near = self.word_vectors.most_similar(word, topn=30)
+        return [str(other) for other, _ in near if self.index.count(str(other))][:10]  # no punctuation
 
     def _claim(self, sources: list[str]) -> None:
         """Write down whose demo the folder is, and refuse one that belongs to other text."""

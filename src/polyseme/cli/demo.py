@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from rich.text import Text
 
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.show import shown_progress
+from polyseme.demo import MINUTES, Demo, Step
+from polyseme.search.agreement import Agreement
 
 TITLES = {
     "corpus": "corpus    语料",
@@ -25,23 +28,23 @@ TITLES = {
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILES...]")
 @click.option("-o", "--out", default="polyseme-demo", show_default=True, help="Folder of the demo; run again to go on.")
-@click.option("--minutes", type=click.FloatRange(min=0.01), default=7.0, show_default=True, help="Time to train ELMo.")
+@click.option(
+    "--minutes", type=click.FloatRange(min=0.01), default=MINUTES, show_default=True, help="Time to train ELMo."
+)
 @click.option("--size", help="Size of the ELMo to train (train elmo --help lists them).")
 def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> None:
     """Build a corpus, train word2vec and ELMo on it, index every occurrence, and show what each knows of homographs.
 
     The text is a month of the People's Daily (pip install 'polyseme[demo]'), or FILES of your own.
     """
-    from polyseme.demo import Demo
-
     started = time.monotonic()
     to = console()
     elmo: dict[str, Any] = {"size": size} if size else {}
-    with shown_progress() as progress:
-        work = Demo(Path(out), files, minutes=minutes, elmo_options=elmo, progress=progress)
-        for step in work.run():
-            took = f"{step.seconds:.0f} s" if step.seconds else "done before"
-            to.print(Text.assemble(("✓ ", "green"), (TITLES[step.name], "bold"), f"  {step.result}  ({took})"))
+    work = Demo(Path(out), files, minutes=minutes, elmo_options=elmo)
+    steps = work.run()
+    while step := _next(work, steps):
+        took = f"{step.seconds:.0f} s" if step.seconds else "done before"
+        to.print(Text.assemble(("✓ ", "green"), (TITLES[step.name], "bold"), f"  {step.result}  ({took})"))
     _show_words(to, work)
     with shown_progress() as progress:
         work.progress = progress
@@ -50,7 +53,13 @@ def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> 
     _show_next(to, Path(out), time.monotonic() - started)
 
 
-def _show_words(to: Console, work: Any) -> None:
+def _next(work: Demo, steps: Iterator[Step]) -> Step | None:
+    with shown_progress() as progress:  # each step has bars of its own
+        work.progress = progress
+        return next(steps, None)
+
+
+def _show_words(to: Console, work: Demo) -> None:
     _heading(to, "One vector for a word, or one for each occurrence? 一词一向量，还是一处一向量？")
     for static, found in work.shown_words():
         n = len(found.senses)
@@ -63,7 +72,7 @@ def _show_words(to: Console, work: Any) -> None:
             print_kwic(to, sense.typical[:2], indent=7, scores=False)
 
 
-def _show_agreement(to: Console, agreement: Any, work: Any) -> None:
+def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> None:
     _heading(to, "How often is the nearest occurrence the same word class? 最近的用例，词性是否相同？")
     if agreement is None:
         to.print("\nThe text has no tags (word/TAG), so there is nothing to measure this with.")
@@ -81,7 +90,7 @@ def _show_agreement(to: Console, agreement: Any, work: Any) -> None:
     to.print()
     to.print(table)
     to.print(
-        f"\nMean over {len(agreement.words)} words with 200 occurrences or more, a second tag on at least 60 of them. "
+        f"\nMean over the {len(agreement.words)} words with 200 occurrences or more and a second tag on 60 or more. "
         "An occurrence's neighbours\nare taken from all others of the word in the corpus. ELMo never saw a tag."
     )
 

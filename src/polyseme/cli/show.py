@@ -74,16 +74,18 @@ def _live_bars() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
     bars = Bars(
         TextColumn("{task.description}"),
         BarColumn(bar_width=28),
         TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[facts]}"),
+        TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        expand=True,  # what does not fit is cut from the facts, never from the bar
     )
     tasks: dict[str, Any] = {}
 
