@@ -79,7 +79,8 @@ def _headerless(head: bytes) -> Shape | None:
     if all(is_number(line.split(None, 1)[0]) for line in whole if line.strip()) and len(whole) > 1:
         return None  # a table of numbers, without words
     # Sentences may end in a number or two; five of them, or lines alike, are rows of vectors.
-    return Shape("text", None, dim, 0) if dim >= 5 or (dim >= 2 and lengths.count(dim) > 1) else None
+    rows = lengths[0] >= dim and (dim >= 5 or (dim >= 2 and lengths.count(dim) > 1))
+    return Shape("text", None, dim, 0) if rows else None
 
 
 def read(path: str | Path) -> VectorFile:
