@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 import click
 
 from polyseme.types import Progress
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
@@ -56,7 +59,7 @@ def plain(value: Any) -> str:
 
 def _printable(text: str) -> str:
     # Words of published files may hold bytes that are no UTF-8, kept as surrogates that no terminal takes.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return _SURROGATE.sub("\ufffd", text)
 
 
 @contextmanager
