@@ -26,4 +26,4 @@ def test_a_piped_table_keeps_long_lines_whole_and_has_no_trailing_blanks(capsys)
 
 def test_text_that_no_terminal_takes_is_shown_all_the_same(capsys):
     print_table(("word",), [("a\udce4b",), ("\ud800",)])
-    assert capsys.readouterr().out.splitlines() == ["word", "a?b", "?"]
+    assert capsys.readouterr().out.splitlines() == ["word", "a\ufffdb", "\ufffd"]
