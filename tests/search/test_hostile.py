@@ -145,6 +145,22 @@ def test_an_index_without_a_known_model_says_how_to_name_it(made: Path) -> None:
         Index.open(made).same_sense("去 打 篮球", word="打")
 
 
+def test_another_encoder_is_refused(made: Path) -> None:
+    class Narrow(Neighbours):
+        def encode_tokens(self, sentences: Any, *, layers: str | int = "all") -> Any:
+            for sentence in super().encode_tokens(sentences):
+                yield type(sentence)(sentence.tokens, sentence.layers[:, :, 1:])
+
+    class Flat(Neighbours):
+        def encode_tokens(self, sentences: Any, *, layers: str | int = "all") -> Any:
+            for sentence in super().encode_tokens(sentences):
+                yield type(sentence)(sentence.tokens, sentence.layers[:1])
+
+    for encoder in (Narrow(), Flat()):
+        with pytest.raises(FormatError, match="another model"):
+            Index.open(made, model=encoder).same_sense("去 打 篮球", word="打")
+
+
 def test_other_folders_are_no_index_and_are_not_written_over(made: Path, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="not an index"):
         Index.open(tmp_path / "corpus")

@@ -28,7 +28,7 @@ from polyseme.search.index import Index
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words
 from polyseme.search.sorting import Places, even_sample
-from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
+from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
 from polyseme.store import tensors as tensor_file
 from polyseme.store.folder import seal
 from polyseme.text.corpus import Corpus
@@ -105,7 +105,7 @@ class _Builder:
         self.model = known
         self.part = Path(f"{out}.checkpoint")
         self.kind = resolve_kind(encoder, options.states)
-        self.layers = chosen_layers(encoder, options.layers)
+        self.layers = chosen_layers(encoder, options.layers, self.kind)
         self.kept = indexed_words(corpus.vocabulary, min_count=options.min_count, skip=options.skip)
         self.counts = np.where(self.kept, corpus.vocabulary.counts, 0)
         self.n = int(self.counts.sum())
@@ -256,9 +256,11 @@ class _Builder:
             offsets = corpus.sentence_offsets
             ids = np.concatenate([corpus.ids[offsets[i] : offsets[i + 1]] for i in sentences])
             mask = (ids < len(self.kept)) & self.kept[np.minimum(ids, len(self.kept) - 1)]
-        encoded = [sentence.layers[self.layers] for sentence in encode_states(self.encoder, tokens, self.kind)]
-        whole = np.concatenate(encoded, axis=1)[:, mask]  # (L, n, D)
-        return {layer: whole[place] for place, layer in enumerate(self.layers)}
+        found: dict[int, list[FloatArray]] = {layer: [] for layer in self.layers}
+        for sentence in encode_states(self.encoder, tokens, self.kind):
+            for layer in self.layers:
+                found[layer].append(layer_states(sentence.layers, layer, self.kind))
+        return {layer: np.concatenate(states)[mask] for layer, states in found.items()}
 
     def _counts_before(self, sentence: int) -> NDArray[np.int64]:
         end, size = int(self.corpus.sentence_offsets[sentence]), len(self.kept)

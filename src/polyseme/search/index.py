@@ -26,7 +26,7 @@ from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.senses import find_senses
-from polyseme.search.states import encode_states
+from polyseme.search.states import encode_states, layer_states
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
@@ -121,7 +121,11 @@ class Index:
         tokens, place = locate(sentence, position, word, self.encoder)
         layer = self._layer(layer)
         states = next(iter(encode_states(self.encoder, [tokens], self._kind))).layers
-        vector = self._projections[layer].vectors(states[layer, place : place + 1])[0]
+        chosen = layer_states(states, layer, self._kind)[place : place + 1] if layer < len(states) else states[0]
+        projection = self._projections[layer]
+        if chosen.shape != (1, len(projection.mean)):
+            raise FormatError(f"{self.path} was made with another model than the one it is given now")
+        vector = projection.vectors(chosen)[0]
         return self._nearest(vector, tokens[place], topn=topn, any_word=any_word, layer=layer, apart_from=None)
 
     def like(self, occurrence: int, *, topn: int = 10, any_word: bool = False, layer: int | None = None) -> list[Hit]:

@@ -3,6 +3,8 @@
 ``predicting``: the states from which a bidirectional language model predicts the word, the forward one at t−1 and the
 backward one at t+1. They know the context and not the word itself, which is why they tell its senses apart better than
 the states at t (``word``), full of the word's own identity. Encoders that are no language models have only ``word``.
+At the top layer, where both directions lead into one softmax, the two are added: the logits of both are linear in the
+sum, which says what the place expects, whichever side expects it. Below they stand side by side.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from polyseme.errors import OptionError
-from polyseme.types import ContextEncoder, EncodedSentence, Sentence
+from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
 
 KINDS = ("auto", "predicting", "word")
 
@@ -39,16 +43,24 @@ def encode_states(encoder: ContextEncoder, sentences: Iterable[Sentence], kind: 
     return encoder.encode_tokens(sentences)
 
 
-def chosen_layers(encoder: ContextEncoder, names: str) -> list[int]:
+def layer_states(layers: FloatArray, layer: int, kind: str) -> FloatArray:
+    """The states at one layer that stand for the tokens: ``(L, T, D) -> (T, D)``; ``(T, D/2)`` where they are added."""
+    states: FloatArray = layers[layer]
+    if kind == "predicting" and layer == len(layers) - 1:
+        half = states.shape[1] // 2
+        return np.asarray(states[:, :half] + states[:, half:])
+    return states
+
+
+def chosen_layers(encoder: ContextEncoder, names: str, kind: str) -> list[int]:
     """Numbers of the layers to keep from ``all`` or ``1`` or ``0,1,2``; the first is the one asked by default.
 
-    ``auto`` is the first layer above the words where there is one: in ELMo it tells word classes and uses apart best.
+    ``auto`` is the top layer of ``predicting`` states, and the first layer above the words of ``word`` states, whose
+    higher layers lean towards the next word.
     """
-    if names == "auto":
-        return [min(1, encoder.n_layers - 1)]
-    if names == "all":
-        first = min(1, encoder.n_layers - 1)
-        return [first, *(n for n in range(encoder.n_layers) if n != first)]
+    first = encoder.n_layers - 1 if kind == "predicting" else min(1, encoder.n_layers - 1)
+    if names in ("auto", "all"):
+        return [first] if names == "auto" else [first, *(n for n in range(encoder.n_layers) if n != first)]
     try:
         numbers = [int(name) for name in names.split(",")]
     except ValueError:
