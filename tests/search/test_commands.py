@@ -95,6 +95,14 @@ def test_occurrences_that_mean_the_same(home: Path) -> None:
     assert set(words[:2]) == {"五", "两"}
 
 
+def test_info_knows_an_index(home: Path) -> None:
+    told = json.loads(run("info", "index", "--json", "--verify", cwd=home).stdout)
+    assert told["kind"] == "index"
+    assert told["layers"] == [2, 0, 1]
+    assert told["n_words"] == len(Index.open(home / "index").words)
+    assert told["corpus"] == str(home / "corpus")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -1,4 +1,4 @@
-"""``polyseme info``: what is this text, corpus or model?"""
+"""``polyseme info``: what is this text, corpus, model or index?"""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ WORDS_SHOWN = 10
 @click.argument("path")
 @text_options
 @click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary's size.")
-@click.option("--verify", is_flag=True, help="Of a model: check every byte of its files.")
+@click.option("--verify", is_flag=True, help="Of a model or index: check every byte of its files.")
 @json_option
 def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -> None:
-    """What is this text, corpus or model? PATH is a file or folder, or - for text on stdin."""
+    """What is this text, corpus, model or index? PATH is a file or folder, or - for text on stdin."""
     kind = _kind(path)
     if kind == "corpus":
         facts = _corpus(path, min_count)
     elif kind == "polyseme":
         facts = _model(path, verify)
+    elif kind == "index":
+        facts = _index(path, verify)
     elif kind == "text":
         facts = _text(path, min_count, flags)
     else:
@@ -37,14 +39,14 @@ def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -
 
 
 def _kind(path: str) -> str:
-    """corpus, polyseme (a model folder), text, or the name of a published format."""
+    """corpus, index, polyseme (a model folder), text, or the name of a published format."""
     from polyseme.store.load import OPENERS
     from polyseme.store.recognise import recognise
 
     if path == "-" or not Path(path).exists():
         return "text"  # whose reader says that it does not exist
     kind = recognise(path)
-    return kind if kind in OPENERS or kind == "corpus" else "text"
+    return kind if kind in OPENERS or kind in ("corpus", "index") else "text"
 
 
 def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +88,24 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
         "segmentation": manifest.get("segmentation"),
         "polyseme": manifest.get("polyseme"),
         "format": manifest["format"],
+        "files": {name: seal["size"] for name, seal in manifest["files"].items()},
+        "verified": "every byte" if verify else "sizes and checksums of small files",
+    }
+
+
+def _index(path: str, verify: bool) -> dict[str, Any]:
+    from polyseme.search import layout
+    from polyseme.store import folder
+
+    manifest = layout.read_manifest(Path(path))
+    if verify:
+        folder.verify(Path(path), manifest, marker=layout.MARKER)
+    return {
+        "kind": "index",
+        **manifest["facts"],
+        "options": manifest["options"],
+        "model": manifest["model"].get("path"),
+        "corpus": manifest["corpus"].get("path"),
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
         "verified": "every byte" if verify else "sizes and checksums of small files",
     }
