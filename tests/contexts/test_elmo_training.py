@@ -73,7 +73,7 @@ def test_packed_rows_are_sentences_read_in_both_directions(corpus):
         assert batch.targets[0, places].tolist() == forward[1:]
 
 
-def test_a_stream_s_rows_are_consecutive_text(corpus):
+def test_a_stream_s_rows_are_whole_sentences_end_to_end(corpus):
     everything = Sentences(corpus, np.arange(len(corpus)))
     stream = StreamBatches(everything, rows=3, unroll=7, seed=1)
     rows = [[], [], []]
@@ -85,6 +85,11 @@ def test_a_stream_s_rows_are_consecutive_text(corpus):
     for row in rows:
         for (_, target), (following, _) in pairwise(row):
             assert following == (begin if target == end else target)
+    ends = [i for row in rows for i in row if i[1] == end]
+    assert len(corpus) * 0.7 < len(ends) <= len(corpus)  # no sentence twice; the last few fill no batch
+    batch = stream.batch(1, 0)
+    for row in range(3):  # backward, the row begins at its first sentence's end
+        assert batch.inputs[1, row] == end
 
 
 def test_what_is_held_out_depends_on_the_corpus_alone_and_is_bounded(corpus):

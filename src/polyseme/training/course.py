@@ -44,7 +44,7 @@ def take_step(
         parameter.grad = None
     loss = task.gradients(position.epoch, position.index, group.part)
     loss = group.join(optimiser.parameters, loss)
-    norm = clip_gradients(optimiser.parameters.values(), options.clip_norm)
+    norm = clip_gradients(optimiser.parameters.values(), options.clip_norm) if options.clip_norm else 0.0
     if not (math.isfinite(loss.total) and math.isfinite(norm)):
         raise TrainingError(
             f"the loss or its gradient is not a number any more at step {position.step + 1} of epoch "

@@ -19,5 +19,6 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return
-    mallopt(_MMAP_THRESHOLD, 1 << 30)
+    if not mallopt(_MMAP_THRESHOLD, 1 << 30):
+        mallopt(_MMAP_THRESHOLD, 32 << 20)  # the most that some versions accept
     mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)
