@@ -29,8 +29,16 @@ from polyseme.words.vectors import WordVectors
 DIM = 16
 
 
+KINDS = {word: kind for kind in ("电话手机号码", "篮球排球网球") for word in (kind[:2], kind[2:4], kind[4:])}
+KINDS |= {"给": "往", "去": "来"}
+
+
 def direction(word: str) -> FloatArray:
-    """A fixed random vector for each word."""
+    """A fixed random vector for each word; words of one kind lie close together."""
+    return _random(KINDS.get(word, word)) + 0.2 * _random(word)
+
+
+def _random(word: str) -> FloatArray:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "little")
     return np.random.default_rng(seed).normal(size=DIM).astype(np.float32)
 

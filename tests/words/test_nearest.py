@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from polyseme.types import unit_rows
-from polyseme.words.nearest import nearest_rows
+from polyseme.words import kernels_nearest, nearest
+
+WAYS = {"numpy": nearest.nearest_rows, "compiled": kernels_nearest.nearest_rows}
+both = pytest.mark.parametrize("nearest_rows", WAYS.values(), ids=WAYS.keys())
 
 
+@both
 @pytest.mark.parametrize(
     ("rows", "topn"), [(1, 3), (70, 5), (8192, 11), (8192 * 2 + 64, 1), (20_001, 40), (9000, 9000)]
 )
-def test_the_best_of_all_cosines_in_order(rows: int, topn: int) -> None:
+def test_the_best_of_all_cosines_in_order(nearest_rows: Any, rows: int, topn: int) -> None:
     rng = np.random.default_rng(rows)
     matrix = rng.normal(size=(rows, 12)).astype(np.float32)
     matrix[rows // 2] = 0  # a zero row has cosine 0 with everything
@@ -27,14 +33,16 @@ def test_the_best_of_all_cosines_in_order(rows: int, topn: int) -> None:
     np.testing.assert_allclose(np.take_along_axis(every, places, axis=1), expected, atol=1e-6)
 
 
-def test_of_equal_cosines_the_lower_row_comes_first() -> None:
+@both
+def test_of_equal_cosines_the_lower_row_comes_first(nearest_rows: Any) -> None:
     matrix = np.ones((300, 4), dtype=np.float32)
     inverse = np.full(300, 0.5, dtype=np.float32)
     places, _ = nearest_rows(matrix, inverse, unit_rows(matrix[:1]), 300)
     assert places[0].tolist() == list(range(300))
 
 
-def test_rows_that_are_not_numbers_are_never_found() -> None:
+@both
+def test_rows_that_are_not_numbers_are_never_found(nearest_rows: Any) -> None:
     matrix = np.random.default_rng(0).normal(size=(20_000, 4)).astype(np.float32)
     matrix[::2] = np.nan
     norms = np.linalg.norm(matrix, axis=1)
@@ -47,7 +55,8 @@ def test_rows_that_are_not_numbers_are_never_found() -> None:
     assert np.isneginf(last[0, 2:]).all()
 
 
-def test_rows_that_get_better_and_better_are_all_seen() -> None:
+@both
+def test_rows_that_get_better_and_better_are_all_seen(nearest_rows: Any) -> None:
     angles = np.linspace(np.pi, 0, 60_000)
     matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     places, _ = nearest_rows(matrix, np.ones(60_000, dtype=np.float32), np.array([[1, 0]], dtype=np.float32), 3)

@@ -57,9 +57,9 @@ class Batcher(Generic[Q, A]):
         finally:
             alarm.cancel()
 
-    def close(self) -> None:
-        """Let the thread go; what waits is dropped."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+    def warm_up(self, question: Q) -> None:
+        """Answer a question that nobody asked, so that what is made at the first one is there for the next."""
+        self._thread.submit(self._answer_each, [question])
 
     def _give_up(self, future: asyncio.Future[A]) -> None:
         if not future.done():

@@ -87,8 +87,10 @@ def _opened(path: str) -> Item:
 
 def index_item(name: str, path: str, index: Index) -> Item:
     """An index as an item, with words worth looking at first."""
-    facts = {"words": len(index.words), **_plain(index.facts), "layers": sorted(index.layers), "layer": index.layers[0]}
-    return Item(name, "index", path, index, {**facts, "examples": example_words(index)})
+    facts = {"occurrences": len(index), "words": len(index.words), **_plain(index.facts)}
+    facts = {key: value for key, value in facts.items() if not key.startswith("n_")}  # said already
+    facts |= {"layers": sorted(index.layers), "layer": index.layers[0], "examples": example_words(index)}
+    return Item(name, "index", path, index, facts)
 
 
 def example_words(index: Index, n: int = 12) -> list[str]:

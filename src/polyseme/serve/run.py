@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIRST_PORT = 8617
 PORTS_TRIED = 20
+SAID = ("occurrences", "words", "tokens", "sentences", "dim", "layers")  # of what is loaded, at the start
 
 
 def one_thread_each() -> None:
@@ -82,7 +83,7 @@ def serve(
 
         library = Library.open(paths)
         for item in library.items.values():
-            facts = ", ".join(f"{value:,} {name}" for name, value in item.facts.items() if type(value) is int)
+            facts = ", ".join(f"{item.facts[name]:,} {name}" for name in SAID if type(item.facts.get(name)) is int)
             say(f"{item.name}: {item.facts.get('method') or item.kind} ({facts}) from {item.path}")
         local = host in LOOPBACK
         app = create_app(library, token=token, hosts=LOCAL if local else None, cache=cache)

@@ -32,7 +32,7 @@ from polyseme.serve.shapes import (
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray, unit_rows
-from polyseme.words.nearest import nearest_rows
+from polyseme.words.kernels_nearest import nearest_rows
 from polyseme.words.vectors import WordVectors
 
 VOCABULARIES = ("words", "index", "corpus")
@@ -76,6 +76,8 @@ class WordDesk:
     def __init__(self, vectors: WordVectors) -> None:
         self.vectors = vectors
         self.batcher: Batcher[Nearest, Any] = Batcher(self._answer, most=32, collect=COLLECT)
+        if len(vectors):  # compiles the search and measures the vectors
+            self.batcher.warm_up(Nearest((vectors.index_to_key[0],), (), 1))
 
     async def nearest(self, plus: Sequence[str], minus: Sequence[str], topn: int) -> Scores:
         """Answered together with what others ask at the same moment."""
