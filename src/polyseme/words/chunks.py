@@ -83,7 +83,7 @@ def in_threads(work: Callable[[int], T], numbers: range, threads: int) -> Iterat
 
 @dataclass
 class Pace:
-    """Tells a Progress how far a training is, a few times a second."""
+    """Tells a Progress how far a training is, a few times a second and in every epoch."""
 
     progress: Progress
     total: float
@@ -92,17 +92,18 @@ class Pace:
     _begun: float = field(default_factory=time.perf_counter)
     _first: float = -1.0
     _told: float = 0.0
+    _epoch: int = -1
 
-    def add(self, amount: float, unit: str, **facts: object) -> None:
+    def add(self, amount: float, unit: str, epoch: int, **facts: object) -> None:
         """So much more is done."""
         if self._first < 0:
             self._first = self.done
         self.done += amount
         now = time.perf_counter()
-        if now - self._told >= self.every or self.done >= self.total:
-            self._told = now
+        if now - self._told >= self.every or self.done >= self.total or epoch != self._epoch:
+            self._told, self._epoch = now, epoch
             speed = (self.done - self._first) / max(now - self._begun, 1e-9)
-            self.progress("training", self.done, self.total, **facts, **{f"{unit}_per_second": speed})
+            self.progress("training", self.done, self.total, epoch=epoch, **facts, **{f"{unit}_per_second": speed})
 
 
 @dataclass

@@ -23,7 +23,6 @@ from polyseme.store.checkpoint import Snapshot
 from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
 from polyseme.types import FloatArray
-from polyseme.words.chunks import available_threads
 from polyseme.words.cooccurrence import Cooccurrence, count
 from polyseme.words.growth import plan_words
 from polyseme.words.vectors import WordVectors
@@ -49,7 +48,7 @@ class SvdOptions:
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
     memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
-    threads: int | None = option(None, "threads; none: one for each processor", minimum=1, maximum=1024)
+    threads: int = option(1, "threads of the linear algebra; more pay on an idle machine only", minimum=1, maximum=1024)
     seed: int = option(1, "the same seed gives the same bits", minimum=0)
 
 
@@ -121,7 +120,7 @@ def _factors(matrix: csr_array, options: SvdOptions, run: Run) -> FloatArray:
     if snapshot:
         basis = np.array(snapshot.tensors["basis"])
     whole = float(np.dot(matrix.data, matrix.data.astype(np.float64)))
-    with threadpool_limits(available_threads(options.threads)):
+    with threadpool_limits(options.threads):
         for iteration in range(done, options.iterations):
             left, _ = np.linalg.qr(matrix @ basis)
             projected = matrix.T @ left

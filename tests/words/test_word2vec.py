@@ -1,0 +1,158 @@
+"""word2vec: what it learns, what it serves, and what happens when it is interrupted or taken further."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import polyseme
+from polyseme.errors import OptionError, TrainingError
+from polyseme.text.corpus import Corpus
+
+SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "seed": 7, "threads": 1, "sample": 0.0}
+
+
+@pytest.mark.parametrize("loss", ["negative", "hierarchical"])
+@pytest.mark.parametrize("architecture", ["skipgram", "cbow"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_words_of_one_topic_come_together_and_the_loss_falls(topics, topic_margin, architecture, loss, threads):
+    options = {**SMALL, "epochs": 8, "lr": 0.1, "threads": threads}
+    model = polyseme.train("word2vec", topics, architecture=architecture, loss=loss, **options)
+    assert topic_margin(model) > 0.3
+    losses = [record["loss"] for record in model.about.curve]
+    assert len(losses) == 8
+    assert losses[-1] < losses[0]
+
+
+def test_the_four_kinds_of_vectors(topics):
+    models = {
+        kind: polyseme.train("word2vec", topics, vectors=kind, **SMALL) for kind in ("input", "output", "sum", "concat")
+    }
+    a, b = models["input"].vectors, models["output"].vectors
+    assert not np.array_equal(a, b)
+    np.testing.assert_array_equal(models["sum"].vectors, a + b)
+    np.testing.assert_array_equal(models["concat"].vectors, np.hstack([a, b]))
+    np.testing.assert_array_equal(models["sum"].input, a)
+
+
+def test_a_hierarchical_model_has_no_output_vectors(topics):
+    with pytest.raises(OptionError, match="nodes of a tree"):
+        polyseme.train("word2vec", topics, loss="hierarchical", vectors="sum", **SMALL)
+
+
+class Stop(Exception):
+    """Ends a training from its progress."""
+
+
+def stop_at(epoch, error):
+    def progress(what, done, total, /, **facts):
+        if what == "training" and facts["epoch"] == epoch:
+            raise error
+
+    return progress
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Stop()])
+def test_an_interrupted_training_goes_on_to_the_same_bits(topics, tmp_path, error):
+    whole = polyseme.train("word2vec", topics, **SMALL)
+    before = threading.active_count()
+    with pytest.raises(type(error)):
+        polyseme.train("word2vec", topics, out=tmp_path / "m", progress=stop_at(3, error), **SMALL)
+    assert threading.active_count() == before
+    resumed = polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
+    np.testing.assert_array_equal(resumed.input, whole.input)
+    np.testing.assert_array_equal(resumed.output, whole.output)
+    assert [r["loss"] for r in resumed.about.curve] == [r["loss"] for r in whole.about.curve]
+
+
+KILLED = """
+import os, signal, sys, polyseme
+def progress(what, done, total, /, **facts):
+    if what == "training" and facts["epoch"] == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+polyseme.train("word2vec", polyseme.Corpus.open(sys.argv[1]), out=sys.argv[2], progress=progress,
+               dim=16, epochs=3, min_count=1, seed=7, threads=1, sample=0.0)
+"""
+
+
+def test_a_killed_training_loses_no_more_than_the_epoch_it_was_in(topics, tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, topics.path, tmp_path / "m"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    seen = []
+
+    def progress(what, done, total, /, **facts):
+        seen.append(facts["epoch"])
+
+    resumed = polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, progress=progress, **SMALL)
+    assert set(seen) == {3}
+    np.testing.assert_array_equal(resumed.input, polyseme.train("word2vec", topics, **SMALL).input)
+
+
+def test_progress_tells_words_per_second_and_ends_at_the_end(topics):
+    heard = []
+    polyseme.train("word2vec", topics, progress=lambda *place, **facts: heard.append((place, facts)), **SMALL)
+    (what, done, total), facts = heard[-1]
+    assert (what, done, total) == ("training", 3 * topics.n_tokens, 3 * topics.n_tokens)
+    assert facts["words_per_second"] > 0
+    assert facts["loss"] > 0
+
+
+def test_further_training_adds_new_words_and_keeps_old_ones(topics):
+    old = polyseme.train("word2vec", topics, **SMALL)
+    more = Corpus.from_sentences([["猫", "老虎", "狗", "老虎"], ["老虎", "的", "猫"]] * 5)
+    new = polyseme.train("word2vec", more, start=old, **{**SMALL, "lr": 1e-7})
+    assert set(new.index_to_key) == {*old.index_to_key, "老虎"}
+    for word in old.index_to_key:
+        np.testing.assert_allclose(new[word], old[word], atol=1e-4)
+    counts = dict(zip(new.index_to_key, new.vocabulary.counts.tolist(), strict=True))
+    before = dict(zip(old.index_to_key, old.vocabulary.counts.tolist(), strict=True))
+    assert counts["老虎"] == 15
+    assert counts["猫"] == before["猫"] + 10
+    assert counts["一"] == before["一"]
+    assert (np.diff(new.vocabulary.counts) <= 0).all()
+
+
+def test_further_training_learns_where_the_new_words_belong(topics):
+    old = polyseme.train("word2vec", topics, **{**SMALL, "epochs": 8, "lr": 0.1})
+    more = Corpus.from_sentences([["老虎", "猫", "狗", "老虎", "鱼"], ["鸟", "老虎", "马", "猫"]] * 40)
+    new = polyseme.train("word2vec", more, start=old, **{**SMALL, "lr": 0.1})
+    assert new.similarity("老虎", "猫") > new.similarity("老虎", "三") + 0.3
+
+
+def test_a_start_of_another_length_is_refused(topics):
+    old = polyseme.train("word2vec", topics, **SMALL)
+    with pytest.raises(TrainingError, match="dim=16"):
+        polyseme.train("word2vec", topics, start=old, **{**SMALL, "dim": 8})
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "words"),
+    [
+        ([["猫"] * 9] * 9, {}, "takes two"),
+        ([["猫", "狗"]], {"min_count": 2}, "lower min_count"),
+        ([["猫"], ["狗"]], {}, "in one sentence"),
+        ([["猫", "狗"] * 9] * 9, {"lr": 1e30}, "lower lr"),
+    ],
+    ids=["one word", "none frequent", "never together", "diverging"],
+)
+def test_what_cannot_be_trained_is_told_in_one_line(sentences, options, words):
+    with pytest.raises(TrainingError, match=words) as error:
+        polyseme.train("word2vec", Corpus.from_sentences(sentences), **{**SMALL, **options})
+    assert "\n" not in str(error.value)
+
+
+def test_a_vocabulary_of_two_words_has_one_negative_and_trains():
+    model = polyseme.train("word2vec", Corpus.from_sentences([["猫", "狗"] * 20]), **SMALL)
+    assert np.isfinite(model.vectors).all()
+
+
+def test_a_sentence_longer_than_the_work_area_is_trained_in_pieces():
+    words = np.random.default_rng(0).integers(0, 50, 30_000)
+    model = polyseme.train("word2vec", Corpus.from_sentences([[f"w{i}" for i in words]]), **{**SMALL, "epochs": 1})
+    assert model.about.curve[0]["loss"] < 6 * np.log(2) + 0.01
+    assert len(model) == 50
