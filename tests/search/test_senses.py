@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polyseme.search import build_index
-from polyseme.search.cluster import cluster
+from polyseme.search.cluster import APART, cluster, learn_apart
 from polyseme.text.corpus import Corpus
 from polyseme.types import FloatArray
 
@@ -59,6 +59,29 @@ def test_planted_groups_are_found(sizes: tuple[int, ...], seed: int) -> None:
     truth = np.repeat(np.arange(len(sizes)), sizes)
     assert labels.max() + 1 == len(sizes)
     assert np.mean(labels == truth) > 0.97  # numbered by falling size, as they were planted
+
+
+def test_groups_that_point_the_same_way_are_one_sense() -> None:
+    rng = np.random.default_rng(4)
+    shared, one, other = np.linalg.qr(rng.normal(size=(D, 3)))[0].T * 20
+    phrases = [cloud(rng, 200) / 4 + shared * 0.9 + direction * 0.44 for direction in (one, other)]  # cosine 0.8
+    uses = [cloud(rng, 200) / 4 + direction for direction in (one, other)]  # cosine 0
+    assert cluster(as_vectors(np.concatenate(phrases)), apart=0.95).max() == 1  # two tight groups, to be sure
+    assert cluster(as_vectors(np.concatenate(phrases)), apart=0.5).max() == 0
+    assert cluster(as_vectors(np.concatenate(uses)), apart=0.5).max() == 1
+
+
+def test_how_far_senses_lie_apart_is_learnt_from_words_and_pairs_of_words() -> None:
+    rng = np.random.default_rng(5)
+    words = []
+    for _ in range(20):  # every word has two set phrases with a cosine of about 0.8, words have cosines about 0
+        shared, one, other = rng.normal(size=(3, D)) * 20 / D**0.5
+        words.append(as_vectors(np.concatenate([cloud(rng, 60) / 4 + shared * 0.9 + d * 0.44 for d in (one, other)])))
+    bound = learn_apart(words)
+    assert 0.2 < bound < 0.7
+    assert all(cluster(word, apart=bound).max() == 0 for word in words[:5])
+    assert all(cluster(np.concatenate(pair), apart=bound).max() == 1 for pair in (words[:2], words[2:4]))
+    assert learn_apart(words[:5]) == APART  # too few to learn from
 
 
 def test_very_few_or_equal_vectors_are_one_sense() -> None:

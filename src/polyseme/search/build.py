@@ -222,11 +222,10 @@ class _Builder:
         chosen = rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]
         offsets, first = Places(self.counts).offsets, self.layers[0]
         words = []
-        for place, word in enumerate(chosen):
+        for word in chosen:
             rows = offsets[word] + even_sample(int(self.counts[word]), most)
             words.append(self.projections[first].decode(self.codes[first][rows]))
-            self.progress("how far senses lie apart", place + 1, len(chosen))
-        return learn_apart(words, seed=self.options.seed)
+        return learn_apart(words, seed=self.options.seed, progress=self.progress)
 
     def _fit(self) -> None:
         # Sentences spread evenly over the corpus, so that every part of it has a say.

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.types import FloatArray
+from polyseme.types import FloatArray, Progress, silent
 
 DIRECTIONS = 8
 APART = 0.2  # where the corpus is too small to learn it from
@@ -46,13 +46,16 @@ def nearest_parting(vectors: FloatArray, *, seed: int = 1) -> float:
     return min((cosine for _, cosine in _joins(vectors, _components(vectors, seed))), default=1.0)
 
 
-def learn_apart(words: Sequence[FloatArray], *, seed: int = 1) -> float:
+def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progress = silent) -> float:
     """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each."""
     if len(words) < 10:
         return APART
-    single = np.array([nearest_parting(vectors, seed=seed) for vectors in words])
     mixed = [np.concatenate([a, b[: max(len(b) // 2, 1)]]) for a, b in zip(words[::2], words[1::2], strict=False)]
-    double = np.array([nearest_parting(vectors, seed=seed) for vectors in mixed])
+    partings = []
+    for vectors in (*words, *mixed):
+        partings.append(nearest_parting(vectors, seed=seed))
+        progress("how far senses lie apart", len(partings), len(words) + len(mixed))
+    single, double = partings[: len(words)], partings[len(words) :]
     # Half way between the two medians: steadier than the bound that errs least on so few words.
     return float(np.clip((np.median(single) + np.median(double)) / 2, 0.0, 0.6))
 
@@ -89,6 +92,7 @@ def _mixture(points: NDArray[np.float64], most: int, seed: int) -> NDArray[np.fl
     from sklearn.mixture import GaussianMixture
 
     best, posterior = np.inf, np.ones((len(points), 1))
+    patience = 3  # sizes tried beyond the best
     scale = float(points.var(axis=0).mean())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -98,6 +102,8 @@ def _mixture(points: NDArray[np.float64], most: int, seed: int) -> NDArray[np.fl
             bic = float(mixture.bic(points))
             if bic < best:
                 best, posterior = bic, mixture.predict_proba(points)
+            elif k >= posterior.shape[1] + patience:
+                break
     return np.asarray(posterior)
 
 
