@@ -1,25 +1,29 @@
-"""One block of text to words: the work that is done in parallel, without numpy, so that a helper process starts fast.
+"""One block of text to words: the work that is done in parallel.
 
-A block is some lines of one source. The result holds ids that count from 0 in the block, in order of first appearance;
-the builder, which sees the blocks in order, maps them to the ids of the corpus.
+A block is some lines of one source. The result holds the numbers a ``Counter`` gives to words as it meets them; the
+builder, which sees the blocks in order, maps them to the ids of the corpus.
 """
 
 from __future__ import annotations
 
 import json
-from array import array
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby, islice
+from itertools import chain, groupby, islice, pairwise
+from itertools import count as count_up
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.text import cut
-from polyseme.text.segment import Segmentation
-from polyseme.text.sentences import split_sentences
+from polyseme.text.numbers import WordNumbers
+from polyseme.text.segment import FUNCTION, Segmentation
+from polyseme.text.sentences import Places, sentence_spans
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 
+IntArray = NDArray[np.int32]
+END = b"\n"
 DOCUMENTS = ("auto", "file", "blank-line", "line")
 
 
@@ -55,91 +59,172 @@ class Settings:
         return "blank-line" if self.single and format != "wrapped" else "file"
 
 
-def _numbers() -> array[int]:
-    return array("i")
+def _no_numbers() -> IntArray:
+    return np.zeros(0, dtype=np.int32)
 
 
 @dataclass
 class Counted:
     """What a block became. Starts are places of sentences, counted in the block."""
 
-    words: list[str] = field(default_factory=list)  # by block id
-    ids: array[int] = field(default_factory=_numbers)  # cut.END after each sentence, words from cut.FIRST on
+    counter: int = 0  # who counted it
+    words: list[str] = field(default_factory=list)  # that this counter had not met before, in order
+    ids: IntArray = field(default_factory=_no_numbers)  # the words, by the counter's numbers
+    ends: IntArray = field(default_factory=_no_numbers)  # of each sentence, in ids
     text: bytes = b""
-    sizes: array[int] = field(default_factory=_numbers)  # bytes of each sentence's text
-    paragraphs: array[int] = field(default_factory=_numbers)  # starts
-    documents: array[int] = field(default_factory=_numbers)  # starts
+    sizes: IntArray = field(default_factory=_no_numbers)  # bytes of each sentence's text
+    paragraphs: IntArray = field(default_factory=_no_numbers)  # starts
+    documents: IntArray = field(default_factory=_no_numbers)  # starts
     breaks_after: bool = False  # a document ended after the last sentence
     tag_names: list[str] = field(default_factory=list)
-    tags: array[int] = field(default_factory=_numbers)
+    tags: IntArray = field(default_factory=_no_numbers)
 
     def first_sentences(self, number: int) -> list[list[str]]:
-        """The words of the first sentences, as a sample."""
-        found: list[list[str]] = [[]]
-        for word in self.ids:
-            if word == cut.END and len(found) == number:
-                break
-            if word == cut.END:
-                found.append([])
-            elif word >= cut.FIRST:
-                found[-1].append(self.words[word - cut.FIRST])
-        return [words for words in found if words]
+        """The words of the first sentences of a counter's first block, as a sample."""
+        starts = [0, *self.ends[:number].tolist()]
+        return [[self.words[i] for i in self.ids[a:b]] for a, b in pairwise(starts)]
 
 
 class Structure:
-    """Sentences as they come, and where paragraphs and documents begin among them."""
+    """The sentences of a block, the lines they are in, and the documents."""
 
-    def __init__(self, counted: Counted, *, breaks: bool) -> None:
-        self.counted = counted
-        self.sentences: list[str] = []
-        self.breaks = breaks
+    def __init__(self, sentences: list[str], lines: Places, documents: Places) -> None:
+        self.sentences = sentences
+        self.lines = lines
+        self.documents = documents  # a number for each sentence, which changes where a document begins
 
-    def add(self, sentences: list[str], *, begins: bool = True) -> None:
-        """A paragraph, or with ``begins`` False the rest of one."""
-        if not sentences:
-            return
-        if self.breaks:
-            self.counted.documents.append(len(self.sentences))
-            self.breaks = False
-        if begins:
-            self.counted.paragraphs.append(len(self.sentences))
-        self.sentences += sentences
+    def keep_only(self, kept: list[int]) -> None:
+        """Leave out the other sentences; paragraphs and documents that have none left vanish."""
+        self.sentences = [self.sentences[place] for place in kept]
+        self.lines, self.documents = self.lines[kept], self.documents[kept]
+
+    def write_to(self, counted: Counted) -> None:
+        """All but the words."""
+        pieces = [sentence.encode("utf-8", "replace") for sentence in self.sentences]
+        counted.text = b"".join(pieces)
+        counted.sizes = np.fromiter(map(len, pieces), dtype=np.int32, count=len(pieces))
+        counted.paragraphs = _changes(self.lines)
+        counted.documents = _changes(self.documents)
 
 
-def count_block(block: Block, settings: Settings) -> Counted:
-    """Split, normalise, cut and number a block of text."""
-    counted = Counted()
-    if block.format == "tagged":
-        _count_tagged(block, settings, counted)
+def _changes(values: Places) -> IntArray:
+    """The places where a value differs from the one before; the first counts, unless it is 0."""
+    return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
+
+
+def _structure(block: Block, settings: Settings) -> tuple[Structure, bool]:
+    """The sentences of plain text in lines; and whether a document ends after them.
+
+    Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
+    """
+    text, records = _lines_of(block, settings)
+    starts, ends, lines, n_lines = sentence_spans(text)
+    sentences = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    mode = settings.documents_of(block.format)
+    before = 0 if block.continues else -1  # the last line that is not this block's
+    ends_after = False
+    if records is not None and mode != "file":
+        documents = np.searchsorted(records, lines, side="right")
+    elif mode == "line" or (mode == "blank-line" and block.format == "wrapped"):
+        documents = lines - before
+    elif mode == "blank-line":
+        documents = np.cumsum(np.diff(lines, prepend=before) > 1)
+        ends_after = n_lines - (int(lines[-1]) if len(lines) else before) > 1
+    else:
+        documents = np.zeros(len(lines), dtype=np.int64)
+    return Structure(sentences, lines - before, documents + block.new_source), ends_after
+
+
+class Counter:
+    """Works on blocks, one after the other, and remembers the words it has met."""
+
+    def __init__(self, settings: Settings, name: int = 0) -> None:
+        self.settings = settings
+        self.name = name
+        self.numbers = WordNumbers()
+        self.numbers.number(END)  # number 0 ends a sentence
+        self.lists: defaultdict[str, int] = defaultdict(count_up().__next__)
+
+    def count(self, block: Block) -> Counted:
+        """Split, normalise, cut and number a block of text."""
+        counted = Counted(self.name)
+        if block.format == "tagged":
+            self._count_tagged(block, counted)
+            return counted
+        structure, counted.breaks_after = _structure(block, self.settings)
+        segmentation = self.settings.segmentation
+        if block.format == "segmented":
+            segmentation = replace(segmentation, method="space", words=())
+        normalised = _without_blanks(structure, segmentation)
+        if segmentation.method == FUNCTION:
+            self._number_lists(counted, map(segmentation.call, normalised))
+        elif normalised:
+            self._number(counted, " ".join(segmentation.pages(normalised)))
+        structure.write_to(counted)
         return counted
-    structure = Structure(counted, breaks=block.new_source)
-    for paragraph, begins, breaks in _paragraphs(block, settings):
-        structure.breaks = structure.breaks or breaks
-        structure.add(split_sentences(paragraph), begins=begins)
-    counted.breaks_after = structure.breaks
-    segmentation = settings.segmentation
-    if block.format == "segmented":
-        segmentation = replace(segmentation, method="space", words=())
-    normalised = _without_blanks(structure, segmentation)
-    _number(counted, segmentation.pages(normalised))
-    _keep_text(counted, structure.sentences)
-    return counted
+
+    def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
+        """Sentences at hand, as a block: each is kept as it is, even when it is empty."""
+        counted = Counted(self.name)
+        rows, texts = [], []
+        for sentence in sentences:
+            raw = isinstance(sentence, str)
+            rows.append(self.settings.segmentation.tokens(sentence) if raw else list(sentence))  # type: ignore[arg-type]
+            texts.append(sentence if isinstance(sentence, str) else joined(sentence))
+        self._number_lists(counted, rows)
+        numbers = np.arange(1, len(rows) + 1)
+        Structure(texts, numbers, numbers if each_a_document else np.ones_like(numbers)).write_to(counted)
+        return counted
+
+    def _number(self, counted: Counted, page: str) -> None:
+        numbers, counted.words = self.numbers.number(page.encode("utf-8", "replace"))
+        is_end = numbers == 0
+        places = np.flatnonzero(is_end)
+        counted.ends = (places - np.arange(len(places))).astype(np.int32)
+        counted.ids = numbers[~is_end] - 1
+
+    def _number_lists(self, counted: Counted, rows: Iterable[Sequence[str]]) -> None:
+        """Words that may hold spaces or be empty: those of the caller's lists and functions."""
+        counted.counter = -1 - self.name  # these numbers are a series of their own
+        known = len(self.lists)
+        numbered = [[self.lists[token] for token in row] for row in rows]
+        counted.words = list(islice(self.lists, known, None))
+        counted.ends = np.cumsum([len(row) for row in numbered], dtype=np.int64).astype(np.int32)
+        counted.ids = np.fromiter(chain.from_iterable(numbered), dtype=np.int32)
+
+    def _count_tagged(self, block: Block, counted: Counted) -> None:
+        """Words and tags as the text gives them; articles are told apart by their numbers."""
+        rows: list[Pairs] = []
+        lines, documents = [], []
+        article, document, mode = block.article, int(block.new_source), self.settings.documents_of(block.format)
+        for line, written in enumerate(block.text.splitlines(), 1):
+            number, pairs = read_tagged(written)
+            if mode == "line" or (mode == "blank-line" and (not pairs or number != article)):
+                document += 1
+            article = number if pairs else article
+            found = tagged_sentences(pairs)
+            rows += found
+            lines += [line] * len(found)
+            documents += [document] * len(found)
+        counted.breaks_after = document != (documents[-1] if documents else 0)
+        texts = [joined([word for word, _ in row]) for row in rows]
+        Structure(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64)).write_to(counted)
+        flat = "\n".join(word for row in rows for word, _ in row)
+        words = iter(self.settings.segmentation.normalised(flat).split("\n"))
+        self._number_lists(counted, [["".join(word.split()) for word in islice(words, len(row))] for row in rows])
+        names: defaultdict[str, int] = defaultdict(count_up().__next__)
+        counted.tags = np.array([names[tag] for row in rows for _, tag in row], dtype=np.int32)
+        counted.tag_names = list(names)
 
 
-def _paragraphs(block: Block, settings: Settings) -> Iterator[tuple[str, bool, bool]]:
-    """Each paragraph (perhaps empty); whether it begins in this block; whether it begins a document."""
+def _lines_of(block: Block, settings: Settings) -> tuple[str, list[int] | None]:
+    """The block as lines that are paragraphs each; of JSON also the numbers of the lines that begin a record."""
     if block.format == "jsonl":
-        yield from _records(block, settings)
-        return
-    lines = block.text.splitlines()
-    documents = settings.documents_of(block.format)
+        return _records(block, settings)
     if block.format == "wrapped":
-        lines = [unwrapped(group) for full, group in groupby(lines, key=lambda line: bool(line.strip())) if full]
-        yield from ((line, True, documents != "file") for line in lines)
-        return
-    for number, line in enumerate(lines):
-        breaks = documents == "line" or (documents == "blank-line" and not line.strip())
-        yield line, bool(number) or not block.continues, breaks
+        groups = groupby(block.text.splitlines(), key=lambda line: bool(line.strip()))
+        return "\n".join(unwrapped(group) for full, group in groups if full), None
+    return block.text.replace("\r\n", "\n") if "\r" in block.text else block.text, None
 
 
 def unwrapped(lines: Iterable[str]) -> str:
@@ -154,7 +239,9 @@ def unwrapped(lines: Iterable[str]) -> str:
     return text
 
 
-def _records(block: Block, settings: Settings) -> Iterator[tuple[str, bool, bool]]:
+def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
+    texts: list[str] = []
+    starts = []
     for number, line in enumerate(block.text.split("\n"), block.line):
         if not line.strip():
             continue
@@ -167,82 +254,18 @@ def _records(block: Block, settings: Settings) -> Iterator[tuple[str, bool, bool
         if not isinstance(text, str):
             names = ", ".join(map(repr, list(record)[:8])) if isinstance(record, dict) else type(record).__name__
             raise TextError(f"{where} has no text in the field {settings.field!r}: it has {names or 'nothing'}")
-        new = settings.documents_of(block.format) != "file"
-        for paragraph in text.replace("\0", "\ufffd").encode("utf-8", "replace").decode().splitlines():
-            yield paragraph, True, new
-            new = new and not paragraph.strip()
+        starts.append(len(texts))
+        texts += text.replace("\0", "\ufffd").encode("utf-8", "replace").decode().splitlines() or [""]
+    return "\n".join(texts), starts
 
 
 def _without_blanks(structure: Structure, segmentation: Segmentation) -> list[str]:
-    """The normalised sentences; a sentence of which normalisation left nothing is taken out of the structure."""
-    normalised = segmentation.normalised("\n".join(structure.sentences)).split("\n") if structure.sentences else []
-    if all(map(str.strip, normalised)):
-        return normalised
-    kept = [place for place, sentence in enumerate(normalised) if sentence.strip()]
-    moved = {}
-    for starts in (structure.counted.paragraphs, structure.counted.documents):
-        moved = dict.fromkeys(bisect_left(kept, start) for start in starts)
-        starts[:] = array("i", [start for start in moved if start < len(kept)])
-    structure.sentences = [structure.sentences[place] for place in kept]
-    return [normalised[place] for place in kept]
-
-
-def _number(counted: Counted, pages: Iterator[list[str]]) -> None:
-    numbers: defaultdict[str, int] = defaultdict(count(cut.FIRST).__next__, cut.MARKS)
-    for page in pages:
-        counted.ids.extend(map(numbers.__getitem__, page))
-    counted.words = list(numbers)[len(cut.MARKS) :]
-
-
-def _keep_text(counted: Counted, sentences: list[str]) -> None:
-    pieces = [sentence.encode("utf-8", "replace") for sentence in sentences]
-    counted.sizes.extend(map(len, pieces))
-    counted.text = b"".join(pieces)
-
-
-def _count_tagged(block: Block, settings: Settings, counted: Counted) -> None:
-    """Words and tags as the text gives them; articles are told apart by their numbers."""
-    structure = Structure(counted, breaks=block.new_source)
-    rows: list[Pairs] = []
-    article = block.article
-    documents = settings.documents_of(block.format)
-    for line in block.text.splitlines():
-        number, pairs = read_tagged(line)
-        if documents == "line" or (documents == "blank-line" and (not pairs or number != article)):
-            structure.breaks = True
-        article = number if pairs else article
-        found = tagged_sentences(pairs)
-        structure.add([joined([word for word, _ in sentence]) for sentence in found])
-        rows += found
-    counted.breaks_after = structure.breaks
-    flat = [word for row in rows for word, _ in row]
-    normalised = iter(settings.segmentation.normalised("\n".join(flat)).split("\n"))
-    pages = [[*("".join(word.split()) or "\ufffd" for word in islice(normalised, len(row))), "\n"] for row in rows]
-    _number(counted, iter(pages))
-    names: defaultdict[str, int] = defaultdict(count().__next__)
-    counted.tags.extend(names[tag] for row in rows for _, tag in row)
-    counted.tag_names = list(names)
-    _keep_text(counted, structure.sentences)
-
-
-def count_sentences(
-    sentences: Iterable[str | Sequence[str]], segmentation: Segmentation, *, each_a_document: bool
-) -> Counted:
-    """Sentences at hand, as a block: each is kept as it is, even when it is empty."""
-    counted = Counted()
-    numbers: defaultdict[str, int] = defaultdict(count(cut.FIRST).__next__)
-    texts = []
-    for place, sentence in enumerate(sentences):
-        tokens = segmentation.tokens(sentence) if isinstance(sentence, str) else list(sentence)
-        texts.append(sentence if isinstance(sentence, str) else joined(tokens))
-        counted.ids.extend(map(numbers.__getitem__, tokens))
-        counted.ids.append(cut.END)
-        counted.paragraphs.append(place)
-        if each_a_document or not place:
-            counted.documents.append(place)
-    counted.words = list(numbers)
-    _keep_text(counted, texts)
-    return counted
+    """The normalised sentences; one of which normalisation left nothing is taken out of the structure."""
+    normalised = segmentation.lines(structure.sentences)
+    if not all(map(str.strip, normalised)):
+        structure.keep_only([place for place, sentence in enumerate(normalised) if sentence.strip()])
+        normalised = [sentence for sentence in normalised if sentence.strip()]
+    return normalised
 
 
 def joined(tokens: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ count (equal counts stay in order of appearance) and the ids on disk are renumbe
 from __future__ import annotations
 
 import hashlib
+from array import array
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
-from polyseme.text.cut import END, FIRST
 from polyseme.text.layout import write_header
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
@@ -32,6 +32,7 @@ class Builder:
         self.segmentation = segmentation
         self.numbers: dict[str, int] = {}
         self.counts = np.zeros(1 << 16, dtype=np.int64)
+        self.tables: dict[int, array[int]] = {}  # counter → its numbers to ours
         self.tag_names: dict[str, int] = {}
         self.untagged = 0  # words before the first tag
         self.n_tokens = self.n_sentences = self.n_bytes = self.n_paragraphs = self.n_documents = 0
@@ -44,17 +45,16 @@ class Builder:
     def add(self, counted: Counted) -> None:
         """The next block."""
         numbers = self.numbers
-        table = np.array([numbers.setdefault(word, len(numbers)) for word in counted.words], dtype=np.int32)
+        table = self.tables.setdefault(counted.counter, array("i"))
+        table.extend([numbers.setdefault(word, len(numbers)) for word in counted.words])
         if len(numbers) > len(self.counts):
             self.counts = np.concatenate([self.counts, np.zeros(len(numbers), dtype=np.int64)])
-        marked = np.frombuffer(counted.ids, dtype=np.int32)
-        is_word = marked >= FIRST
-        local = marked[is_word] - FIRST
-        ends = np.cumsum(is_word, dtype=np.int64)[marked == END]  # after each sentence, the words so far in the block
-        self.counts[table] += np.bincount(local, minlength=len(table))
-        self.files["ids.i32"].write(table[local].data)
-        self._add_tags(counted, len(local))
-        self._add_structure(counted, ends)
+        ids = np.asarray(table)[counted.ids]
+        seen = np.bincount(ids)
+        self.counts[: len(seen)] += seen
+        self.files["ids.i32"].write(ids.data)
+        self._add_tags(counted, len(ids))
+        self._add_structure(counted, counted.ends.astype(np.int64))
 
     def _add_tags(self, counted: Counted, tokens: int) -> None:
         """Tags are written from the first block on that has any; words without one have the empty tag."""
@@ -72,19 +72,19 @@ class Builder:
             self._write_tags(np.broadcast_to(np.uint16(empty), self.untagged if table else tokens))
             self.untagged = 0
         if table:
-            self._write_tags(np.array(table, dtype=np.uint16)[np.frombuffer(counted.tags, dtype=np.int32)])
+            self._write_tags(np.array(table, dtype=np.uint16)[counted.tags])
 
     def _write_tags(self, tags: NDArray[np.uint16]) -> None:
         for start in range(0, len(tags), CHUNK):
             self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
 
     def _add_structure(self, counted: Counted, ends: NDArray[np.int64]) -> None:
-        sizes = np.frombuffer(counted.sizes, dtype=np.int32)
-        documents = np.frombuffer(counted.documents, dtype=np.int32).astype(np.int64)
+        sizes = counted.sizes
+        documents = counted.documents.astype(np.int64)
         if self.breaks and len(ends) and (not len(documents) or documents[0]):
             documents = np.concatenate([np.zeros(1, np.int64), documents])
         self.breaks = counted.breaks_after or (self.breaks and not len(ends))
-        paragraphs = np.frombuffer(counted.paragraphs, dtype=np.int32).astype(np.int64)
+        paragraphs = counted.paragraphs.astype(np.int64)
         if not self.n_sentences and len(ends) and (not len(paragraphs) or paragraphs[0]):
             paragraphs = np.concatenate([np.zeros(1, np.int64), paragraphs])
         self._write_places("documents.i64", documents + self.n_sentences)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyseme.atomic import new_folder
 from polyseme.errors import FormatError, OptionError
 from polyseme.text.align import token_spans
-from polyseme.text.block import DOCUMENTS, Settings, count_sentences
+from polyseme.text.block import DOCUMENTS, Counter, Settings
 from polyseme.text.build import Builder
 from polyseme.text.formats import FORMATS
 from polyseme.text.layout import MARKER, check_ids, mapped, offsets, read_header
@@ -141,7 +141,8 @@ class Corpus:
         check("documents", documents, ("file", "line"))
         segmentation = Segmentation.of(segment)
         with _Writing(path, segmentation, min_count, max_size) as writing:
-            writing.builder.add(count_sentences(sentences, segmentation, each_a_document=documents == "line"))
+            counter = Counter(Settings(segmentation))
+            writing.builder.add(counter.count_sentences(sentences, each_a_document=documents == "line"))
             writing.finish(["the sentences"])
         return writing.opened(cls)
 

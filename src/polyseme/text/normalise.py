@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, close_matches
 
@@ -22,10 +24,13 @@ SCRIPTS = ("keep", "simplified", "traditional")
 CASES = ("keep", "lower")
 
 WIDE = "，！？：；（）［］｛｝～…"
-INVISIBLE = (
-    "\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f"
-    "\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+_NO_BASE = WIDE + "\n"
+_INVISIBLE = (
+    *((0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E)),
+    *((0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0x2066, 0x206F), (0xFEFF, 0xFEFF)),
+    *((0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF)),
 )
+_DROPPED = {point: None for first, last in _INVISIBLE for point in range(first, last + 1)}
 # The blocks left out hold nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))
 
@@ -38,47 +43,47 @@ def check(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise OptionError(f"{name} is one of {', '.join(choices)}; not {value!r}{close_matches(value, choices)}")
 
 
-class _Unstable:
-    """Patterns of the characters NFKC changes, made at first use.
-
-    Those beyond the basic plane all count: a class without them is one table lookup per character.
-    """
-
-    def __init__(self) -> None:
-        points = [chr(point) for low, high in _BLOCKS for point in range(low, high) if chr(point) not in WIDE]
-        joining = "".join(filter(_joins_the_one_before, points))
-        changed = "".join(c for c in points if unicodedata.normalize("NFKC", c) != c and c not in joining)
-        every = re.escape(changed + joining) + "\U00010000-\U0010ffff" + INVISIBLE
-        self.alone = re.compile(f"[{re.escape(changed)}\U00010000-\U0010ffff{INVISIBLE}]+")
-        self.joining = re.compile(f"[{re.escape(joining)}]")
-        self.with_base = re.compile(f"[^{re.escape(WIDE)}{every}\n]?[{every}]+")
+STABLE, CHANGES, JOINS = range(3)
 
 
-def _joins_the_one_before(character: str) -> bool:
+@cache
+def _table() -> NDArray[np.uint8]:
+    """For every character: does NFKC leave it alone, change it, or may it join it to the one before?"""
+    table = np.zeros(0x110000, dtype=np.uint8)
+    for low, high in _BLOCKS:
+        table[low:high] = [_stability(chr(point)) for point in range(low, high)]
+    table[0x10000:0x20000] = table[0x2F800:0x2FA20] = table[0xE0000:0xE1000] = CHANGES
+    table[[ord(character) for character in WIDE]] = STABLE
+    for first, last in _INVISIBLE:
+        table[first : last + 1] = CHANGES
+    return table
+
+
+def _stability(character: str) -> int:
     # Vowel signs such as U+0B3E have combining class 0 and still compose with the letter before them; so do jamo.
-    return unicodedata.category(character) in ("Mn", "Mc") or "\u1160" <= character < "\u1200"
-
-
-_unstable = cache(_Unstable)
-_DROP = re.compile(f"[{INVISIBLE}]+")
-
-
-def _nfkc_piece(match: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", _DROP.sub("", match[0]))
+    if unicodedata.category(character) in ("Mn", "Mc") or "\u1160" <= character < "\u1200":
+        return JOINS
+    return CHANGES if unicodedata.normalize("NFKC", character) != character else STABLE
 
 
 def nfkc(text: str) -> str:
     """NFKC that keeps wide Chinese punctuation."""
-    if text.isascii():
-        return text if text.isprintable() else _DROP.sub("", text)
-    unstable = _unstable()
-    if not unstable.joining.search(text):
-        return unstable.alone.sub(_nfkc_piece, text)
-    # Marks are rare where lines are many: only their own lines take the slower way.
-    return "\n".join(
-        (unstable.with_base if unstable.joining.search(line) else unstable.alone).sub(_nfkc_piece, line)
-        for line in text.split("\n")
-    )
+    if text.isascii() and text.isprintable():
+        return text
+    kinds = _table()[np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)]
+    spots = np.flatnonzero(kinds)
+    if not len(spots):
+        return text
+    breaks = np.flatnonzero(np.diff(spots) > 1)
+    runs = zip(spots[np.append(0, breaks + 1)].tolist(), (spots[np.append(breaks, -1)] + 1).tolist(), strict=True)
+    pieces: list[str] = []
+    done = 0
+    for start, end in runs:
+        if kinds[start] == JOINS and start > done and text[start - 1] not in _NO_BASE:
+            start -= 1
+        pieces += (text[done:start], unicodedata.normalize("NFKC", text[start:end].translate(_DROPPED)))
+        done = end
+    return "".join(pieces) + text[done:]
 
 
 @cache

@@ -28,7 +28,7 @@ from polyseme.text.tagged import last_article
 
 log = logging.getLogger(__name__)
 
-BLOCK = 1 << 19  # characters that are worked on at once
+BLOCK = 1 << 18  # characters that are worked on at once
 CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"

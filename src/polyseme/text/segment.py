@@ -62,22 +62,29 @@ class Segmentation:
         """The text that is cut."""
         return normalise(text, self.normalise, self.script, self.case)
 
-    def pages(self, sentences: Sequence[str]) -> Iterator[list[str]]:
-        """The words of normalised sentences, some sentences at a time; see ``cut`` for the marks among them."""
-        return cut.pages(self.method, self.words, self._restored_function())(sentences)
+    def lines(self, sentences: Sequence[str]) -> list[str]:
+        """The sentences normalised, with plain spaces only, as ``pages`` takes them."""
+        return cut.plain_spaces(self.normalised("\n".join(sentences))).split("\n") if sentences else []
+
+    def pages(self, sentences: Sequence[str]) -> Iterator[str]:
+        """The words of ``lines``: spaces between them, a newline for a word after every sentence."""
+        return cut.pages(self.method, self.words)(sentences)
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
-        line = " ".join(self.normalised(text).splitlines())
-        return [token for page in self.pages([line]) for token in page if token not in cut.MARKS]
+        text = self.normalised(text)
+        if self.method == FUNCTION:
+            return self.call(text)
+        return [token for page in self.pages([cut.plain_spaces(text).replace("\n", " ")]) for token in page.split()]
 
-    def _restored_function(self) -> Function | None:
-        if self.method == FUNCTION and self.function is None:
+    def call(self, text: str) -> list[str]:
+        """What the Python function makes of normalised text."""
+        if self.function is None:
             raise TextError(
                 "the text was segmented by a Python function, which cannot be stored: "
                 "give lists of words instead of raw text"
             )
-        return self.function
+        return [token for token in map(str, self.function(text)) if token and not token.isspace()]
 
     def to_json(self) -> dict[str, Any]:
         """What a corpus or model keeps of it."""

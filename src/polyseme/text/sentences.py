@@ -1,4 +1,4 @@
-"""Splitting text into sentences, Chinese and English. 断句
+"""Splitting text into sentences, Chinese and English, a whole block at a time in NumPy. 断句
 
 Chinese: after 。！？；… (any run of them) and the closing quotes and brackets that follow, except before a comma.
 Narrow ! ? and . do the same between Han characters.
@@ -9,6 +9,9 @@ abbreviations (Mr. e.g. U.S.), initials (J. Smith) or in numbers.
 from __future__ import annotations
 
 import re
+
+import numpy as np
+from numpy.typing import NDArray
 
 # No sentence ends after these and a full stop.
 _TITLES = """
@@ -26,76 +29,147 @@ _NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_TITLES, _EITHE
 
 ENDS = "。！？；…｡"
 WIDE_CLOSING = "”’」』）】》〉〕］｝"
-_CLOSING = WIDE_CLOSING + "\"')\\]}»"
+_NARROW_CLOSING = "'»"
 _OPENING = "“‘「『（【《〈〔［\"'([«¿¡"
-
-_END = rf"[{ENDS}]+[!?]*(?: ?[{WIDE_CLOSING}])*"
-_PIECE = re.compile(rf"[^{ENDS}]+(?:{_END})?|{_END}")
-_GOES_ON = '，、：,"'  # a piece that begins with one of these may belong to the one before it
-_NARROW_END = re.compile(rf"[.!?][.!?{_CLOSING}]*(?:\s+|(?=[\u3400-\u9fff“「『（《]))(?![a-z])")
-_ASCII_END = re.compile(r"[.!?][.!?\"')\]}]*\s+(?![a-z])")
 _ABBREVIATIONS = _NEVER | _MAYBE
 _LAST_PART = re.compile(r"[\s(\[\"“‘'—–-]+")
 _WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
-
-def split_sentences(paragraph: str) -> list[str]:
-    """The sentences of one paragraph, without the spaces around them."""
-    pieces: list[str] = [paragraph] if paragraph.isascii() else _PIECE.findall(paragraph)
-    if len(pieces) > 1 and any(piece[0] in _GOES_ON for piece in pieces):
-        pieces = _rejoined(pieces)
-    if "." in paragraph or "!" in paragraph or "?" in paragraph:
-        pieces = [sentence for piece in pieces for sentence in _split_narrow(piece)]
-    return [sentence for piece in pieces if (sentence := piece.strip())]
+# What a character is to a splitter. Beyond the basic plane all are OTHER.
+OTHER, NEWLINE, SPACE, END, NARROW_END, CLOSE, NARROW_CLOSE, QUOTE, COMMA, LOWER, HAN = range(11)
+Places = NDArray[np.int64]
+Codes = NDArray[np.uint32]
 
 
-def _rejoined(pieces: list[str]) -> list[str]:
-    """Pieces that go on with a comma joined to the one before, and straight quotes given to the one they close."""
-    found: list[str] = []
-    quotes = 0
-    for piece in pieces:
-        marks = piece.count('"')
-        if found and piece[0] == '"' and quotes % 2:
-            found[-1] += '"'
-            piece = piece[1:]
-        if found and piece[:1] in _GOES_ON[:-1]:
-            found[-1] += piece
-        else:
-            found.append(piece)
-        quotes += marks
-    return found
+def _classes() -> NDArray[np.uint8]:
+    table = np.zeros(0x10000, dtype=np.uint8)
+    table[[ord(c) for c in map(chr, range(0x3001)) if c.isspace()]] = SPACE
+    named = {
+        NEWLINE: "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
+        END: ENDS,
+        NARROW_END: ".!?",
+        CLOSE: WIDE_CLOSING + ")]}",
+        NARROW_CLOSE: _NARROW_CLOSING,
+        QUOTE: '"',
+        COMMA: "，、：,",
+        LOWER: "abcdefghijklmnopqrstuvwxyz",
+    }
+    for kind, characters in named.items():
+        table[[ord(c) for c in characters]] = kind
+    table[0x3400:0xA000] = table[[ord(c) for c in "“「『（《"]] = HAN
+    return table
 
 
-def _split_narrow(text: str) -> list[str]:
-    found: list[str] = []
-    start = 0
-    ends = _ASCII_END if text.isascii() else _NARROW_END
-    for match in ends.finditer(text):
-        if match.end() < len(text) and _ends(text, start, match):
-            found.append(text[start : match.end()])
-            start = match.end()
-    return [*found, text[start:]]
+_CLASS = _classes()
 
 
-def _ends(text: str, start: int, match: re.Match[str]) -> bool:
-    """Does a sentence end at this narrow . ! or ?"""
-    at, end = match.span()
-    if not text[end - 1].isspace():  # directly before a Han character: only after another one
-        return at > start and text[at - 1] > "\xff"
-    first = text[end]
-    if first.islower():
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, without the spaces around them; a line break ends one, too."""
+    starts, ends, _, _ = sentence_spans(text)
+    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def sentence_spans(text: str) -> tuple[Places, Places, Places, int]:
+    """Where each sentence of the text starts and ends, the number of its line, and how many lines end in the text."""
+    # A newline at each end saves looking whether there is a character before or after another.
+    codes = np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
+    kinds = _CLASS[np.minimum(codes, 0xFFFF)]
+    lines = np.flatnonzero(kinds == NEWLINE)
+    after = _wide_ends(codes, kinds, lines)
+    narrow = _narrow_ends(text, kinds, after)
+    starts = np.union1d(lines + 1, np.concatenate([after, narrow]))[:-1]
+    ends = np.append(starts[1:], len(kinds) - 1)
+    starts, ends = _stripped(kinds, starts, ends)
+    full = starts < ends
+    starts, ends = starts[full], ends[full]
+    return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3
+
+
+def _wide_ends(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> Places:
+    """The places after 。！？；… and what closes with them."""
+    marks = np.flatnonzero(kinds == END)
+    ends: Places = marks[kinds[marks + 1] != END] + 1
+    if not len(ends):
+        return ends
+    open_quotes = _inside_quotes(codes, lines, ends)
+    moving = np.arange(len(ends))
+    while len(moving):
+        here = kinds[ends[moving]]
+        spaced = (here == SPACE) & (kinds[ends[moving] + 1] == CLOSE)  # segmented text: 好 。 ”
+        closing = (here == CLOSE) | (here == NARROW_END) | spaced
+        quote = (here == QUOTE) & open_quotes[moving]
+        open_quotes[moving[quote]] = False
+        step = closing | quote
+        ends[moving[step]] += 1 + spaced[step]
+        moving = moving[step]
+    kept: Places = np.compress(kinds[ends] != COMMA, ends)
+    return kept
+
+
+def _inside_quotes(codes: Codes, lines: Places, places: Places) -> NDArray[np.bool_]:
+    """Is there an odd number of straight quotes between the start of the line and this place?"""
+    quotes = np.flatnonzero(codes == ord('"'))
+    line_starts = lines[np.searchsorted(lines, places) - 1]
+    number = np.searchsorted(quotes, places) - np.searchsorted(quotes, line_starts)
+    return np.asarray(number % 2, dtype=np.bool_)
+
+
+def _narrow_ends(text: str, kinds: NDArray[np.uint8], others: Places) -> Places:
+    """The places after . ! ? and what closes with them, where a sentence ends."""
+    marks = np.flatnonzero(kinds == NARROW_END)
+    marks = marks[kinds[marks - 1] != NARROW_END]
+    after = marks + 1
+    moving = np.arange(len(marks))
+    while len(moving):
+        here = kinds[after[moving]]
+        moving = moving[(here == NARROW_END) | (here == CLOSE) | (here == NARROW_CLOSE) | (here == QUOTE)]
+        after[moving] += 1
+    spaced = kinds[after] == SPACE
+    between_han = (kinds[marks - 1] >= HAN) & (kinds[after] >= HAN)
+    marks, after, spaced = (array[spaced | between_han] for array in (marks, after, spaced))
+    moving = np.flatnonzero(spaced)
+    while len(moving):
+        after[moving] += 1
+        moving = moving[kinds[after[moving]] == SPACE]
+    possible = (kinds[after] != LOWER) & (kinds[after] != NEWLINE)
+    marks, after, spaced = (array[possible] for array in (marks, after, spaced))
+    begins = np.append(0, others)[np.searchsorted(others, marks, side="right")]  # the wide end before each mark
+    rows = zip((marks - 1).tolist(), (after - 1).tolist(), begins.tolist(), spaced.tolist(), strict=True)
+    ends = [not spaced or _ends(text, max(begin - 1, 0), mark, end) for mark, end, begin, spaced in rows]
+    return np.compress(ends, after)
+
+
+def _ends(text: str, start: int, at: int, end: int) -> bool:
+    """Does a sentence end at the narrow mark at ``at``, if the next one would begin at ``end``?"""
+    if text[end].islower():
         return False
     if text[at] != "." or text[at + 1] == ".":
         return True
-    begin = max(start, text.rfind(" ", start, at) + 1)
+    start = max(start, at - 40)
+    begin = max(start, text.rfind(" ", start, at) + 1, text.rfind("\n", start, at) + 1)
     word = text[begin:at]
     if len(word) > 1 and word.isalpha() and word.lower() not in _ABBREVIATIONS:
         return True
     after = text[end : end + 24].lstrip(_OPENING)
     if after[:1].islower():
         return False
+    first = begin == 0 or text[begin - 1] == "\n" or (begin > 1 and text[begin - 2] in ".!?")
     word = _LAST_PART.split(word)[-1]
-    return not word or _stop_ends(word, after, first=begin == start)
+    return not word or _stop_ends(word, after, first=first)
+
+
+def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[Places, Places]:
+    """The spans without the spaces at their ends."""
+    moving = np.arange(len(starts))
+    while len(moving):
+        moving = moving[(kinds[starts[moving]] == SPACE) & (starts[moving] < ends[moving])]
+        starts[moving] += 1
+    moving = np.arange(len(ends))
+    while len(moving):
+        last = kinds[ends[moving] - 1]
+        moving = moving[((last == SPACE) | (last == NEWLINE)) & (ends[moving] > starts[moving])]
+        ends[moving] -= 1
+    return starts, ends
 
 
 def _stop_ends(word: str, after: str, *, first: bool) -> bool:

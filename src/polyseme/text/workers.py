@@ -16,19 +16,19 @@ import struct
 import subprocess
 import sys
 import threading
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
-from typing import IO, Any, TypeVar
+from typing import IO, Any
+
+import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.text.block import Block, Counted, Settings, count_block
+from polyseme.text.block import Block, Counted, Counter, Settings
 from polyseme.text.segment import Segmentation
 
-SERIAL = 3  # a text of fewer blocks is not worth starting helpers
-T = TypeVar("T")
+SERIAL = 8  # a text of fewer blocks is not worth starting helpers
 _LENGTH = struct.Struct("<Q")
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.workers import serve; serve()"
 
@@ -45,30 +45,34 @@ def counted_blocks(
     workers = cores() if workers is None else workers
     first = list(islice(blocks, SERIAL))
     if workers < 2 or len(first) < SERIAL or settings.segmentation.function:
-        yield from ((count_block(block, settings), done) for block, done in chain(first, blocks))
+        counter = Counter(settings)
+        yield from ((counter.count(block), done) for block, done in chain(first, blocks))
         return
-    helpers = Helpers(settings, workers)
+    helpers = Helpers(settings)
     try:
-        yield from _in_order(chain(first, blocks), helpers.count, workers)
+        yield from _in_order(chain(first, blocks), Counter(settings), helpers, workers - 1)
     finally:
         helpers.close()
 
 
 def _in_order(
-    jobs: Iterable[tuple[Block, int]], work: Callable[[Block], Counted], workers: int
+    jobs: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
 ) -> Iterator[tuple[Counted, int]]:
-    """Results in the order of the jobs, with at most two jobs per worker under way."""
+    """Results in the order of the jobs. A job that would only wait for a helper is done here instead."""
     waiting: deque[tuple[Future[Counted], int]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(number) as pool:
         try:
             for block, done in jobs:
-                waiting.append((pool.submit(work, block), done))
-                if len(waiting) >= 2 * workers:
+                if sum(not future.done() for future, _ in waiting) < 2 * number:
+                    future = pool.submit(helpers.count, block)
+                else:
+                    future = Future()
+                    future.set_result(counter.count(block))
+                waiting.append((future, done))
+                while waiting and (waiting[0][0].done() or len(waiting) > 4 * number):
                     future, done = waiting.popleft()
                     yield future.result(), done
-            while waiting:
-                future, done = waiting.popleft()
-                yield future.result(), done
+            yield from ((future.result(), done) for future, done in waiting)
         finally:
             for future, _ in waiting:
                 future.cancel()
@@ -77,10 +81,10 @@ def _in_order(
 class Helpers:
     """One process for each thread that asks."""
 
-    def __init__(self, settings: Settings, workers: int) -> None:
-        # The threads that wait for helpers are not to be mistaken for more cores by the helpers' libraries.
-        self.greeting = _settings_to_json(settings)
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.mine = threading.local()
+        self.starting = threading.Lock()
         self.started: list[subprocess.Popen[bytes]] = []
 
     def count(self, block: Block) -> Counted:
@@ -99,10 +103,13 @@ class Helpers:
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", _RUN, json.dumps(sys.path)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.started.append(process)
+        # A helper is one thread; the threads its libraries would start for linear algebra only cost memory.
+        alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)
         self.mine.process = process
-        _send(process.stdin, self.greeting)
+        with self.starting:
+            self.started.append(process)
+            _send(process.stdin, (_settings_to_json(self.settings), len(self.started)))
         return process
 
     def close(self) -> None:
@@ -123,29 +130,28 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the builder closes our input
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     try:
-        settings = _settings_from_json(_receive(source))
+        settings, name = _receive(source)
+        counter = Counter(_settings_from_json(settings), name)
         while True:
-            _send(sink, _answer(_receive(source), settings))
+            _send(sink, _answer(_receive(source), counter))
     except (EOFError, BrokenPipeError):
         os._exit(0)
 
 
-def _answer(block: Any, settings: Settings) -> tuple[str, Any]:
+def _answer(block: Any, counter: Counter) -> tuple[str, Any]:
     try:
-        counted = count_block(Block(*block), settings)
+        counted = counter.count(Block(*block))
     except TextError as error:
         return str(error), None
     values = (getattr(counted, field.name) for field in dataclasses.fields(counted))
-    return "", tuple(value.tobytes() if isinstance(value, array) else value for value in values)
+    return "", tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
 
 def _counted(fields: Any) -> Counted:
     counted = Counted()
     for field, value in zip(dataclasses.fields(counted), fields, strict=True):
-        if isinstance(getattr(counted, field.name), array):
-            getattr(counted, field.name).frombytes(value)
-        else:
-            setattr(counted, field.name, value)
+        is_array = isinstance(getattr(counted, field.name), np.ndarray)
+        setattr(counted, field.name, np.frombuffer(value, dtype=np.int32) if is_array else value)
     return counted
 
 
