@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, index_item, model_item
+from polyseme.serve.protocol import server_of
 from polyseme.store.load import load
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -132,7 +132,7 @@ def running(app: Any) -> Iterator[str]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    server = server_of(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any
 from urllib.parse import urlsplit
@@ -93,6 +94,28 @@ def test_a_body_that_does_not_come_is_given_up(library: Library, serving: Any) -
     with serving(create_app(library, limits=Limits(body_seconds=0.2))) as address:
         answer = raw(address, b"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n\r\n{")
     assert b" 408 " in answer.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("line", [b"X-%d: " % 7 + b"a" * 2000 + b"\r\n", b"a" * 2000])
+def test_headers_without_end_are_cut_off(address: str, line: bytes) -> None:
+    where = urlsplit(address)
+    assert where.hostname
+    with socket.create_connection((where.hostname, where.port or 80), timeout=20) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ")
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            for _ in range(100_000):
+                connection.sendall(line)
+
+
+def test_a_head_that_does_not_come_is_given_up(library: Library, serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyseme.serve.protocol.HEAD_SECONDS", 0.2)
+    with serving(create_app(library)) as address:
+        for start in (b"", b"GET / HTTP/1.1\r\nHost: 127."):
+            where = urlsplit(address)
+            with socket.create_connection((str(where.hostname), where.port or 80), timeout=20) as connection:
+                connection.sendall(start)
+                with contextlib.suppress(ConnectionResetError):
+                    assert connection.recv(100) == b""
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def serve(
     check_host(host, token)
     try:
         import fastapi  # noqa: F401
-        import uvicorn
+        import httptools  # noqa: F401
+        import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("polyseme serve", "serve") from None
     one_thread_each()
@@ -80,6 +81,7 @@ def serve(
         from polyseme.serve.app import create_app
         from polyseme.serve.guard import LOCAL
         from polyseme.serve.library import Library
+        from polyseme.serve.protocol import server_of
 
         library = Library.open(paths)
         for item in library.items.values():
@@ -91,8 +93,4 @@ def serve(
         fragment = f"#token={token}" if token else ""
         say(f"page: http://{shown}:{listener.getsockname()[1]}/{fragment}")
         say("API:  /openapi.json describes it; Ctrl-C stops the server")
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off",
-            limit_concurrency=1000, timeout_keep_alive=30, timeout_graceful_shutdown=3,
-        )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listener])
+        server_of(app).run(sockets=[listener])
