@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, OptionError, UnknownWord, close_matches
+from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.hits import Hit, WordSenses
@@ -29,8 +29,10 @@ from polyseme.search.senses import find_senses
 from polyseme.search.states import encode_states, layer_states
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
+from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import ContextEncoder, FloatArray, Sentence
+from polyseme.words.close import close_words
 
 _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences
 
@@ -232,9 +234,15 @@ class Index:
         if rows.start == rows.stop:
             if word in self.corpus.vocabulary:
                 raise UnknownWord(f"{word!r} was left out of {self.path} (min_count or skip of polyseme index)")
-            near = close_matches(word, self.words.words[:50_000])
-            raise UnknownWord(f"{word!r} does not stand in {self.corpus.path}{near}")
+            raise UnknownWord(f"{word!r} does not stand in {self.corpus.path}{self._hint(word)}")
         return rows
+
+    def _hint(self, word: str) -> str:
+        segmentation = self.corpus.segmentation
+        parts = segmentation.tokens(word) if segmentation.method != FUNCTION else [word]
+        cut = f", where it is cut into {' '.join(parts)}" if len(parts) > 1 else ""
+        near = close_words(word, self.words.words, self.words.index)
+        return cut + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
 
     def _layer(self, layer: int | None) -> int:
         if layer is None:
