@@ -42,15 +42,20 @@ def fasttext_bytes(path: Path, *, labels: bool = False) -> bytes:
     return path.read_bytes()
 
 
-def quantised_bytes(path: Path) -> bytes:
-    """The same model with its input matrix quantised: two pieces of 2 and 1 numbers, and norms."""
+def quantised_bytes(path: Path, *, pruned: bool = False) -> bytes:
+    """The same model with its input matrix quantised: two pieces of 2 and 1 numbers, and norms; perhaps pruned."""
     dense = fasttext_bytes(path)
     matrix_size = 1 + 16 + 9 * 3 * 4
     start = len(dense) - (1 + 16 + 4 * 3 * 4) - matrix_size
     codebook = struct.pack("<4i", 3, 2, 2, 1) + np.linspace(0, 1, 768, dtype="<f4").tobytes()
     norms = bytes(range(9)) + struct.pack("<4i", 1, 1, 1, 1) + np.linspace(1, 2, 256, dtype="<f4").tobytes()
     quantised = b"\x01" + QUANTISED + bytes(range(18)) + codebook + norms
-    return dense[:start] + quantised + dense[start + matrix_size :]
+    before = dense[:start]
+    if pruned:
+        n_kept = 8 + 56 + 20  # behind magic, settings and the other sizes
+        before = dense[:n_kept] + struct.pack("<q", 5) + dense[n_kept + 8 : start]
+        before += struct.pack("<10i", 4, 0, 3, 1, 2, 2, 1, 3, 0, 4)
+    return before + quantised + dense[start + matrix_size :]
 
 
 @contextmanager
@@ -80,6 +85,7 @@ MAKERS = {
     "fasttext": fasttext_bytes,
     "supervised": lambda path: fasttext_bytes(path, labels=True),
     "quantised": quantised_bytes,
+    "pruned": lambda path: quantised_bytes(path, pruned=True),
 }
 
 

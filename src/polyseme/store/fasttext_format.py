@@ -25,8 +25,8 @@ from polyseme.types import FloatArray
 MAGIC, VERSION = 793712314, 12
 MODELS = {1: "cbow", 2: "skipgram", 3: "supervised"}
 LOSSES = {1: "hierarchical", 2: "negative", 3: "softmax", 4: "one-vs-all"}
-MOST_BUCKETS = 1 << 26
 LONGEST_VECTOR = 1 << 20
+LONGEST_NGRAM = 100
 _SETTINGS = struct.Struct("<12id")
 
 
@@ -58,9 +58,9 @@ class Settings:
             1 <= self.dim <= LONGEST_VECTOR
             and self.model in MODELS
             and self.loss in LOSSES
-            and 0 <= self.buckets <= MOST_BUCKETS
-            and 0 <= self.minn <= 1000
-            and 0 <= self.maxn <= 1000
+            and 0 <= self.buckets < 1 << 31
+            and 0 <= self.minn <= LONGEST_NGRAM
+            and 0 <= self.maxn <= LONGEST_NGRAM
             and min(self.window, self.epochs, self.min_count, self.negative, self.word_ngrams) >= 0
         )
 

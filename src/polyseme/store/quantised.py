@@ -17,7 +17,8 @@ from polyseme.store.binary_reader import BinaryReader
 from polyseme.types import FloatArray
 
 CENTROIDS = 256
-MOST_NUMBERS = 1 << 31  # in one decoded matrix: 8 GB
+MOST_GROWTH = 64  # decoded bytes for one byte of codes and centroids; pieces of 2 numbers make 8
+SMALL = 64 << 20
 
 
 @dataclass
@@ -43,7 +44,8 @@ class Codebook:
 def read_quantised(reader: BinaryReader, what: str) -> FloatArray:
     """The matrix, decoded."""
     with_norms, n_rows, dim, n_codes = reader.fields("?qqi")
-    if n_rows < 0 or not 1 <= dim <= n_codes * (1 << 16) or n_rows * dim > MOST_NUMBERS:
+    most = MOST_GROWTH * (n_codes + 4 * CENTROIDS * dim) + SMALL
+    if min(n_rows, n_codes) < 0 or dim < 1 or 4 * n_rows * dim > most:
         raise FormatError(f"{reader.path} is altered: its quantised {what} cannot have {n_rows:,} × {dim:,} numbers")
     codes = reader.array(np.uint8, n_codes, what)
     codebook = _read_codebook(reader, what)

@@ -15,14 +15,16 @@ def compose(
     bounds: NDArray[np.int64],
     minn: int,
     maxn: int,
-    rows_of: NDArray[np.int32],
+    n_buckets: int,
+    kept: NDArray[np.int64],
     rows: NDArray[np.float32],
     plain: int,
     vectors: NDArray[np.float32],
 ) -> None:
     """Turn ``vectors`` from the words' own rows into the means with their n-grams' rows.
 
-    Word i is ``data[bounds[i]:bounds[i + 1]]``; ``rows_of[bucket]`` is a row or -1; word ``plain`` has no n-grams.
+    Word i is ``data[bounds[i]:bounds[i + 1]]``; word ``plain`` has no n-grams. ``kept`` holds pairs of a bucket and its
+    row, by rising bucket, where only some buckets have rows; it is empty where all have theirs.
     """
     longest = 0
     for i in range(len(bounds) - 1):
@@ -35,7 +37,7 @@ def compose(
         marked[0] = _LEFT
         marked[1 : size - 1] = data[bounds[i] : bounds[i + 1]]
         marked[size - 1] = _RIGHT
-        n = 1 + _add_ngrams(marked[:size], minn, maxn, rows_of, rows, vectors[i])
+        n = 1 + _add_ngrams(marked[:size], minn, maxn, n_buckets, kept, rows, vectors[i])
         vectors[i] *= np.float32(1.0 / n)
 
 
@@ -44,7 +46,8 @@ def _add_ngrams(
     word: NDArray[np.uint8],
     minn: int,
     maxn: int,
-    rows_of: NDArray[np.int32],
+    n_buckets: int,
+    kept: NDArray[np.int64],
     rows: NDArray[np.float32],
     total: NDArray[np.float32],
 ) -> int:
@@ -65,7 +68,10 @@ def _add_ngrams(
                 at += 1
             if n < minn or (n == 1 and (start == 0 or at == len(word))):
                 continue
-            row = rows_of[h % np.uint32(len(rows_of))]
+            row = np.int64(h % np.uint32(n_buckets))
+            if len(kept):
+                place = np.searchsorted(kept[:, 0], row)
+                row = kept[place, 1] if place < len(kept) and kept[place, 0] == row else np.int64(-1)
             if row >= 0:
                 for d in range(len(total)):
                     total[d] += rows[row, d]

@@ -91,12 +91,9 @@ class Subwords:
         data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         bounds = np.zeros(len(words) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in encoded], out=bounds[1:])
-        rows_of = np.arange(self.n_buckets, dtype=np.int32)
-        if self.kept is not None:
-            rows_of.fill(-1)
-            rows_of[list(self.kept)] = list(self.kept.values())
+        kept = np.array(sorted((self.kept or {}).items()), dtype=np.int64).reshape(-1, 2)
         vectors = np.array(self.own, dtype=np.float32)
         plain = words.index(self.whole) if self.whole in words else -1
-        if self.maxn > 0 and self.n_buckets:
-            compose(data, bounds, self.minn, self.maxn, rows_of, np.asarray(self.rows), plain, vectors)
+        if self.maxn > 0 and self.n_buckets and self.kept != {}:
+            compose(data, bounds, self.minn, self.maxn, self.n_buckets, kept, np.asarray(self.rows), plain, vectors)
         return vectors
