@@ -10,7 +10,9 @@ import pytest
 
 import polyseme
 from polyseme.errors import FormatError, OptionError
+from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.published import FORMATS, PublishedFastText, save_vectors_as
+from polyseme.words.vectors import WordVectors
 
 VECTORS = {  # file → how gensim has to be told to read it
     "gensim_test_data/word2vec_pre_kv_c": {},
@@ -126,6 +128,13 @@ def test_every_format_gives_the_vectors_back(form: str, vectors: Any, tmp_path: 
     again = polyseme.load(tmp_path / "out")
     assert again.index_to_key == ["猫", "狗", "cat"]
     np.testing.assert_array_equal(again.vectors, np.array([[1, 2.5], [3, 4], [-1, 0.1]], np.float32))
+
+
+def test_an_output_matrix_of_another_width_does_not_spoil_a_fasttext_file(tmp_path: Path) -> None:
+    words = Vocabulary(["猫", "狗"], np.array([2, 1]))
+    joined = WordVectors(words, np.ones((2, 6), np.float32), output=np.ones((2, 3), np.float32))
+    save_vectors_as(joined, tmp_path / "v.bin", "fasttext")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "v.bin").vectors, np.ones((2, 6)))
 
 
 def test_a_folder_of_published_vectors_remembers_the_file(vectors: Any, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ class PublishedFastText(WordVectors):
             raise FormatError("the model folder was altered: its table of kept buckets is of the wrong shape")
         pairs = None if kept is None else dict(kept.tolist())
         rows = matrix_of(parts, "buckets", options.buckets if pairs is None else len(pairs))
-        if pairs and not 0 <= max(pairs.values()) < len(rows):
+        if pairs and not 0 <= min(pairs.values()) <= max(pairs.values()) < len(rows):
             raise FormatError("the model folder was altered: its kept buckets have no rows")
         whole = END_OF_SENTENCE if options.end_is_whole else ""
         subwords = Subwords(options.minn, options.maxn, rows, own, options.buckets, pairs, whole)
@@ -147,7 +147,9 @@ def fasttext_file(model: WordVectors) -> FastTextFile:
         own = np.array(own)
         own[words.index[END_OF_SENTENCE]] = model[END_OF_SENTENCE]
     labels = model.labels if isinstance(model, PublishedFastText) else Vocabulary([], np.empty(0, dtype=np.int64))
-    output = model.output if model.output is not None else np.zeros_like(model.vectors)
+    output = model.output
+    if output is None or output.shape[1] != settings.dim:  # vectors that join both matrices are longer than either
+        output = np.zeros_like(model.vectors)
     return FastTextFile(
         settings,
         words.words,
