@@ -116,6 +116,25 @@ def test_random_bytes_are_refused(pair, seed):
     refused(pair / "weights.hdf5", "cut short or is not an HDF5 file")
 
 
+def test_flipped_bytes_never_get_further_than_a_format_error(pair):
+    """Most flips hit numbers and go unseen; those that hit the structure must be refused in one line."""
+    data = (pair / "weights.hdf5").read_bytes()
+    generator = np.random.default_rng(11)
+    outcomes = set()
+    for _ in range(60):
+        altered = bytearray(data)
+        for place in generator.integers(min(len(data), 6000), size=4):
+            altered[place] = generator.integers(256)
+        (pair / "weights.hdf5").write_bytes(altered)
+        try:
+            list(polyseme.load(pair).encode_tokens([["a"]]))
+            outcomes.add("read")
+        except FormatError as error:
+            assert "\n" not in str(error)
+            outcomes.add("refused")
+    assert outcomes == {"read", "refused"}
+
+
 def test_a_shape_that_lies_takes_no_memory(pair):
     change(pair, lstm__dim=65536, lstm__projection_dim=16384)
     with h5py.File(pair / "weights.hdf5", "a") as file:

@@ -51,7 +51,7 @@ def test_it_learns_which_layer_a_task_needs():
         ((mix(LAYERS) - LAYERS[1]) ** 2).mean().backward()
         optimiser.step()
     assert int(mix.weights().argmax()) == 1
-    assert float(mix.weights()[1]) > 0.9
+    assert mix.weights()[1].item() > 0.9
 
 
 def test_wrong_uses_are_refused():

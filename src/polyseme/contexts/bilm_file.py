@@ -28,6 +28,7 @@ from polyseme.options import make_options
 from polyseme.store.elmo_files import find_pair, read_options
 
 _LSTM = "RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
+_DAMAGES = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError)  # what h5py raises
 _HIGHEST_RATIO = 64  # of a dataset's size to the file's: weights hardly compress
 
 
@@ -169,7 +170,7 @@ class _Weights:
         try:
             self._size = self.path.stat().st_size
             self._file = h5py.File(self.path, "r")
-        except (OSError, RuntimeError, ValueError):
+        except _DAMAGES:
             reason = "is cut short or is not an HDF5 file" if self.path.is_file() else "does not exist"
             raise FormatError(f"{path} {reason}") from None
 
@@ -180,20 +181,17 @@ class _Weights:
         self._file.close()
 
     def __contains__(self, name: str) -> bool:
-        try:
-            return self._dataset(name) is not None
-        except FormatError:
-            return False
+        return self._dataset(name) is not None
 
     def lacks(self, name: str) -> FormatError:
         return FormatError(f"{self.path} lacks the dataset {name!r}: it does not belong to its options.json")
 
     def read(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
         """The dataset ``name``, which must have this shape."""
+        dataset = self._dataset(name)
+        if dataset is None:
+            raise self.lacks(name)
         try:
-            dataset = self._dataset(name)
-            if dataset is None:
-                raise self.lacks(name)
             if dataset.shape != shape:
                 raise FormatError(
                     f"{self.path}: {name!r} has the shape {dataset.shape}, and options.json asks for {shape}"
@@ -203,8 +201,8 @@ class _Weights:
             if dataset.is_virtual or dataset.external or (dataset.size and not dataset.id.get_storage_size()):
                 raise FormatError(f"{self.path}: {name!r} is not kept in this file")
             array: NDArray[np.float32] = dataset[...].astype(np.float32, copy=False)
-        except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(f"{self.path} is cut short or altered: {name!r} cannot be read ({error})") from None
+        except _DAMAGES as error:
+            raise self._damaged(name, error) from None
         if not np.isfinite(array).all():
             raise FormatError(f"{self.path}: {name!r} holds numbers that are not finite")
         return array
@@ -212,14 +210,21 @@ class _Weights:
     def _dataset(self, name: str) -> Any:
         """The dataset, followed from group to group; None where it is not. Links out of the file are refused."""
         here: Any = self._file
-        for part in name.split("/"):
-            link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
-            if link is None:
-                return None
-            if not isinstance(link, h5py.HardLink):
-                raise FormatError(f"{self.path}: {name!r} is a link to another place")
-            here = here[part]
+        try:
+            for part in name.split("/"):
+                link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+                if link is None:
+                    return None
+                if not isinstance(link, h5py.HardLink):
+                    raise FormatError(f"{self.path}: {name!r} is a link to another place")
+                here = here[part]
+        except _DAMAGES as error:
+            raise self._damaged(name, error) from None
         return here if isinstance(here, h5py.Dataset) else None
+
+    def _damaged(self, name: str, error: Exception) -> FormatError:
+        reason = " ".join(str(error).strip("'\"").split())[:120]
+        return FormatError(f"{self.path} is cut short or altered: {name!r} cannot be read ({reason})")
 
 
 def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path) -> None:

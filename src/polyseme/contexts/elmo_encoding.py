@@ -21,7 +21,7 @@ WINDOW_BYTES = 128 << 20  # vectors of the sentences read ahead, to be sorted by
 WINDOW_TOKENS = 1 << 16
 BATCH_ROWS = 160
 CACHE_BYTES = 64 << 20
-WORDS_AT_ONCE = 1024
+WORDS_AT_ONCE = 512
 LEAST_ROWS = 8  # of any product, so that a sentence has the same bits alone and in company
 
 

@@ -47,11 +47,14 @@ def _run_layer(layer: LstmLayer, inputs: Tensor, sizes: Sequence[int], state: St
     w_input, recurrent, bias = layer.w_input.transpose(1, 2), layer.w_recurrent.transpose(1, 2), layer.bias.unsqueeze(1)
     projection = layer.w_projection.transpose(1, 2) if layer.w_projection is not None else None
     start = 0
-    for steps in _stretches(sizes, _GATE_BUFFER // (8 * hidden)):
-        gates_in = torch.baddbmm(bias, inputs[:, start : start + sum(steps)], w_input)  # (2, n, 4H)
+    stretches = _stretches(sizes, _GATE_BUFFER // (8 * hidden))
+    buffer = inputs.new_empty(2, max(map(sum, stretches), default=0), 4 * hidden)
+    for steps in stretches:
+        n = sum(steps)
+        gates_in = torch.bmm(inputs[:, start : start + n], w_input, out=buffer[:, :n])  # (2, n, 4H)
         place = 0
         for size in steps:
-            gates = gates_in[:, place : place + size]
+            gates = gates_in[:, place : place + size].add_(bias)
             if state or start:  # the first product of a zero state is zero
                 gates.baddbmm_(h[:, :size], recurrent)
             to = out[:, start : start + size]

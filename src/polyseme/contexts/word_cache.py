@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ class WordCache:
         self.capacity = capacity
         self._rows: OrderedDict[str, int] = OrderedDict()
         self._vectors = torch.empty(0, dim)
+        self._lock = Lock()  # a server asks from several threads
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -26,6 +28,10 @@ class WordCache:
 
     def get(self, words: Sequence[str], compute: Callable[[list[str]], Tensor]) -> Tensor:
         """Vectors of distinct words, ``(W, dim)``; ``compute`` gives those of the words not held, and only those."""
+        with self._lock:
+            return self._get(words, compute)
+
+    def _get(self, words: Sequence[str], compute: Callable[[list[str]], Tensor]) -> Tensor:
         rows = torch.tensor([self._rows.get(word, -1) for word in words], dtype=torch.long)
         held, missing = (rows >= 0).nonzero()[:, 0], (rows < 0).nonzero()[:, 0]
         found = self._vectors.new_empty(len(words), self._vectors.shape[1])

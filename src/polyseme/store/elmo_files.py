@@ -56,7 +56,7 @@ def is_weights(path: Path) -> bool:
     try:
         with h5py.File(path, "r") as file:
             return "RNN_0" in file or "char_embed" in file
-    except (OSError, RuntimeError, ValueError):
+    except (OSError, RuntimeError, ValueError, KeyError):
         return "weights" in path.name  # damaged: the reader says how
 
 
