@@ -79,6 +79,21 @@ const STRINGS = {
   kind_index: ["index of occurrences", "出处索引"],
   kind_corpus: ["corpus", "语料"],
   facts: ["Facts", "概况"],
+  fact_method: ["method", "方法"],
+  fact_dim: ["length of a vector", "维数"],
+  fact_layers: ["layers", "层"],
+  fact_layer: ["layer asked by default", "默认层"],
+  fact_words: ["words", "词数"],
+  fact_occurrences: ["occurrences", "出现次数"],
+  fact_tokens: ["running words", "总词次"],
+  fact_sentences: ["sentences", "句子"],
+  fact_paragraphs: ["paragraphs", "段落"],
+  fact_documents: ["documents", "篇数"],
+  fact_segmentation: ["segmentation", "分词"],
+  fact_states: ["states", "所用状态"],
+  fact_precision: ["precision", "精度"],
+  fact_search: ["search", "检索"],
+  fact_recall: ["recall", "召回率"],
   text: ["Text it was made from", "所用文本"],
   options: ["Options", "参数"],
   option: ["option", "参数"],
@@ -120,8 +135,9 @@ export function setLanguage(code) {
 
 export const getLanguage = () => language;
 
+// A fact without a string of its own is shown by the name that is given for it.
 export function t(key, ...values) {
-  const text = (STRINGS[key] ?? [key, key])[LANGUAGES.indexOf(language)];
+  const text = (STRINGS[key] ?? [values[0] ?? key, values[0] ?? key])[LANGUAGES.indexOf(language)];
   return values.reduce((line, value, i) => line.replaceAll(`{${i}}`, String(value)), text);
 }
 

@@ -35,16 +35,17 @@ export async function render(root, state, { library, signal }) {
 }
 
 function pictures(curves, colourOf) {
-  const figures = new Map(); // figure → [{ name, axis, points }]
+  const figures = new Map(); // figure and axis → lines
   for (const { name, records } of curves) {
     const axis = AXES.find((key) => records.filter((record) => isNumber(record[key])).length > 1) ?? null;
     const keys = new Set(records.flatMap((record) => Object.keys(record).filter((key) => key !== axis && !AXES.includes(key))));
     for (const key of keys) {
       const points = records.map((record, i) => [axis ? record[axis] : i + 1, record[key]]).filter((point) => point.every(isNumber));
-      if (points.length) figures.set(key, [...(figures.get(key) ?? []), { name, axis, points, colour: colourOf(name) }]);
+      const chart = `${key} ${axis}`; // models that counted otherwise get axes of their own
+      if (points.length) figures.set(chart, [...(figures.get(chart) ?? []), { name, key, axis, points, colour: colourOf(name) }]);
     }
   }
-  return [...figures].map(([figure, lines]) => chart(figure, lines));
+  return [...figures.values()].map((lines) => chart(lines[0].key, lines));
 }
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);

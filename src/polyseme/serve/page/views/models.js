@@ -19,6 +19,7 @@ export async function render(root, state, { library, signal }) {
       h("strong", {}, one.name), h("span", { class: "soft" }, [one.method, t(`kind_${one.kind}`)].filter(Boolean).join(" · ")))));
   const sheet = h("article", { class: "sheet" });
   fill(root, h("h1", { class: "unseen" }, t("models")), h("div", { class: "models-split" }, list, sheet));
+  list.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
   const card = await get(`/api/library/${encodeURIComponent(item.name)}`, {}, signal);
   const word = card.examples?.[0] ?? (card.words && item.kind !== "contexts" ? (await examples(item.name, signal, 1))[0] : null) ?? "打";
   if (signal.aborted) return;
@@ -34,7 +35,7 @@ export async function render(root, state, { library, signal }) {
 
 function facts(pairs) {
   return h("dl", { class: "facts" }, pairs.map(([key, value]) =>
-    h("div", {}, h("dt", {}, key.replaceAll("_", " ")), h("dd", {}, plain(value)))));
+    h("div", {}, h("dt", {}, t(`fact_${key}`, key.replaceAll("_", " "))), h("dd", {}, plain(value)))));
 }
 
 function optionTable(options) {
@@ -48,7 +49,7 @@ function plain(value) {
   if (typeof value === "number") return number(value, 6);
   if (value === null) return "–";
   if (Array.isArray(value)) return value.map(plain).join(", ") || "–";
-  if (typeof value === "object") return Object.values(value).map(plain).filter((part) => part !== "–").join(" · ");
+  if (typeof value === "object") return Object.values(value).map(plain).filter((part) => !["–", "keep"].includes(part)).join(" · ");
   return String(value);
 }
 
