@@ -143,6 +143,8 @@ def test_an_unknown_word_is_explained() -> None:
     assert "fewer than 5 times" in message
     with pytest.raises(KeyError, match="Beijing"):
         wv["beijing"]
+    with pytest.raises(UnknownWord, match="close words: 学习"):
+        wv["学刁"]
     with pytest.raises(UnknownWord, match="beautiful"):
         wv["beautifull"]
 

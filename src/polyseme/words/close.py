@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Sequence
 
 SEARCHED = 200_000  # the most frequent words; rarer ones are seldom what was meant
+LEAST = 0.55  # of likeness, to be offered at all
 COMPARED = 60  # candidates that difflib, which is slow, looks at
 
 
@@ -21,5 +22,12 @@ def close_words(word: str, words: Sequence[str], known: dict[str, int], topn: in
     ]
     pairs = {word[i : i + 2] for i in range(len(word) - 1)} or letters
     near = heapq.nlargest(COMPARED, candidates, key=lambda w: sum(pair in w for pair in pairs))
-    alike = difflib.get_close_matches(word, near, n=topn, cutoff=0.5)
+    scored = [(_likeness(word, w), w) for w in near]
+    alike = [w for score, w in sorted(scored, key=lambda pair: -pair[0]) if score >= LEAST]  # equals: frequent first
     return list(dict.fromkeys([*spellings, *alike]))[:topn]
+
+
+def _likeness(word: str, other: str) -> float:
+    """Shared characters in order; in short words, the same length and beginning too: 北精 is 北京, not 北."""
+    ratio = difflib.SequenceMatcher(None, word, other).ratio()
+    return ratio + (0.4 * (len(word) == len(other)) + 0.1 * (word[:1] == other[:1])) / max(1, len(word))
