@@ -20,6 +20,8 @@ from polyseme.text.corpus import Corpus
 from polyseme.types import ContextEncoder, SentenceEncoder
 from polyseme.words.vectors import WordVectors
 
+_LOOKED_AT = 5_000_000  # tokens in which words with several tags are looked for
+
 
 class UnknownName(PolysemeError):
     """No model, index or corpus of that name is loaded."""
@@ -99,14 +101,13 @@ def example_words(index: Index, n: int = 12) -> list[str]:
     words = [word for word in index.words.words[:600] if any(c.isalpha() for c in word)]
     if corpus.tags is None:
         return sorted(words[20:300], key=len)[:n] or words[:n]
-    ids, tags = np.asarray(corpus.ids), np.asarray(corpus.tags)
-    frequent = ids < len(corpus.vocabulary)
-    table = np.zeros((min(2000, len(corpus.vocabulary)), len(corpus.tag_names)), dtype=np.int64)
-    frequent &= ids < len(table)
-    np.add.at(table, (ids[frequent], tags[frequent]), 1)
-    second = np.sort(table, axis=1)[:, -2] if table.shape[1] > 1 else np.zeros(len(table))
+    ids, tags = np.asarray(corpus.ids[:_LOOKED_AT]), np.asarray(corpus.tags[:_LOOKED_AT])
+    shape = (min(2000, len(corpus.vocabulary)), max(2, len(corpus.tag_names)))
+    frequent = ids < shape[0]
+    pairs = ids[frequent].astype(np.int64) * shape[1] + tags[frequent]
+    second = np.sort(np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape), axis=1)[:, -2]
     places = corpus.vocabulary.index
-    known = [word for word in words if places[word] < len(table)]
+    known = [word for word in words if places[word] < shape[0]]
     return sorted(known, key=lambda word: -int(second[places[word]]))[:n]
 
 
