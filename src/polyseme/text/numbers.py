@@ -10,6 +10,7 @@ so no text can be made that fills one slot only. Numbers go by first appearance 
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import numpy as np
@@ -20,6 +21,7 @@ Pieces = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
 PIECE = 8
+LONGEST = 64  # bytes; of a longer word, which no language has, a digest is looked up
 SPACE = 32
 _KEPT = np.array([(1 << 8 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n bytes
 
@@ -42,12 +44,16 @@ class WordNumbers:
         if not lengths.all():
             full = lengths > 0
             starts, lengths = starts[full], lengths[full]
+        if lengths.max(initial=0) > LONGEST:
+            data, places, sizes = _with_digests(text, starts, lengths)
+        else:
+            places, sizes = starts, lengths
         # pieces[i] is the eight bytes from place i on.
         pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, (1,))
-        nodes = self._first.nodes(None, pieces[starts] & _KEPT.take(lengths, mode="clip"))
+        nodes = self._first.nodes(None, pieces[places] & _KEPT.take(sizes, mode="clip"))
         numbers = self._first.number[nodes]
-        long = np.flatnonzero(lengths > PIECE)
-        long_nodes = self._long_nodes(pieces, starts[long], lengths[long], nodes[long])
+        long = np.flatnonzero(sizes > PIECE)
+        long_nodes = self._long_nodes(pieces, places[long], sizes[long], nodes[long])
         numbers[long] = self._later.number[long_nodes]
         new = np.flatnonzero(numbers < 0)
         if not len(new):
@@ -156,6 +162,20 @@ class _Table:
             self.slots[slots[free]] = nodes[free]
             homeless = self.slots[slots] != nodes
             nodes, slots = nodes[homeless], (slots[homeless] + 1) & (len(self.slots) - 1)
+
+
+def _with_digests(text: bytes, starts: Places, lengths: Places) -> tuple[NDArray[np.uint8], Places, Places]:
+    """Places and lengths to look words up at: a very long one at its digest, which is longer than other words."""
+    starts, lengths = starts.copy(), lengths.copy()
+    pieces = [text]
+    end = len(text)
+    for word in np.flatnonzero(lengths > LONGEST).tolist():
+        bytes_of_word = text[starts[word] : starts[word] + lengths[word]]
+        pieces.append(hashlib.blake2b(bytes_of_word).digest() + len(bytes_of_word).to_bytes(PIECE, "little"))
+        starts[word], lengths[word] = end, LONGEST + PIECE
+        end += LONGEST + PIECE
+    pieces.append(b" " * PIECE)
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8), starts, lengths
 
 
 def _distinct(prefix: Nodes | None, piece: Pieces) -> tuple[Nodes | None, Pieces]:

@@ -1,0 +1,93 @@
+"""`polyseme corpus` and `polyseme info`, as a person or a program calls them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyseme.text.corpus import Corpus
+from polyseme.text.segment import Segmentation
+
+TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
+
+
+def run(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False)
+
+
+@pytest.fixture
+def novel(tmp_path: Path) -> Path:
+    (tmp_path / "小说.txt").write_bytes(TEXT.encode("gb18030"))
+    return tmp_path / "小说.txt"
+
+
+def test_info_of_raw_text(novel: Path) -> None:
+    facts = json.loads(run("info", novel, "--json", "--min-count", "2").stdout)
+    assert facts["encoding"] == "gb18030"
+    assert facts["lines"] == 4
+    assert facts["characters"] == len(TEXT)
+    assert facts["documents"] == 2
+    assert facts["sentences"] == 3
+    assert facts["sample"][0] == ["他", "打了个", "电话", "。"]
+    assert facts["estimated"] is False
+    assert facts["segmentation"]["method"] == "auto"
+    words = [word for line in TEXT.split() for word in Segmentation().tokens(line)]
+    assert facts["tokens"] == len(words)
+    assert facts["vocabulary"] == len({word for word in words if words.count(word) >= 2})
+
+
+def test_info_reads_stdin_and_shows_a_table() -> None:
+    done = run("info", "-", stdin=TEXT.encode("utf-16"))
+    assert done.returncode == 0
+    assert "utf-16-le" in done.stdout.decode()
+    assert "他 | 打了个 | 电话 | 。" in done.stdout.decode()
+
+
+def test_corpus_then_info(novel: Path, tmp_path: Path) -> None:
+    built = json.loads(
+        run("corpus", novel, "-o", tmp_path / "c", "--segment", "char", "--min-count", 2, "--json").stdout
+    )
+    corpus = Corpus.open(tmp_path / "c")
+    assert built["tokens"] == corpus.n_tokens
+    facts = json.loads(run("info", tmp_path / "c", "--json").stdout)
+    assert facts["tokens"] == corpus.n_tokens
+    assert facts["sentences"] == 3
+    assert facts["documents"] == 2
+    assert facts["vocabulary"] == len(corpus.vocabulary)
+    assert facts["segmentation"]["method"] == "char"
+
+
+def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("打了个电话\n", encoding="utf-8")
+    done = run("corpus", "-", "-o", tmp_path / "c", "--words", tmp_path / "words.txt", stdin=TEXT.encode())
+    assert done.returncode == 0, done.stderr.decode()
+    assert Corpus.open(tmp_path / "c").sentence(0) == ["他", "打了个电话", "。"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["info", "nothing.txt"], 1, "nothing.txt does not exist"),
+        (["info", "empty.txt"], 1, "there is no text in"),
+        (["corpus", "junk.bin", "-o", "out"], 1, "is not text"),
+        (["corpus", "小说.txt", "-o", "."], 1, "other things in it"),
+        (["corpus", "小说.txt", "-o", "empty.txt"], 1, "is a file"),
+        (["corpus", "小说.txt"], 2, "Missing option"),
+        (["corpus", "小说.txt", "-o", "out", "--segment", "jeba"], 2, "jeba"),
+        (["corpus", "小说.txt", "-o", "out", "--encoding", "utf-8"], 1, "offset 0 is not UTF-8"),
+    ],
+)
+def test_mistakes_are_one_line(novel: Path, arguments: list[str], code: int, message: str) -> None:
+    (novel.parent / "empty.txt").touch()
+    (novel.parent / "junk.bin").write_bytes(bytes(range(256)) * 9)
+    command = [sys.executable, "-m", "polyseme", *arguments]
+    done = subprocess.run(command, capture_output=True, cwd=novel.parent, check=False)
+    assert done.returncode == code
+    assert message in done.stderr.decode()
+    assert len(done.stderr.decode().strip().splitlines()) == 1
+    assert not done.stdout

@@ -1,0 +1,202 @@
+"""A corpus holds its text: words, order, original, whatever made it; and nothing else opens as one."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.errors import FormatError, OptionError, PolysemeError
+from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.text.segment import METHODS, Segmentation
+
+TOKENS = st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=8), max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(TOKENS)
+def test_lists_of_words_come_back(sentences: list[list[str]]) -> None:
+    if not any(sentences):
+        with pytest.raises(PolysemeError, match="no words"):
+            Corpus.from_sentences(sentences)
+        return
+    corpus = Corpus.from_sentences(sentences)
+    assert list(corpus) == sentences
+    counts = Counter(word for sentence in sentences for word in sentence)
+    assert dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True)) == counts
+    assert sorted(counts.values(), reverse=True) == corpus.vocabulary.counts.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    text=st.text(
+        st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("中文。ＡＢ１２ｶﾞ\u0301ﬁ　 頭髮abc")),
+        max_size=60,
+    ),
+    method=st.sampled_from(METHODS),
+    script=st.sampled_from(["keep", "simplified"]),
+)
+def test_every_word_is_found_in_the_original(text: str, method: str, script: str) -> None:
+    segmentation = Segmentation(method, script=script)
+    text = text.replace("\0", "")
+    if not segmentation.tokens(text):
+        return
+    corpus = Corpus.from_sentences([text], segment=segmentation)
+    spans = corpus.token_spans(0)
+    assert corpus.text(0) == text
+    assert len(spans) == len(corpus.sentence(0))
+    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    assert [start for start, _ in spans] == sorted(start for start, _ in spans)
+    for (start, end), token in zip(spans, corpus.sentence(0), strict=True):
+        piece = segmentation.normalised(text[start:end])
+        # A character can become several words (㈱ is "(", "株", ")"), so a span may hold more than its word.
+        assert token in piece or script == "simplified"
+
+
+def test_spans_mark_the_word_in_the_text_as_written() -> None:
+    corpus = Corpus.from_sentences(["他用ＡＢＣ１２３　打了個電話。"], segment=Segmentation(script="simplified"))
+    text = corpus.text(0)
+    assert corpus.sentence(0)[-2:] == ["电话", "。"]
+    assert "ABC123" in corpus.sentence(0)
+    marked = [text[start:end] for start, end in corpus.token_spans(0)]
+    assert "ＡＢＣ１２３" in marked
+    assert marked[-2:] == ["電話", "。"]
+
+
+def test_ids_keep_the_words_that_min_count_leaves_out() -> None:
+    corpus = Corpus.from_sentences([["a", "b", "a"], ["c", "a", "b"]], min_count=2)
+    assert corpus.vocabulary.words == ["a", "b"]
+    assert corpus.ids.tolist() == [0, 1, 0, 2, 0, 1]
+    assert corpus.sentence(1) == ["c", "a", "b"]
+    assert len(Corpus.from_sentences([["a", "b", "a"]], max_size=1).vocabulary) == 1
+    with pytest.raises(OptionError):
+        Corpus.from_sentences([["a"]], min_count=0)
+
+
+def test_a_function_segments_and_the_stored_corpus_says_so(tmp_path: Path) -> None:
+    corpus = Corpus.build(_text(tmp_path, "a-b c。\n"), tmp_path / "c", segment=lambda text: text.split("-"))
+    assert list(corpus) == [["a", "b c。"]]
+    with pytest.raises(PolysemeError, match="Python function"):
+        Corpus.open(tmp_path / "c").segmentation.tokens("x")
+
+
+def test_the_number_of_workers_changes_no_byte(tmp_path: Path) -> None:
+    lines = [f"第{i}行，他打了{i % 97}个电话。word{i % 1009} {i * i}" for i in range(70_000)]
+    path = _text(tmp_path, "\n".join(lines))
+    for workers in (1, 2, 3):
+        Corpus.build(path, tmp_path / str(workers), workers=workers)
+    one, *others = [{f.name: f.read_bytes() for f in (tmp_path / str(n)).iterdir()} for n in (1, 2, 3)]
+    assert others == [one, one]
+    corpus = Corpus.open(tmp_path / "2")
+    assert corpus.sentence(-2) + corpus.sentence(-1) == Segmentation().tokens(lines[-1])
+
+
+def test_an_error_in_a_helper_is_the_same_error(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": "他打了电话。" * 80}, ensure_ascii=False)] * 6_000 + ["{"]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(PolysemeError, match="line 6,001 is not JSON"):
+        Corpus.build(path, tmp_path / "c", segment="char", workers=2)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.jsonl"]
+
+
+def test_progress_reaches_the_end(tmp_path: Path) -> None:
+    heard: list[tuple[str, float, float | None]] = []
+    path = _text(tmp_path, "他打了个电话。\n" * 100)
+    Corpus.build(path, progress=lambda what, done, total, **_: heard.append((what, done, total)))
+    assert heard[-1] == ("corpus", path.stat().st_size, path.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "message"),
+    [
+        ("ids.i32", lambda data: data[:-4], "cut or altered"),
+        ("ids.i32", lambda data: b"\xff" + data[1:], "altered"),
+        ("words.txt", lambda data: data.replace("电话".encode(), "电视".encode()), "altered"),
+        ("sentences.i64", None, "incomplete"),
+        ("corpus.json", lambda data: data[:50], "cannot be read"),
+        ("corpus.json", lambda data: data.replace(b'"format": 1', b'"format": 9'), "upgrade polyseme"),
+        ("corpus.json", lambda data: data.replace(b'"vocabulary": ', b'"vocabulary": 9'), "do not fit"),
+        ("corpus.json", lambda data: b"[]", "not the description"),
+    ],
+)
+def test_what_was_cut_or_altered_is_refused(tmp_path: Path, file: str, damage: object, message: str) -> None:
+    Corpus.build(_text(tmp_path, "他打了个电话。她也打了个电话。\n"), tmp_path / "c")
+    target = tmp_path / "c" / file
+    if callable(damage):
+        target.write_bytes(damage(target.read_bytes()))
+    else:
+        target.unlink()
+    with pytest.raises(FormatError, match=message):
+        Corpus.open(tmp_path / "c")
+
+
+def test_ids_out_of_range_are_refused_even_with_a_right_checksum(tmp_path: Path) -> None:
+    from polyseme.text.layout import seal
+
+    Corpus.from_sentences([["a", "b"]], tmp_path / "c")
+    for name, values in (("ids.i32", np.array([0, 7], np.int32)), ("sentences.i64", np.array([0, 9], np.int64))):
+        header = json.loads((tmp_path / "c" / "corpus.json").read_text())
+        before = (tmp_path / "c" / name).read_bytes()
+        (tmp_path / "c" / name).write_bytes(values.tobytes())
+        header["files"][name] = seal(tmp_path / "c" / name)
+        (tmp_path / "c" / "corpus.json").write_text(json.dumps(header))
+        with pytest.raises(FormatError, match=f"{name} was altered"):
+            Corpus.open(tmp_path / "c")
+        (tmp_path / "c" / name).write_bytes(before)
+        header["files"][name] = seal(tmp_path / "c" / name)
+        (tmp_path / "c" / "corpus.json").write_text(json.dumps(header))
+
+
+def test_a_killed_build_leaves_nothing_that_opens(tmp_path: Path) -> None:
+    path = _text(tmp_path, "他打了个电话，说明天去公园看书。\n" * 200_000)
+    code = "import sys; from polyseme import Corpus; Corpus.build(sys.argv[1], sys.argv[2])"
+    process = subprocess.Popen([sys.executable, "-c", code, str(path), str(tmp_path / "c")], start_new_session=True)
+    while not list(tmp_path.glob(".c.*/ids.i32")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not is_corpus(tmp_path / "c")
+    assert not any(is_corpus(folder) for folder in tmp_path.glob(".c.*"))
+
+
+def test_output_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    path = _text(tmp_path, "他打了个电话。")
+    with pytest.raises(FormatError, match="other things in it"):
+        Corpus.build(path, tmp_path)
+    Corpus.build(path, tmp_path / "c")
+    assert len(Corpus.build(path, tmp_path / "c")) == 1
+    assert path.read_text(encoding="utf-8") == "他打了个电话。"
+
+
+def test_all_the_classics_build(tmp_path: Path, shared_data: Path) -> None:
+    with tarfile.open(shared_data / "corpora" / "classics.tar.xz") as tar:
+        members = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".txt") and m.size < 400_000]
+        tar.extractall(tmp_path / "classics", members, filter="data")
+    corpus = Corpus.build(tmp_path / "classics", segment="char")
+    assert corpus.n_documents == len(members)
+    assert corpus.n_tokens > 500_000
+
+
+def test_wikipedia_keeps_its_documents_and_text(tmp_path: Path, shared_data: Path) -> None:
+    text = lzma.decompress((shared_data / "corpora" / "zhwiki.valid.txt.xz").read_bytes()).decode()[:300_000]
+    corpus = Corpus.build(_text(tmp_path, text))
+    assert corpus.n_documents == len([part for part in text.split("\n\n") if part.strip()])
+    assert corpus.facts["paragraphs"] == len([line for line in text.splitlines() if line.strip()])
+    assert "".join("".join(corpus.text(i) for i in range(len(corpus))).split()) == "".join(text.split())
+
+
+def _text(folder: Path, text: str) -> Path:
+    (folder / "text.txt").write_text(text, encoding="utf-8")
+    return folder / "text.txt"

@@ -1,0 +1,154 @@
+"""Bytes become the right text, or an error that says where they do not."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.errors import PolysemeError, TextError
+from polyseme.text import read
+from polyseme.text.read import Reader, Source
+
+CHINESE = "他打了个电话，说明天去公园。\n这是一个测试文件，里面有中文，也有 English words 和数字 123。\n"
+TRADITIONAL = "他打了個電話，說明天去公園。\n這是一個測試文件，裡面有中文，也有 English words 和數字 123。\n"
+
+
+def text_of(path: Path, **options: str) -> str:
+    return "".join(Reader(Source(str(path)), **options).chunks())
+
+
+def written(folder: Path, data: bytes, name: str = "a.txt") -> Path:
+    (folder / name).write_bytes(data)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "found"),
+    [
+        (CHINESE, "utf-8", "utf-8"),
+        (CHINESE, "utf-8-sig", "utf-8"),
+        (CHINESE, "gb18030", "gb18030"),
+        (CHINESE, "utf-16", "utf-16-le"),
+        (CHINESE, "utf-16-le", "utf-16-le"),
+        (CHINESE, "utf-16-be", "utf-16-be"),
+        ("中文没有一个空格也没有换行而且很短", "utf-16-be", "utf-16-be"),
+        (TRADITIONAL, "big5", "big5"),
+        ("你好", "gb18030", "gb18030"),
+        ("联通", "gb18030", "gb18030"),
+        ("Plain English.", "utf-16-le", "utf-16-le"),
+        ("Plain English.", "ascii", "utf-8"),
+        ("Он сказал: да.\n", "utf-16-le", "utf-16-le"),
+    ],
+)
+def test_the_encoding_is_found(tmp_path: Path, text: str, encoding: str, found: str) -> None:
+    reader = Reader(Source(str(written(tmp_path, text.encode(encoding)))))
+    assert "".join(reader.chunks()) == text
+    assert reader.encoding == found
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16-le", "big5"])
+def test_characters_that_lie_across_chunks_are_whole(tmp_path: Path, encoding: str) -> None:
+    text = "a" + TRADITIONAL * 9000
+    assert len(text.encode(encoding)) > 2 * read.CHUNK
+    assert text_of(written(tmp_path, text.encode(encoding))) == text
+
+
+def test_a_long_english_beginning_does_not_hide_the_encoding(tmp_path: Path) -> None:
+    text = "plain words " * 40_000 + CHINESE * 20
+    assert text_of(written(tmp_path, text.encode("gb18030"))) == text
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_files_are_known_by_their_first_bytes(tmp_path: Path, pack: object) -> None:
+    assert callable(pack)
+    assert text_of(written(tmp_path, pack(CHINESE.encode("gb18030")), "no_ending")) == CHINESE
+
+
+def test_a_bad_byte_is_named_with_its_offset(tmp_path: Path) -> None:
+    good = (CHINESE * 200).encode()
+    path = written(tmp_path, good + b"\xff\xfe" + good)
+    with pytest.raises(TextError, match=rf"a\.txt: byte 0xff at offset {len(good):,} is not UTF-8"):
+        text_of(path)
+    assert text_of(path, errors="replace") == CHINESE * 200 + "\ufffd\ufffd" + CHINESE * 200
+
+
+@pytest.mark.parametrize(("encoding", "cut"), [("utf-8", 2), ("gb18030", 1), ("utf-16-le", 1)])
+def test_a_character_cut_at_the_end_is_an_error_with_its_offset(tmp_path: Path, encoding: str, cut: int) -> None:
+    whole = (CHINESE * 50 + "完").encode(encoding)
+    path = written(tmp_path, whole[:-cut])
+    start = len((CHINESE * 50).encode(encoding))
+    with pytest.raises(TextError, match=f"offset {start:,} "):
+        text_of(path)
+    assert text_of(path, errors="replace") == CHINESE * 50 + "\ufffd"
+
+
+def test_a_nul_in_text_is_an_error_with_its_offset(tmp_path: Path) -> None:
+    path = written(tmp_path, (CHINESE * 9).encode() + b"\0" + CHINESE.encode())
+    with pytest.raises(TextError, match=f"offset {len((CHINESE * 9).encode()):,}"):
+        text_of(path)
+    assert "\0" not in text_of(path, errors="replace")
+
+
+def test_the_reader_says_what_binary_files_are(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="is a PDF, not text"):
+        text_of(written(tmp_path, b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n"))
+    with pytest.raises(TextError, match="is not text"):
+        text_of(written(tmp_path, bytes(range(256)) * 20))
+    with pytest.raises(TextError, match="damaged archive"):
+        text_of(written(tmp_path, gzip.compress(CHINESE.encode() * 999)[:-9]))
+
+
+def test_a_named_encoding_is_used(tmp_path: Path) -> None:
+    path = written(tmp_path, "Café déjà vu, naïve façade, élève".encode("latin-1"))
+    with pytest.raises(TextError):
+        text_of(path)
+    assert text_of(path, encoding="latin-1").startswith("Café déjà")
+    with pytest.raises(PolysemeError, match="no text encoding called 'utf-9'"):
+        text_of(path, encoding="utf-9")
+
+
+def test_byte_order_marks_inside_a_text_are_dropped(tmp_path: Path) -> None:
+    path = written(tmp_path, CHINESE.encode("utf-8-sig") * 2)
+    assert text_of(path) == CHINESE * 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.binary(max_size=400), errors=st.sampled_from(["strict", "replace"]))
+def test_random_bytes_give_text_or_our_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, errors: str
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), data, "random.bin")
+    try:
+        text = text_of(path, errors=errors)
+    except TextError as error:
+        assert "\n" not in str(error)
+    else:
+        assert "\0" not in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=200))
+def test_every_text_comes_back_from_utf8(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = written(tmp_path_factory.getbasetemp(), text.encode(), "round.txt")
+    assert text_of(path, encoding="utf-8") == text
+
+
+def test_the_same_book_in_four_encodings_reads_the_same(tmp_path: Path, shared_data: Path) -> None:
+    archive = shared_data / "corpora" / "classics.tar.xz"
+    if not archive.exists():
+        pytest.skip(f"{archive} is absent")
+    with tarfile.open(archive) as tar:
+        names = [m for m in tar.getmembers() if "encoding_fixtures" in m.name and m.isfile()]
+        data = {Path(m.name).name.split(".", 1)[1]: tar.extractfile(m).read() for m in names}  # type: ignore[union-attr]
+    texts = {name: text_of(written(tmp_path, raw)) for name, raw in data.items()}
+    # Big5 and GBK lack a few of the book's characters, and the fixtures leave those out.
+    assert texts["traditional.big5.txt"] == texts["traditional.utf8.txt"].encode("big5", "ignore").decode("big5")
+    assert texts["simplified.gbk.txt"] == texts["simplified.utf16.txt"].encode("gbk", "ignore").decode("gbk")
+    assert "浮生六" in texts["simplified.gbk.txt"]

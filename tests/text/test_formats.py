@@ -1,0 +1,174 @@
+"""Every format becomes the same kind of corpus, with its paragraphs and documents in order."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polyseme.errors import TextError
+from polyseme.text import read
+from polyseme.text.corpus import Corpus
+from polyseme.text.read import find_sources
+from polyseme.text.tagged import read_tagged
+
+PEOPLE = """19980101-01-001-001/m  迈向/v  充满/v  希望/n  的/u  新/a  世纪/n
+19980101-01-001-002/m  “/w  我/r  听/v  [中央/n  人民/n  广播/vn  电台/n]nt  。/w  ”/w  他/r  说/v  。/w
+19980101-01-002-001/m  １９９７年/t  ，/w  在/p  [香港/ns  政府/n]/nt  //w  乐{yue4}/n
+"""
+WRAPPED = (
+    "It is a truth universally acknowledged, that a single man in\n"
+    "possession of a good fortune, must be in want of a wife.\n\n"
+    "However little known the feelings or views of such a man may\n"
+    "be on his first entering a neighbourhood, this truth is so well\n"
+    "fixed in the minds of the surrounding families.\n\n"
+) * 5
+
+
+def written(folder: Path, text: str, name: str = "a.txt") -> Path:
+    (folder / name).write_text(text, encoding="utf-8", newline="")
+    return folder / name
+
+
+def documents(corpus: Corpus) -> list[list[str]]:
+    pairs = zip(corpus.document_offsets[:-1], corpus.document_offsets[1:], strict=True)
+    return [[corpus.text(i) for i in range(start, end)] for start, end in pairs]
+
+
+def paragraphs(corpus: Corpus) -> list[str]:
+    pairs = zip(corpus.paragraph_offsets[:-1], corpus.paragraph_offsets[1:], strict=True)
+    return ["|".join(corpus.text(i) for i in range(start, end)) for start, end in pairs]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_blank_lines_separate_documents_and_lines_paragraphs(tmp_path: Path, line_end: str) -> None:
+    lines = ["", "第一段。还有。", "第二段", "", "  ", "另一篇。", "", ""]
+    corpus = Corpus.build(written(tmp_path, line_end.join(lines)))
+    assert documents(corpus) == [["第一段。", "还有。", "第二段"], ["另一篇。"]]
+    assert paragraphs(corpus) == ["第一段。|还有。", "第二段", "另一篇。"]
+    assert corpus.facts["paragraphs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ("file", [["一。", "二。", "三。"]]),
+        ("blank-line", [["一。", "二。"], ["三。"]]),
+        ("line", [["一。"], ["二。"], ["三。"]]),
+    ],
+)
+def test_documents_are_what_one_says(tmp_path: Path, named: str, expected: list[list[str]]) -> None:
+    assert documents(Corpus.build(written(tmp_path, "一。\n二。\n\n三。\n"), documents=named)) == expected
+
+
+def test_a_folder_is_read_sorted_without_hidden_and_binary_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".git").mkdir()
+    written(tmp_path, "乙。\n\n丙。", "b/1.txt")
+    written(tmp_path, "甲。", "a.txt")
+    written(tmp_path, "不要。", ".hidden")
+    written(tmp_path, "不要。", ".git/x.txt")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    corpus = Corpus.build(tmp_path)
+    assert documents(corpus) == [["甲。"], ["乙。", "丙。"]]
+    assert "left out" in caplog.text
+    assert "picture.png" in caplog.text
+
+
+def test_json_records_are_documents(tmp_path: Path) -> None:
+    records = [{"text": "一篇。\n两段。"}, {"text": ""}, {"text": "下一篇。", "label": 1}]
+    path = written(tmp_path, "\n".join(json.dumps(r) for r in records) + "\n\n", "a.jsonl")
+    assert documents(Corpus.build(path)) == [["一篇。", "两段。"], ["下一篇。"]]
+    with pytest.raises(TextError, match=r"a\.jsonl, line 1 has no text in the field 'body': it has 'text'"):
+        Corpus.build(path, field="body")
+    with pytest.raises(TextError, match=r"b\.jsonl, line 2 is not JSON"):
+        Corpus.build(written(tmp_path, '{"text": "好"}\n{"text": \n', "b.jsonl"))
+
+
+def test_wrapped_lines_are_put_together(tmp_path: Path) -> None:
+    corpus = Corpus.build(written(tmp_path, WRAPPED))
+    assert corpus.n_documents == 1
+    assert corpus.text(0) == WRAPPED.split("\n\n")[0].replace("\n", " ")
+    assert len(corpus) == 10
+    assert len(Corpus.build(written(tmp_path, WRAPPED), format="text")) == 25
+
+
+def test_tagged_text_gives_words_tags_and_articles(tmp_path: Path) -> None:
+    corpus = Corpus.build(written(tmp_path, PEOPLE))
+    assert list(corpus) == [
+        "迈向 充满 希望 的 新 世纪".split(),  # noqa: SIM905
+        "“ 我 听 中央 人民 广播 电台 。 ”".split(),  # noqa: SIM905
+        "他 说 。".split(),  # noqa: SIM905
+        "1997年 ， 在 香港 政府 / 乐".split(),  # noqa: SIM905
+    ]
+    assert corpus.tags is not None
+    assert [
+        corpus.tag_names[tag] for tag in corpus.tags
+    ] == "v v n u a n w r v n n vn n w w r v w t w p ns n w n".split()  # noqa: SIM905
+    assert corpus.text(3) == "１９９７年，在香港政府/乐"
+    start, end = corpus.token_spans(3)[0]
+    assert corpus.text(3)[start:end] == "１９９７年"
+    assert np.diff(corpus.document_offsets).tolist() == [3, 1]
+
+
+def test_tagged_and_plain_files_together_have_empty_tags(tmp_path: Path) -> None:
+    plain, tagged = written(tmp_path, "他说话。"), written(tmp_path, PEOPLE, "b.txt")
+    corpus = Corpus.build([plain, tagged, plain])
+    assert corpus.tags is not None
+    assert len(corpus.tags) == corpus.n_tokens
+    words = [corpus.all_words[i] for i in corpus.ids]
+    assert words[:3] == words[-3:]
+    assert {corpus.tag_names[t] for t in corpus.tags[:3]} == {""}
+    assert corpus.tag_names[corpus.tags[words.index("迈向")]] == "v"
+
+
+@pytest.mark.parametrize(
+    ("part", "pair"),
+    [("[/w", ("[", "w")), ("]/w", ("]", "w")), ("//w", ("/", "w")), ("电台/n]nt", ("电台", "n")), ("无", ("无", ""))],
+)
+def test_brackets_and_slashes(part: str, pair: tuple[str, str]) -> None:
+    assert read_tagged(part) == ("", [pair])
+
+
+def test_segmented_text_keeps_its_words_and_later_text_is_segmented(tmp_path: Path) -> None:
+    corpus = Corpus.build(written(tmp_path, "今天 天气 很好 。\n我 打电话给他 。\n"), format="segmented")
+    assert corpus.sentence(1) == ["我", "打电话给他", "。"]
+    assert corpus.segmentation.tokens("他打了孩子") == ["他", "打", "了", "孩子"]
+
+
+def test_a_line_longer_than_a_block_is_one_paragraph(tmp_path: Path) -> None:
+    text = "他说了一句很长的话，" * 60_000 + "完。"
+    assert len(text) > 2 * read.BLOCK
+    corpus = Corpus.build(written(tmp_path, text), segment="char", workers=1)
+    assert corpus.facts["paragraphs"] == corpus.n_documents == 1
+    assert "".join(corpus.text(i) for i in range(len(corpus))) == text
+    assert corpus.n_tokens == len(text)
+
+
+def test_documents_that_lie_across_blocks_are_whole(tmp_path: Path) -> None:
+    lines = [("字" * (i % 50 + 1) + "。") if i % 7 else "" for i in range(60_000)]
+    corpus = Corpus.build(written(tmp_path, "\n".join(lines)), segment="char", workers=1)
+    expected = [part.split("\n") for part in "\n".join(lines).strip("\n").split("\n\n")]
+    assert np.diff(corpus.document_offsets).tolist() == [len(part) for part in expected]
+    assert corpus.facts["paragraphs"] == sum(map(len, expected))
+
+
+def test_missing_empty_and_unreadable_sources_are_one_line_errors(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="does not exist"):
+        find_sources([tmp_path / "nothing"])
+    with pytest.raises(TextError, match="no files in"):
+        find_sources([tmp_path])
+    with pytest.raises(TextError, match="there is no text in"):
+        Corpus.build(written(tmp_path, ""))
+    with pytest.raises(TextError, match="no words in"):
+        Corpus.build(written(tmp_path, " \n\u200b\n"))
+    if os.geteuid():
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0)
+        with pytest.raises(TextError, match="cannot be read"):
+            find_sources([locked])

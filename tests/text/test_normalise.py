@@ -1,0 +1,55 @@
+"""Widths and forms are made one; what Chinese readers expect stays."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.errors import OptionError
+from polyseme.text.normalise import WIDE, nfkc, normalise
+from polyseme.text.segment import Segmentation
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ＡＢＣ１２３", "ABC123"),
+        ("ｶﾞｷﾞ", "ガギ"),
+        ("你好，世界！（是的）：；？……～", "你好，世界！（是的）：；？……～"),
+        ("％＋＝", "%+="),
+        ("①㈱℃", "1(株)°C"),
+        ("全\u3000角\xa0空", "全 角 空"),
+        ("零\u200b宽\ufeff字\u00ad符", "零宽字符"),
+        ("cafe\u0301", "café"),
+        ("\u1112\u1161\u11ab", "한"),
+        ("一行\n二行", "一行\n二行"),
+    ],
+)
+def test_nfkc(text: str, expected: str) -> None:
+    assert nfkc(text) == expected
+
+
+@given(st.text(max_size=60))
+def test_it_is_unicodes_nfkc_but_for_the_wide_marks_and_what_nobody_sees(text: str) -> None:
+    unseen = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cn", "Cs") or ord(c) >= 0xE0000}
+    kept = "".join(c for c in text if c not in WIDE and c not in unseen)
+    assert nfkc(kept) == unicodedata.normalize("NFKC", kept)
+
+
+@given(st.text(st.sampled_from("，！？：；（）…～中文ab\n "), max_size=40))
+def test_wide_marks_stay(text: str) -> None:
+    assert nfkc(text) == text
+
+
+def test_script_and_case() -> None:
+    assert normalise("頭髮很長，發展ＯＫ", "nfkc", "simplified", "lower") == "头发很长，发展ok"
+    assert normalise("头发", "none", "traditional", "keep") == "頭髮"
+    assert normalise("ＡＢ", "none", "keep", "keep") == "ＡＢ"
+
+
+def test_a_wrong_value_is_an_option_error() -> None:
+    with pytest.raises(OptionError, match="normalise is one of nfkc, none; not 'nfck'; did you mean 'nfkc'"):
+        Segmentation(normalise="nfck")

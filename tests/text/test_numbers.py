@@ -1,0 +1,37 @@
+"""The vectorised numbering gives what a dictionary gives."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.text.numbers import WordNumbers
+
+WORD = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1, max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.one_of(WORD, st.sampled_from(["的", "the", "a" * 8, "a" * 9, "a" * 17, "\n"])), max_size=60),
+        max_size=5,
+    )
+)
+def test_blocks_of_words(blocks: list[list[str]]) -> None:
+    numbers, expected = WordNumbers(), dict[str, int]()
+    for block in blocks:
+        words = [word for word in block if " " not in word]
+        known = len(expected)
+        want = [expected.setdefault(word, len(expected)) for word in words]
+        got, new = numbers.number(" ".join(words).encode())
+        assert got.tolist() == want
+        assert new == list(expected)[known:]
+    assert numbers.count == len(expected)
+
+
+def test_many_words_and_one_of_a_megabyte() -> None:
+    numbers = WordNumbers()
+    words = [f"word{i % 70_000}" for i in range(150_000)]
+    got, new = numbers.number(("x" * (1 << 20) + "  " + " ".join(words) + " ").encode())
+    assert got.tolist() == [0, *(1 + i % 70_000 for i in range(150_000))]
+    assert len(new) == numbers.count == 70_001

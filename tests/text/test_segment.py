@@ -1,0 +1,98 @@
+"""Text is cut as its segmenter says, and the same way again after it was stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import rjieba
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.errors import FormatError, OptionError, TextError
+from polyseme.text.segment import METHODS, Segmentation, read_words
+
+MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖啡馆，T恤100元。"
+
+
+@pytest.mark.parametrize(
+    ("method", "text", "words"),
+    [
+        ("auto", "他打了孩子。", "他 打 了 孩子 。"),
+        ("auto", "Don't stop: it's 3.14 in the U.S., self-made!", "Don't stop : it's 3.14 in the U.S. , self-made !"),
+        ("auto", "我说I'm fine，在café里。", "我 说 I'm fine ， 在 café 里 。"),
+        ("auto", "买了T恤，100元", "买 了 T恤 ， 100 元"),
+        ("auto", "Москва是俄罗斯的首都", "Москва 是 俄罗斯 的 首都"),
+        ("auto", "写信到 a.b@c.org 或 https://x.org/a?b=1 吧", "写信 到 a.b@c.org 或 https://x.org/a?b=1 吧"),
+        ("auto", "हिन्दी भाषा", "हिन्दी भाषा"),
+        ("char", "中文 ab", "中 文 a b"),
+        ("space", "中国 人民\t站起来 了", "中国 人民 站起来 了"),
+        ("english", "Hello, world... 1,000 e-mails -- 12:30", "Hello , world ... 1,000 e-mails -- 12:30"),
+    ],
+)
+def test_words(method: str, text: str, words: str) -> None:
+    assert Segmentation(method).tokens(text) == words.split()
+
+
+def test_jieba_is_rjieba() -> None:
+    text = "小明硕士毕业于中国科学院计算所，后在日本京都大学深造。Hello World 2024 年"
+    assert Segmentation("jieba").tokens(text) == [word for word in rjieba.cut(text) if word.strip()]
+
+
+def test_jieba_agrees_with_the_original(shared_data: Path) -> None:
+    jieba = pytest.importorskip("jieba")
+    import logging
+    import lzma
+
+    jieba.setLogLevel(logging.ERROR)
+    with lzma.open(shared_data / "corpora" / "zhwiki.valid.txt.xz", "rt", encoding="utf-8") as handle:
+        lines = [line.strip() for _, line in zip(range(200), handle, strict=False)]
+    same = sum(
+        Segmentation("jieba", normalise="none").tokens(line) == [w for w in jieba.cut(line) if w.strip()]
+        for line in lines
+    )
+    assert same >= 0.9 * len(lines)
+
+
+def test_a_user_dictionary_keeps_words_whole(tmp_path: Path) -> None:
+    text = "我们的云计算中心平台很好"
+    assert "云计算中心平台" not in Segmentation("jieba").tokens(text)
+    (tmp_path / "words.txt").write_text("云计算中心平台 100 n\n\n很好用\n", encoding="utf-8")
+    words = read_words(str(tmp_path / "words.txt"))
+    assert words == ("云计算中心平台", "很好用")
+    for method in ("jieba", "auto"):
+        assert "云计算中心平台" in Segmentation(method, words=words).tokens(text)
+    with pytest.raises(OptionError, match="auto or jieba"):
+        Segmentation("char", words=words)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_cuts_the_same_after_it_was_stored(method: str) -> None:
+    words = ("咖啡馆吧",) if method in ("auto", "jieba") else ()
+    kept = Segmentation(method, script="simplified", case="lower", words=words)
+    again = Segmentation.from_json(json.loads(json.dumps(kept.to_json())))
+    assert again == kept
+    assert again.tokens(MIXED) == kept.tokens(MIXED)
+
+
+def test_a_function_cuts_now_but_cannot_be_restored() -> None:
+    kept = Segmentation.of(lambda text: text.split("-"))
+    assert kept.tokens("a-b c--d") == ["a", "b c", "d"]
+    with pytest.raises(TextError, match="segmented by a Python function"):
+        Segmentation.from_json(kept.to_json()).tokens("a-b")
+
+
+@pytest.mark.parametrize("record", [{}, {"method": 3}, [], {"method": "auto", "normalise": "nfkc"}, {"method": "x"}])
+def test_a_strange_record_is_refused(record: object) -> None:
+    with pytest.raises(FormatError):
+        Segmentation.from_json(record)  # type: ignore[arg-type]
+
+
+@given(text=st.text(max_size=60), method=st.sampled_from(METHODS))
+def test_words_are_the_text_without_its_spaces(text: str, method: str) -> None:
+    segmentation = Segmentation(method)
+    text = text.encode("utf-8", "replace").decode().replace("\0", "")
+    tokens = segmentation.tokens(text)
+    assert "".join(tokens) == "".join(segmentation.normalised(text).split())
+    assert not any(token.isspace() or not token for token in tokens)

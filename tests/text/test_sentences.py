@@ -1,0 +1,43 @@
+"""Sentences end where a reader would say they do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.text.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "“你好！”|他说。|真的？！|“是的……”|她笑了；|走吧。",
+        '他说："你好。"|她笑了。|"我也好。|走吧。"|完。',
+        "他想了想（没有说。）|然后走了。",
+        "「走吧！」，他说。",
+        "真的?|我不信!|是的.|好",
+        "Yahoo!是公司。|圆周率是3.14。",
+        "1.数学和2.语文",
+        "今天 很 好 。 ”| 他 说 。",
+        "Mr. Smith went to Washington.| He met Dr. J. K. Brown at 3.14 p.m. in the U.S. Army.| It was fine!",
+        '"Really?" he asked.| She nodded.',
+        "He lives in the U.S.| He likes it there.",
+        "See Fig. 2 and e.g. Table 3.| That is all...| Then it ended.",
+        "1. The first point.| 2. The second one.",
+        "So do I.| The end.",
+        "She works at Apple Inc. in California.| The company is large.",
+        "第一行\n|第二行。|还有",
+        "One line\r\n|two lines\u2028|three",
+    ],
+)
+def test_sentences(marked: str) -> None:
+    assert split_sentences(marked.replace("|", "")) == [sentence.strip() for sentence in marked.split("|")]
+
+
+@given(st.text(max_size=120))
+def test_nothing_but_space_is_lost(text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    found = split_sentences(text)
+    assert "".join("".join(found).split()) == "".join(text.split())
+    assert all(sentence == sentence.strip() and sentence for sentence in found)
