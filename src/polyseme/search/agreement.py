@@ -89,8 +89,7 @@ def tag_agreement(
         tags = np.asarray(corpus.tags[index.tokens(slice(rows.start, rows.stop))]).astype(np.int64)
         counts = np.sort(np.bincount(tags))[::-1]
         if len(counts) > 1 and counts[1] >= second:
-            vectors = index.vectors(slice(rows.start, rows.stop), layer)
-            found.append(_word_agreement(word, vectors, tags, corpus.tag_names, k))
+            found.append(_word_agreement(word, index.uses(word, layer), tags, corpus.tag_names, k))
         progress("compare neighbours", place + 1, len(words))
     return Agreement(found)
 

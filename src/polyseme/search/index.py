@@ -31,9 +31,11 @@ from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import ContextEncoder, FloatArray, Sentence
+from polyseme.types import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.words.close import close_words
 
+_SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
+_ORIGINS_KEPT = 1000
 _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences
 
 
@@ -62,6 +64,7 @@ class Index:
         self._codes = {
             k: layout.reopen(path / layout.codes_name(k), (n, p.dim), dtype) for k, p in self._projections.items()
         }
+        self._origins: dict[tuple[str, int], FloatArray] = {}
         self._cells: Cells | None = None
         if searched == "cells":
             rows = layout.reopen(path / layout.CELLS, (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
@@ -149,6 +152,14 @@ class Index:
         layer = self._layer(layer)
         return self._projections[layer].decode(self._codes[layer][rows])
 
+    def uses(self, word: str, layer: int | None = None) -> FloatArray:
+        """Vectors of a word's occurrences as they are compared with each other, ``(n, d)`` of length one.
+
+        Half of what all of them share, their mean, is taken off: it says nothing about which use is which.
+        """
+        layer = self._layer(layer)
+        return unit_rows(self.vectors(self._known_rows(word), layer) - self._origin(word, layer))
+
     def occurrences(self, word: str) -> range:
         """The occurrences of a word, by their places in the index."""
         rows = self._known_rows(word)
@@ -174,7 +185,8 @@ class Index:
             rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
         else:
             own = self._known_rows(word)
-            values = scan.scores(self._codes[layer][own], self._projections[layer], vector)
+            origin = self._origin(word, layer)
+            values = scan.scores_from(self._codes[layer][own], self._projections[layer], vector, origin)
             rows = np.arange(own.start, own.stop)
         hits: list[Hit] = []
         seen: set[Any] = set()
@@ -206,6 +218,14 @@ class Index:
         best = scan.top(values, min(n, len(values)))
         best = best[np.isfinite(values[best])]
         return rows[best], values[best]
+
+    def _origin(self, word: str, layer: int) -> FloatArray:
+        if (word, layer) not in self._origins:
+            if len(self._origins) >= _ORIGINS_KEPT:
+                self._origins.clear()
+            codes = self._codes[layer][self._known_rows(word)]
+            self._origins[word, layer] = _SHARED * scan.mean(codes, self._projections[layer])
+        return self._origins[word, layer]
 
     def _hit(self, row: int, score: float) -> Hit:
         corpus = self.corpus

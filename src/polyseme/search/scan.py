@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.search.projection import Projection
-from polyseme.types import FloatArray
+from polyseme.types import FloatArray, unit_rows
 
 BLOCK = 1 << 15  # codes turned into floats at a time
 
@@ -20,6 +20,24 @@ def scores(codes: NDArray[Any], projection: Projection, vector: FloatArray) -> F
     for begin in range(0, len(codes), BLOCK):
         result[begin : begin + BLOCK] = codes[begin : begin + BLOCK].astype(np.float32) @ query
     return result
+
+
+def scores_from(codes: NDArray[Any], projection: Projection, vector: FloatArray, origin: FloatArray) -> FloatArray:
+    """Cosines of one vector with every code as seen from ``origin``: of v − o with c − o."""
+    query = unit_rows((vector - origin)[None])[0]
+    result = np.empty(len(codes), dtype=np.float32)
+    for begin in range(0, len(codes), BLOCK):
+        block = unit_rows(projection.decode(codes[begin : begin + BLOCK]) - origin)
+        result[begin : begin + BLOCK] = block @ query
+    return result
+
+
+def mean(codes: NDArray[Any], projection: Projection) -> FloatArray:
+    """The mean of the codes' vectors."""
+    total = np.zeros(projection.dim)
+    for begin in range(0, len(codes), BLOCK):
+        total += projection.decode(codes[begin : begin + BLOCK]).sum(axis=0, dtype=np.float64)
+    return np.asarray(total / max(len(codes), 1), dtype=np.float32)
 
 
 def nearest(codes: NDArray[Any], projection: Projection, vectors: FloatArray, *, topn: int) -> NDArray[np.int64]:
