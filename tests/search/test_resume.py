@@ -60,6 +60,7 @@ def test_unfinished_work_with_other_options_is_not_mixed(tmp_path: Path, corpus:
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_BLOCK_TOKENS", 500)
+    monkeypatch.setattr(build, "_WORDS_TO_LEARN_FROM", 0)
     for module in (scan, cells):
         monkeypatch.setattr(module, "BLOCK", 500)
     peaks = []
