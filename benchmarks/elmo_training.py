@@ -154,7 +154,7 @@ class PlainTask(Task):
         torch.manual_seed(1)
         self.module = PlainLanguageModel(ours.module.config.n_classes, ours.module.config.hidden, dropout)
         self.module.softmax_bias.data.copy_(ours.module.softmax_bias)
-        self.report_steps = ours.report_steps
+        self.reports = ours.reports
 
     def n_steps(self, epoch: int) -> int:
         return self.ours.n_steps(epoch)

@@ -24,8 +24,6 @@ class ToyNet(nn.Module):
 class ToyTask(Task):
     """Rows of four ids; the class is the greatest id modulo 3. ``poison`` is a step whose loss is not a number."""
 
-    report_steps = 8
-
     def __init__(self, *, poison: int | None = None, after_step=None, batch=16, shareable=True) -> None:
         self.module = ToyNet()
         self.poison, self.after_step, self.size, self.shareable = poison, after_step, batch, shareable

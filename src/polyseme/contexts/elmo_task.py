@@ -39,8 +39,7 @@ class BiLMTask(Task):
             rows = max(options.batch_tokens // options.unroll, 1)
             self.batches = StreamBatches(training, rows=rows, unroll=options.unroll, seed=options.seed)
         self.held_out = SentenceBatches(held_out, tokens=BATCH_TOKENS, longest=1 << 30, seed=0)
-        n_reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
-        self.report_steps = max(1, -(-self.n_steps(0) // n_reports))
+        self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
         n_classes = bilm.config.n_classes
         counts = np.bincount(reader.class_of, weights=training.id_counts(), minlength=n_classes)
         self.sampler = ClassSampler(counts, options.negatives or n_classes)

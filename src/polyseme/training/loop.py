@@ -73,7 +73,7 @@ class Loop:
         self.best_score: float | None = None
         self.waited = 0  # reports since the best one
         self.latest: dict[str, float] = {}
-        self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), 0, 0.0
+        self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), 0.0, 0.0
         self._restore()
         self._shown = self._saved = self.seconds
         self._start = time.monotonic() - self.seconds
@@ -114,9 +114,9 @@ class Loop:
             self.show()
 
     def report_due(self) -> bool:
-        """Whether this is a place to report at. Places follow from the step alone, since the best weights do."""
-        done, every = self.position.step, self.task.report_steps
-        return done // every > self._reported // every or (done > self._reported and self.progress() >= 1)
+        """Whether this is a place to report at. Places follow from the position alone, since the best weights do."""
+        last, now = (int(epochs * self.task.reports + 1e-6) for epochs in (self._reported, self._epochs()))
+        return now > last or (self._epochs() > self._reported and self.progress() >= 1)
 
     def report(self) -> None:
         """Score the held-out text, keep the weights where they are the best so far, write the curve, save."""
@@ -132,7 +132,7 @@ class Loop:
             "tokens_per_second": round(speed), **{name: round(value, 4) for name, value in self.latest.items()},
         })  # fmt: skip
         self.latest["tokens_per_second"] = speed
-        self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), self.position.step, self.seconds
+        self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), self._epochs(), self.seconds
         self.save()
         self.show()
 

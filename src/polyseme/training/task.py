@@ -38,7 +38,7 @@ class Task(ABC):
     """
 
     module: nn.Module
-    report_steps: int  # steps between two reports
+    reports: int = 1  # in an epoch
     shareable: bool = True  # whether steps depend on the weights only, so that processes may take them in any order
 
     @abstractmethod
