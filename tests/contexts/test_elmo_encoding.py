@@ -141,7 +141,7 @@ def test_the_cache_keeps_what_was_used_last_and_stays_small():
 def test_a_cache_smaller_than_the_text_changes_nothing(random_elmo):
     model = random_elmo()
     whole = [s.layers for s in model.encode_tokens(SENTENCES)]
-    model.runner = SentenceRunner(model.bilm, model.alphabet, cache_bytes=4 * 6 * 2)
+    model.runner = SentenceRunner(model.bilm, model.alphabet, cache_bytes=4 * 6 * 2)  # two words
     for _ in range(2):
         for one, found in zip(whole, model.encode_tokens(SENTENCES), strict=True):
             np.testing.assert_allclose(found.layers, one, atol=1e-6)

@@ -223,7 +223,7 @@ class TokenEncoder(nn.Module):
         return torch.relu(x) if config.activation == "relu" else torch.tanh(x)
 
 
-def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 8) -> list[NDArray[np.int64]]:
+def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16) -> list[NDArray[np.int64]]:
     """Cut words sorted by length into groups of ``least`` words or more, of lengths within 30 % or 2 letters."""
     groups: list[NDArray[np.int64]] = []
     start = 0

@@ -22,7 +22,9 @@ WINDOW_TOKENS = 1 << 16
 BATCH_ROWS = 160
 CACHE_BYTES = 64 << 20
 WORDS_AT_ONCE = 512
-LEAST_ROWS = 8  # of any product, so that a sentence has the same bits alone and in company
+# Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
+LEAST_ROWS = 8
+LEAST_WORDS = 16
 
 
 class Planes:
@@ -127,7 +129,7 @@ class SentenceRunner:
     def word_vectors(self, words: list[str]) -> Tensor:
         """Vectors of words without their context, ``(W, P)``."""
         config = self.bilm.config
-        company = [*words, *words[-1:] * (LEAST_ROWS - len(words))]
+        company = [*words, *words[-1:] * (LEAST_WORDS - len(words))]
         found = torch.empty(len(company), config.projection)
         by_length = np.argsort([len(word) for word in company], kind="stable")
         for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
