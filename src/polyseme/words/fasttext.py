@@ -160,10 +160,7 @@ def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTex
 def _initial(inputs: Inputs, plot: Plot, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
     """Small random rows for the words and for the buckets they fall into; rows of the older model as they were."""
     n, buckets = len(plot.vocabulary), options.buckets or 0
-    first = initial(n + buckets, options.dim, options.seed, 1.0)
-    unused = np.ones(n + buckets, dtype=bool)
-    unused[inputs.ids] = False
-    first[unused] = 0
+    first = initial(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))
     if start is not None:
         carried_over(first, plot.old_rows, start.subwords.own if start.subwords else start.vectors)
         if start.subwords:

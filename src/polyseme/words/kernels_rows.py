@@ -153,7 +153,7 @@ def prefetch(typing_context: Any, matrix: Any, row: Any, column: Any) -> Any:
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        builder.call(function, [pointer, i32(1), i32(3), i32(1)])  # for writing, keep it close, data
+        builder.call(function, [pointer, i32(0), i32(3), i32(1)])  # for reading, keep it close, data
         return context.get_dummy_value()
 
     return types.void(matrix, types.intp, types.intp), build

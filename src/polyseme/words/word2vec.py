@@ -156,15 +156,17 @@ def one_row_each(n_words: int) -> Inputs:
     return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32))
 
 
-def initial(rows: int, dim: int, seed: int, spread: float) -> FloatArray:
-    """Random rows, uniform in ±spread/dim, padded for the compiled code."""
+def initial(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
+    """Random rows, uniform in ±spread/dim, padded for the compiled code; only ``used`` rows, where that is given."""
     from polyseme.words.kernels_rows import padded
 
     matrix = padded(rows, dim)
     random = np.random.default_rng(seed)
-    for at in range(0, rows, 1 << 14):
-        block = matrix[at : at + (1 << 14), :dim]
-        block[:] = (random.random(block.shape, dtype=np.float32) - np.float32(0.5)) * np.float32(2 * spread / dim)
+    numbers = np.arange(rows) if used is None else used
+    for at in range(0, len(numbers), 1 << 14):
+        block = numbers[at : at + (1 << 14)]
+        values = random.random((len(block), dim), dtype=np.float32) - np.float32(0.5)
+        matrix[block, :dim] = values * np.float32(2 * spread / dim)
     return matrix
 
 
