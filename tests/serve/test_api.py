@@ -129,6 +129,7 @@ def test_planted_senses_are_found(client: httpx.Client) -> None:
     assert telephone == pytest.approx(2 / 3, abs=0.01)
     assert len(answer["points"]) == 240
     for point in answer["points"]:
+        assert max(abs(point["x"]), abs(point["y"])) <= 1
         hit = point["hit"]
         assert hit["text"][hit["start"] : hit["end"]] == "打"
 
@@ -166,6 +167,8 @@ def test_a_sentence_of_the_corpus_is_given_as_it_was_cut(client: httpx.Client, s
 
 
 def test_text_is_cut_as_the_models_text_was(client: httpx.Client) -> None:
+    question = {"model": "index", "text": "去 打排球 打不识"}  # the corpus has 打 and 排球, and no 不识
+    assert ok(client.get("/api/tokens", params=question))["tokens"] == ["去", "打", "排球", "打不识"]
     for model in ("words", "context", "index", "corpus"):
         assert ok(client.get("/api/tokens", params={"model": model, "text": "他 打 球"}))["tokens"] == [
             "他",

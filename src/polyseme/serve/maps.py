@@ -39,7 +39,7 @@ class Maps:
         rows = _rows_with_letters(vectors, size)
         units = unit_rows(np.asarray(vectors.vectors[rows]))
         if method == "pca" or len(rows) < 8:
-            return rows, _fitted(principal_components(units, 2))
+            return rows, fitted(principal_components(units, 2))
         key = hashlib.sha256(b"tsne 1" + units.tobytes()).hexdigest()[:32]
         with self._lock:
             plane = self._known.get(key)
@@ -56,7 +56,7 @@ class Maps:
     def _compute(self, key: str, units: FloatArray) -> None:
         plane = None
         try:
-            plane = _fitted(tsne(units))
+            plane = fitted(tsne(units))
             with new_file(self.folder / f"{key}.safetensors") as part:
                 tensors.write(part, {"points": plane})
         except OSError as error:
@@ -107,7 +107,7 @@ def tsne(units: FloatArray) -> FloatArray:
     return np.asarray(plane, dtype=np.float32)
 
 
-def _fitted(plane: FloatArray) -> FloatArray:
+def fitted(plane: FloatArray) -> FloatArray:
     """Moved and scaled, alike in both directions, to lie within [-1, 1]."""
     centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
     widest = float(np.abs(centred).max(initial=0))

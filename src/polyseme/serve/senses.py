@@ -15,6 +15,7 @@ from polyseme.search.senses import Substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Desk
 from polyseme.serve.library import Library
+from polyseme.serve.maps import fitted
 from polyseme.serve.shapes import Found, Hits, IndexQuery, SameSense, Senses, SentenceShape, WordQuery
 from polyseme.text.corpus import Corpus
 
@@ -100,9 +101,10 @@ def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]
         for sense in found.senses
     ]
     step = max(1, -(-len(found.points) // MOST_POINTS))
+    plane = fitted(found.points)
     points = [
         {"x": round(float(x), 5), "y": round(float(y), 5), "sense": int(label), "hit": hit_json(hit)}
-        for (x, y), label, hit in zip(found.points[::step], found.labels[::step], found.hits[::step], strict=True)
+        for (x, y), label, hit in zip(plane[::step], found.labels[::step], found.hits[::step], strict=True)
     ]
     return {
         "index": name,
