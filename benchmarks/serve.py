@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -91,27 +92,37 @@ QUESTIONS: dict[str, tuple[float, Make]] = {
 }
 
 
-async def client(port: int, words: list[str], seed: int, until: float, times: dict[str, list[float]]) -> int:
-    """One client on one connection; the number of answers that were not 200."""
+Request = tuple[str, bytes]  # the name of the question, and what is sent
+
+
+def requests_of(words: list[str], seed: int, n: int = 500) -> list[Request]:
+    """What one client asks, over and over; made beforehand, since the clients share the server's cores."""
     rng = np.random.default_rng(seed)
-    names = list(QUESTIONS)
-    shares = np.array([QUESTIONS[name][0] for name in names])
-    shares /= shares.sum()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    errors = 0
-    while time.monotonic() < until:
-        name = names[int(rng.choice(len(names), p=shares))]
+    shares = np.array([share for share, _ in QUESTIONS.values()])
+    made = []
+    for name in rng.choice(list(QUESTIONS), size=n, p=shares / shares.sum()).tolist():
         target, body = QUESTIONS[name][1](rng, words)
         verb = "GET" if body is None else "POST"
         head = f"{verb} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        made.append((name, f"{head}Content-Length: {len(body or b'')}\r\n\r\n".encode() + (body or b"")))
+    return made
+
+
+async def client(port: int, requests: list[Request], until: float, times: dict[str, list[float]]) -> int:
+    """One client on one connection; the number of answers that were not 200."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    errors = 0
+    for name, request in itertools.cycle(requests):
         begun = time.perf_counter()
-        writer.write(f"{head}Content-Length: {len(body or b'')}\r\n\r\n".encode() + (body or b""))
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", answer)
+        if time.monotonic() > until:
+            break
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
         assert length
         await reader.readexactly(int(length[1]))
         times[name].append(time.perf_counter() - begun)
-        errors += b" 200 " not in answer.split(b"\r\n", 1)[0]
+        errors += not head.startswith(b"HTTP/1.1 200 ")
     writer.close()
     return errors
 
@@ -129,12 +140,13 @@ def main() -> None:
         if arguments.encoder:
             paths.append(arguments.encoder)
             QUESTIONS["encoder"] = (0.05, lambda r, w: _encode_sentence(arguments.encoder.name, r, w))
+        asked = [requests_of(words, seed) for seed in range(arguments.clients)]
         server, port = start_server(*paths)
         times: dict[str, list[float]] = defaultdict(list)
 
         async def load(seconds: float) -> int:
             until = time.monotonic() + seconds
-            return sum(await asyncio.gather(*(client(port, words, n, until, times) for n in range(arguments.clients))))
+            return sum(await asyncio.gather(*(client(port, requests, until, times) for requests in asked)))
 
         try:
             asyncio.run(load(2))  # the vocabulary is sorted and the lengths are computed at the first question

@@ -36,8 +36,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head = True, 0
-        self._stop_alarm()
-        self._alarm = self.loop.call_later(HEAD_SECONDS, self._too_late)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -46,8 +44,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._in_head:
+        if self._in_head:  # most heads come whole, and never get here
             self._head += len(data)
+            if self._alarm is None:
+                self._alarm = self.loop.call_later(HEAD_SECONDS, self._too_late)
             if self._head > HEAD_BYTES:
                 self.transport.abort()
 
