@@ -71,8 +71,8 @@ class Counted:
     words: list[str] = field(default_factory=list)  # that this counter had not met before, in order
     ids: IntArray = field(default_factory=_no_numbers)  # the words, by the counter's numbers
     ends: IntArray = field(default_factory=_no_numbers)  # of each sentence, in ids
-    text: bytes = b""
-    sizes: IntArray = field(default_factory=_no_numbers)  # bytes of each sentence's text
+    text: bytes | None = None  # None: that of the block, which its sender still has
+    spans: IntArray = field(default_factory=_no_numbers)  # start and end of each sentence in the text, in bytes
     paragraphs: IntArray = field(default_factory=_no_numbers)  # starts
     documents: IntArray = field(default_factory=_no_numbers)  # starts
     breaks_after: bool = False  # a document ended after the last sentence
@@ -88,21 +88,20 @@ class Counted:
 class Structure:
     """The sentences of a block, the lines they are in, and the documents."""
 
-    def __init__(self, sentences: list[str], lines: Places, documents: Places) -> None:
+    def __init__(self, sentences: list[str], spans: Places, lines: Places, documents: Places) -> None:
         self.sentences = sentences
+        self.spans = spans  # start and end of each in the text, in bytes
         self.lines = lines
         self.documents = documents  # a number for each sentence, which changes where a document begins
 
     def keep_only(self, kept: list[int]) -> None:
         """Leave out the other sentences; paragraphs and documents that have none left vanish."""
         self.sentences = [self.sentences[place] for place in kept]
-        self.lines, self.documents = self.lines[kept], self.documents[kept]
+        self.spans, self.lines, self.documents = self.spans[kept], self.lines[kept], self.documents[kept]
 
     def write_to(self, counted: Counted) -> None:
         """All but the words."""
-        pieces = [sentence.encode("utf-8", "replace") for sentence in self.sentences]
-        counted.text = b"".join(pieces)
-        counted.sizes = np.fromiter(map(len, pieces), dtype=np.int32, count=len(pieces))
+        counted.spans = self.spans.astype(np.int32).ravel()
         counted.paragraphs = _changes(self.lines)
         counted.documents = _changes(self.documents)
 
@@ -112,12 +111,29 @@ def _changes(values: Places) -> IntArray:
     return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
 
 
-def _structure(block: Block, settings: Settings) -> tuple[Structure, bool]:
-    """The sentences of plain text in lines; and whether a document ends after them.
+def _places_in_bytes(text: str, places: Places) -> Places:
+    """Places in a text as places in its UTF-8."""
+    if text.isascii():
+        return places
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
+    sizes = (codes > 0x7F).astype(np.uint8) + (codes > 0x7FF) + (codes > 0xFFFF)
+    more: Places = np.append(0, np.cumsum(sizes, dtype=np.int64))[places]
+    return places + more
+
+
+def _listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
+    """The structure of sentences that are no running text, and the text they make one after the other."""
+    pieces = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    starts = np.append(0, ends[:-1])[: len(ends)]
+    return Structure(texts, np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
+
+
+def _structure(block: Block, text: str, records: list[int] | None, settings: Settings) -> tuple[Structure, bool]:
+    """The sentences of text in lines; and whether a document ends after them.
 
     Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
     """
-    text, records = _lines_of(block, settings)
     starts, ends, lines, n_lines = sentence_spans(text)
     sentences = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     mode = settings.documents_of(block.format)
@@ -132,7 +148,8 @@ def _structure(block: Block, settings: Settings) -> tuple[Structure, bool]:
         ends_after = n_lines - (int(lines[-1]) if len(lines) else before) > 1
     else:
         documents = np.zeros(len(lines), dtype=np.int64)
-    return Structure(sentences, lines - before, documents + block.new_source), ends_after
+    spans = _places_in_bytes(text, np.stack([starts, ends], axis=1))
+    return Structure(sentences, spans, lines - before, documents + block.new_source), ends_after
 
 
 class Counter:
@@ -151,7 +168,10 @@ class Counter:
         if block.format == "tagged":
             self._count_tagged(block, counted)
             return counted
-        structure, counted.breaks_after = _structure(block, self.settings)
+        text, records = _lines_of(block, self.settings)
+        if text is not block.text:
+            counted.text = text.encode("utf-8", "replace")
+        structure, counted.breaks_after = _structure(block, text, records, self.settings)
         segmentation = self.settings.segmentation
         if block.format == "segmented":
             segmentation = replace(segmentation, method="space", words=())
@@ -173,7 +193,8 @@ class Counter:
             texts.append(sentence if isinstance(sentence, str) else joined(sentence))
         self._number_lists(counted, rows)
         numbers = np.arange(1, len(rows) + 1)
-        Structure(texts, numbers, numbers if each_a_document else np.ones_like(numbers)).write_to(counted)
+        structure, counted.text = _listed(texts, numbers, numbers if each_a_document else np.ones_like(numbers))
+        structure.write_to(counted)
         return counted
 
     def _number(self, counted: Counted, page: str) -> None:
@@ -208,7 +229,8 @@ class Counter:
             documents += [document] * len(found)
         counted.breaks_after = document != (documents[-1] if documents else 0)
         texts = [joined([word for word, _ in row]) for row in rows]
-        Structure(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64)).write_to(counted)
+        structure, counted.text = _listed(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64))
+        structure.write_to(counted)
         flat = "\n".join(word for row in rows for word, _ in row)
         words = iter(self.settings.segmentation.normalised(flat).split("\n"))
         self._number_lists(counted, [["".join(word.split()) for word in islice(words, len(row))] for row in rows])

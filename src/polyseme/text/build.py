@@ -31,7 +31,6 @@ class Builder:
         self.folder = folder
         self.segmentation = segmentation
         self.numbers: dict[str, int] = {}
-        self.counts = np.zeros(1 << 16, dtype=np.int64)
         self.tables: dict[int, array[int]] = {}  # counter → its numbers to ours
         self.tag_names: dict[str, int] = {}
         self.untagged = 0  # words before the first tag
@@ -39,19 +38,14 @@ class Builder:
         self.breaks = True
         names = ("ids.i32", "text.utf8", "text.i64", "sentences.i64", "paragraphs.i64", "documents.i64")
         self.files: dict[str, IO[bytes]] = {name: (folder / name).open("wb") for name in names}
-        for name in ("sentences.i64", "text.i64"):
-            self._write_places(name, np.zeros(1, dtype=np.int64))
+        self._write_places("sentences.i64", np.zeros(1, dtype=np.int64))
 
     def add(self, counted: Counted) -> None:
         """The next block."""
         numbers = self.numbers
         table = self.tables.setdefault(counted.counter, array("i"))
         table.extend([numbers.setdefault(word, len(numbers)) for word in counted.words])
-        if len(numbers) > len(self.counts):
-            self.counts = np.concatenate([self.counts, np.zeros(len(numbers), dtype=np.int64)])
         ids = np.asarray(table)[counted.ids]
-        seen = np.bincount(ids)
-        self.counts[: len(seen)] += seen
         self.files["ids.i32"].write(ids.data)
         self._add_tags(counted, len(ids))
         self._add_structure(counted, counted.ends.astype(np.int64))
@@ -79,7 +73,7 @@ class Builder:
             self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
 
     def _add_structure(self, counted: Counted, ends: NDArray[np.int64]) -> None:
-        sizes = counted.sizes
+        text = counted.text or b""
         documents = counted.documents.astype(np.int64)
         if self.breaks and len(ends) and (not len(documents) or documents[0]):
             documents = np.concatenate([np.zeros(1, np.int64), documents])
@@ -90,16 +84,25 @@ class Builder:
         self._write_places("documents.i64", documents + self.n_sentences)
         self._write_places("paragraphs.i64", paragraphs + self.n_sentences)
         self._write_places("sentences.i64", self.n_tokens + ends)
-        self._write_places("text.i64", self.n_bytes + np.cumsum(sizes, dtype=np.int64))
-        self.files["text.utf8"].write(counted.text)
+        self._write_places("text.i64", counted.spans.astype(np.int64) + self.n_bytes)
+        self.files["text.utf8"].write(text)
         self.n_documents += len(documents)
         self.n_paragraphs += len(paragraphs)
         self.n_tokens += int(ends[-1]) if len(ends) else 0
         self.n_sentences += len(ends)
-        self.n_bytes += len(counted.text)
+        self.n_bytes += len(text)
 
     def _write_places(self, name: str, places: NDArray[Any]) -> None:
         self.files[name].write(np.ascontiguousarray(places, dtype=np.int64).data)
+
+    def counted(self) -> NDArray[np.int64]:
+        """How often each word was seen, by our numbers."""
+        counts = np.zeros(len(self.numbers), dtype=np.int64)
+        self.files["ids.i32"].flush()
+        with open(self.folder / "ids.i32", "rb") as file:
+            while data := file.read(CHUNK):
+                counts += np.bincount(np.frombuffer(data, dtype=np.int32), minlength=len(counts))
+        return counts
 
     def close(self) -> None:
         """Close the files, whether the build went well or not."""
@@ -112,8 +115,8 @@ class Builder:
             raise TextError(f"there are no words in {', '.join(sources[:3]) or 'no text at all'}")
         for name in ("paragraphs.i64", "documents.i64"):
             self._write_places(name, np.array([self.n_sentences]))
+        counts = self.counted()
         self.close()
-        counts = self.counts[: len(self.numbers)]
         order = np.argsort(-counts, kind="stable")
         counts = counts[order]
         words = list(self.numbers)

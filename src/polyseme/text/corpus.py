@@ -17,7 +17,7 @@ from polyseme.text.align import token_spans
 from polyseme.text.block import DOCUMENTS, Counter, Settings
 from polyseme.text.build import Builder
 from polyseme.text.formats import FORMATS
-from polyseme.text.layout import MARKER, check_ids, mapped, offsets, read_header
+from polyseme.text.layout import MARKER, check_ids, mapped, offsets, read_header, spans
 from polyseme.text.normalise import check
 from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
@@ -58,11 +58,11 @@ class Corpus:
         self.ids: NDArray[np.int32] = mapped(folder / "ids.i32", np.int32)
         check_ids(folder / "ids.i32", len(words))
         self._text: NDArray[np.uint8] = mapped(folder / "text.utf8", np.uint8)
-        self._text_offsets = offsets(folder / "text.i64", len(self._text))
+        self._text_spans = spans(folder / "text.i64", len(self._text))
         self.sentence_offsets = offsets(folder / "sentences.i64", len(self.ids))
         self.paragraph_offsets = offsets(folder / "paragraphs.i64", self.n_sentences)
         self.document_offsets = offsets(folder / "documents.i64", self.n_sentences)
-        if len(self._text_offsets) != len(self.sentence_offsets):
+        if len(self._text_spans) != self.n_sentences:
             raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
         self.all_words = words  # min_count and max_size leave out the rare ones, and ids keep them
         self.vocabulary = Vocabulary(words, counts).cut(max_size=header["vocabulary"])
@@ -182,7 +182,7 @@ class Corpus:
     def text(self, i: int) -> str:
         """Sentence ``i`` as it was written, before normalisation."""
         i = self._place(i)
-        start, end = self._text_offsets[i], self._text_offsets[i + 1]
+        start, end = self._text_spans[i]
         return self._text[start:end].tobytes().decode("utf-8", "replace")
 
     def token_spans(self, i: int) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ corpus.json   format, segmentation, number of everything, fingerprint, size and 
 words.txt     every word, by falling count;  counts.i64  how often each was seen
 ids.i32       the words of the text by number, in order
 sentences.i64, paragraphs.i64, documents.i64   where each begins (in ids; in sentences), and the end
-text.utf8     the text of every sentence as it was before normalisation;  text.i64  where each begins
+text.utf8     the text as it was before normalisation;  text.i64  where each sentence begins and ends in it
 tags.u16      a tag for every word, where the text had tags
 """
 
@@ -98,6 +98,15 @@ def offsets(file: Path, end: int) -> NDArray[np.int64]:
     if not len(places) or places[0] != 0 or places[-1] != end or (len(places) > 1 and np.diff(places).min() < 0):
         raise FormatError(f"{file} was altered: its offsets do not run from 0 to {end:,}")
     return places
+
+
+def spans(file: Path, end: int) -> NDArray[np.int64]:
+    """A file of starts and ends, ``(n, 2)``, none of which lies beyond ``end``."""
+    places = mapped(file, np.int64)
+    pairs = places[: len(places) // 2 * 2].reshape(-1, 2)
+    if len(places) % 2 or (len(pairs) and (pairs.min() < 0 or pairs.max() > end or (pairs[:, 0] > pairs[:, 1]).any())):
+        raise FormatError(f"{file} was altered: its places do not lie in the text")
+    return pairs
 
 
 def check_ids(file: Path, words: int) -> None:

@@ -44,9 +44,9 @@ def survey(
         builder = Builder(Path(folder), segmentation)
         try:
             sample = _count(seen, blocks, settings, builder)
+            counts = builder.counted()
         finally:
             builder.close()
-    counts = builder.counts[: len(builder.numbers)]
     share = seen.characters / max(seen.counted, 1)
     return {
         "files": len(files),

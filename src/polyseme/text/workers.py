@@ -46,7 +46,8 @@ def counted_blocks(
     first = list(islice(blocks, SERIAL))
     if workers < 2 or len(first) < SERIAL or settings.segmentation.function:
         counter = Counter(settings)
-        yield from ((counter.count(block), done) for block, done in chain(first, blocks))
+        for block, done in chain(first, blocks):
+            yield _with_text(counter.count(block), block), done
         return
     helpers = Helpers(settings)
     try:
@@ -59,23 +60,31 @@ def _in_order(
     jobs: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
 ) -> Iterator[tuple[Counted, int]]:
     """Results in the order of the jobs. A job that would only wait for a helper is done here instead."""
-    waiting: deque[tuple[Future[Counted], int]] = deque()
+    waiting: deque[tuple[Future[Counted], Block, int]] = deque()
     with ThreadPoolExecutor(number) as pool:
         try:
             for block, done in jobs:
-                if sum(not future.done() for future, _ in waiting) < 2 * number:
+                if sum(not future.done() for future, _, _ in waiting) < 2 * number:
                     future = pool.submit(helpers.count, block)
                 else:
                     future = Future()
                     future.set_result(counter.count(block))
-                waiting.append((future, done))
+                waiting.append((future, block, done))
                 while waiting and (waiting[0][0].done() or len(waiting) > 4 * number):
-                    future, done = waiting.popleft()
-                    yield future.result(), done
-            yield from ((future.result(), done) for future, done in waiting)
+                    future, block, done = waiting.popleft()
+                    yield _with_text(future.result(), block), done
+            for future, block, done in waiting:
+                yield _with_text(future.result(), block), done
         finally:
-            for future, _ in waiting:
+            for future, _, _ in waiting:
                 future.cancel()
+
+
+def _with_text(counted: Counted, block: Block) -> Counted:
+    """A helper does not send back the text it was given."""
+    if counted.text is None:
+        counted.text = block.text.encode("utf-8", "replace")
+    return counted
 
 
 class Helpers:
