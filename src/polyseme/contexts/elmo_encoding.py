@@ -17,9 +17,9 @@ from polyseme.contexts.packing import Packing
 from polyseme.contexts.word_cache import WordCache
 from polyseme.types import FloatArray
 
-WINDOW_BYTES = 128 << 20  # vectors of the sentences read ahead, to be sorted by length
+WINDOW_BYTES = 256 << 20  # vectors of the sentences read ahead, to be sorted by length
 WINDOW_TOKENS = 1 << 16
-BATCH_ROWS = 160
+BATCH_ROWS = 256
 CACHE_BYTES = 64 << 20
 WORDS_AT_ONCE = 512
 # Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
