@@ -82,7 +82,7 @@ def train_chunk(
     ring, columns = 2 * plan.window + 1, inputs.shape[1]
     most = tree.depth if plan.hierarchical else plan.negative + 1
     filled = 3 * ((most + 2) // 3)
-    hidden = np.zeros((ring + 3, columns), F)  # the ring, the CBOW mean, what it learned, and a row of zeros
+    hidden = np.zeros((ring + 2, columns), F)  # the ring, the CBOW mean, and the mean before it learned
     before = np.zeros((ring, columns), F)  # the ring as it was when each word entered
     rows = np.zeros(filled * int(ROW), F)  # staged output rows
     logits = np.zeros(2 * filled, F)
@@ -173,7 +173,7 @@ def _train_sentence(
             predictions += last - first
         else:
             _gather(words, first, t, last, ring, inputs_offsets, hidden, width)
-            loss += predict_pair(hidden, ring, ring + 2, 1, rows, signs, half, n_rows, width, lr, table, logits)
+            loss += predict_pair(hidden, ring, ring, 1, rows, signs, half, n_rows, width, lr, table, logits)
             _spread(first, t, last, ring, hidden, width)
             predictions += 1
         _unstage(outputs, targets, half, n_rows, width, rows)
@@ -207,7 +207,7 @@ def _skipgram(
         b = b if b < centre else b + 1
         alone = pair + 1 == n
         loss += predict_pair(
-            hidden, a % ring, ring + 2 if alone else b % ring, 1 if alone else 2,
+            hidden, a % ring, b % ring, 1 if alone else 2,
             rows, signs, half, n_rows, width, lr, table, logits,
         )  # fmt: skip
     return loss

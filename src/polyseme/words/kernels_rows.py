@@ -90,10 +90,37 @@ def learn(hidden: FloatArray, a: int, b: int, rows: FloatArray, r: int, width: i
 
 
 @njit(**INLINE)
+def products_of_one(hidden: FloatArray, a: int, rows: FloatArray, r: int, width: int, logits: FloatArray) -> None:
+    """``products`` of hidden row a alone."""
+    start = np.uint64(r) * ROW
+    s0, s1, s2 = F(0), F(0), F(0)
+    for d in range(LANES * width):
+        at, x = start + np.uint64(d), hidden[a, d]
+        s0 += x * rows[at]
+        s1 += x * rows[at + ROW]
+        s2 += x * rows[at + ROW + ROW]
+    logits[2 * r], logits[2 * r + 2], logits[2 * r + 4] = s0, s1, s2
+
+
+@njit(**INLINE)
+def learn_one(hidden: FloatArray, a: int, rows: FloatArray, r: int, width: int, steps: FloatArray) -> None:
+    """``learn`` for hidden row a alone."""
+    start = np.uint64(r) * ROW
+    g0, g1, g2 = steps[2 * r], steps[2 * r + 2], steps[2 * r + 4]
+    for d in range(LANES * width):
+        at, x = start + np.uint64(d), hidden[a, d]
+        y0, y1, y2 = rows[at], rows[at + ROW], rows[at + ROW + ROW]
+        rows[at] = y0 + g0 * x
+        rows[at + ROW] = y1 + g1 * x
+        rows[at + ROW + ROW] = y2 + g2 * x
+        hidden[a, d] = x + g0 * y0 + g1 * y1 + g2 * y2
+
+
+@njit(**INLINE)
 def logistic(
     logits: FloatArray, signs: FloatArray, half: int, n_rows: int, n_hidden: int, lr: np.float32, table: FloatArray
 ) -> float:
-    """Turn logits into steps; the loss. Rows and hidden vectors that only fill up a tile get a step of zero."""
+    """Turn logits into steps; the loss. Rows that only fill up a tile get a step of zero."""
     loss = 0.0
     for j in range(n_rows):
         sign = signs[half, j]
@@ -108,9 +135,6 @@ def logistic(
     for j in range(n_rows, 3 * ((n_rows + 2) // 3)):
         logits[2 * j] = F(0)
         logits[2 * j + 1] = F(0)
-    if n_hidden == 1:
-        for j in range(n_rows):
-            logits[2 * j + 1] = F(0)
     return loss
 
 
@@ -129,16 +153,22 @@ def predict_pair(
     table: FloatArray,
     logits: FloatArray,
 ) -> float:
-    """One step of learning for the hidden rows a and b (b is a row of zeros where ``n_hidden`` is 1); the loss.
+    """One step of learning for the hidden rows a and b, or for a alone where ``n_hidden`` is 1; the loss.
 
     All logits come before all steps. A hidden row moves tile by tile, so later output rows see it a step further on.
     """
     n_tiles = (n_rows + 2) // 3
     for q in range(n_tiles):
-        products(hidden, a, b, rows, 3 * q, width, logits)
+        if n_hidden == 1:
+            products_of_one(hidden, a, rows, 3 * q, width, logits)
+        else:
+            products(hidden, a, b, rows, 3 * q, width, logits)
     loss: float = logistic(logits, signs, half, n_rows, n_hidden, lr, table)
     for q in range(n_tiles):
-        learn(hidden, a, b, rows, 3 * q, width, logits)
+        if n_hidden == 1:
+            learn_one(hidden, a, rows, 3 * q, width, logits)
+        else:
+            learn(hidden, a, b, rows, 3 * q, width, logits)
     return loss
 
 
