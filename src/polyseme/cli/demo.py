@@ -82,8 +82,8 @@ def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> Non
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
-    table.add_column("share of the 10 nearest with the same tag", justify="right")
-    table.add_column("majority of the 10 is right", justify="right")
+    table.add_column("10 nearest with the same tag", justify="right")
+    table.add_column("their majority is right", justify="right")
     table.add_row("by chance, by the commonest tag", f"{agreement.chance:.3f}", f"{agreement.commonest:.3f}")
     layer = work.index.facts["layer"]
     table.add_row(Text(f"ELMo, layer {layer}", "bold"), f"{agreement.share:.3f}", f"{agreement.vote:.3f}")

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 MOST = 2000  # occurrences that are clustered; of more frequent words an even sample
 TYPICAL = 5
 SUBSTITUTES = 8
+_OFFERED = 100  # words that the language model is asked for in one place
 _NEAR = 4  # tokens on either side that describe a context
 
 
@@ -85,12 +86,20 @@ def _label(
 
 
 def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list[Hit]) -> list[str]:
-    """What the language model would say in the typical places: the mean of its probabilities."""
+    """What the language model would say in the typical places.
+
+    Both directions expect frequent words, and their product p→(w)·p←(w) counts that twice; divided by p(w) it is
+    counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides are independent given w.
+    """
+    counts, numbers = index.corpus.vocabulary.counts, index.corpus.vocabulary.index
     expected: dict[str, float] = defaultdict(float)
     for hit in typical:
-        for other, probability in encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=50):
-            if other != word and other in index.words:
-                expected[other] += probability
+        found = encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=_OFFERED)
+        lifts = {other: p / float(counts[numbers[other]]) for other, p in found if other in index.words}
+        total = sum(lifts.values())
+        for other, lift in lifts.items():
+            expected[other] += lift / total
+    expected.pop(word, None)
     return sorted(expected, key=lambda other: (-expected[other], other))[:SUBSTITUTES]
 
 
