@@ -17,7 +17,7 @@ import torch
 import polyseme
 from polyseme.contexts.elmo import Elmo
 from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
-from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.contexts.elmo_options import SIZES, ElmoOptions
 from polyseme.contexts.perplexity import perplexity
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
@@ -284,6 +284,14 @@ def test_fine_tuning_grows_the_tables_and_keeps_what_was_known(trained, tmp_path
     learned = polyseme.train("elmo", more, start=tmp_path / "model", epochs=8, **options)
     texts = [more.sentence(0), more.sentence(2)]
     assert perplexity(learned, texts).forward < 0.5 * perplexity(tuned, texts).forward
+
+
+def test_a_saved_model_keeps_its_sizes_when_a_preset_changes(trained, tmp_path, monkeypatch):
+    trained.save(tmp_path / "m")
+    for sizes in SIZES.values():
+        monkeypatch.setitem(sizes, "hidden", sizes["hidden"] + 1)
+    again = polyseme.load(tmp_path / "m")
+    assert again.bilm.config.hidden == trained.bilm.config.hidden
 
 
 def test_another_shape_than_the_start_s_is_refused(trained, corpus):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyseme.errors import OptionError
@@ -106,7 +106,6 @@ def filters_text(filters: tuple[tuple[int, int], ...]) -> str:
     return " ".join(f"{width}x{number}" for width, number in filters)
 
 
-def shape_options(options: ElmoOptions) -> dict[str, Any]:
-    """Every option resolved: the preset's value where the option is None."""
-    return {f.name: options.value(f.name) if f.name in SIZES["default"] else getattr(options, f.name)
-            for f in fields(options)}  # fmt: skip
+def with_sizes(options: ElmoOptions) -> ElmoOptions:
+    """The options with every size spelt out: a saved model does not change when a preset does."""
+    return replace(options, **{name: options.value(name) for name in SIZES["default"]})

@@ -19,7 +19,7 @@ from polyseme.contexts.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
 from polyseme.contexts.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo import Elmo, make_alphabet
 from polyseme.contexts.elmo_batches import Sentences, split
-from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.contexts.elmo_options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.elmo_task import BiLMTask
 from polyseme.errors import OptionError, TrainingError
@@ -61,6 +61,7 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
         options, project = _with_shape_of(start.options, options), start.bilm.config.project
         words = _joined(start.classes or start.alphabet.words, words)
         characters = _joined(start.alphabet.characters, characters)
+    options = with_sizes(options)
     alphabet = make_alphabet(options, characters=characters, words=words)
     reader = Reader(corpus.all_words, alphabet, words)
     bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(words) + WORD_SPECIALS, project=project))
@@ -91,7 +92,8 @@ def _characters(corpus: Corpus) -> list[str]:
 
 def _joined(known: list[str], more: list[str]) -> list[str]:
     """What is known in its order, then what is new."""
-    return [*known, *(item for item in more if item not in set(known))] if known else more
+    seen = set(known)
+    return [*known, *(item for item in more if item not in seen)]
 
 
 def _with_shape_of(known: ElmoOptions, given: ElmoOptions) -> ElmoOptions:
