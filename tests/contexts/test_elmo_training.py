@@ -210,6 +210,11 @@ def test_an_empty_corpus_and_a_stream_too_short_are_clear_errors(corpus):
         Elmo.train(corpus, ElmoOptions(**{**TINY, "batch_tokens": 100_000}, sequences="stream"), Run())
 
 
+def test_a_learning_rate_far_too_high_is_said_to_be_so(corpus):
+    with pytest.raises(TrainingError, match=r"lower lr than 1000"):
+        Elmo.train(corpus, ElmoOptions(**{**TINY, "lr": 1000.0}, epochs=3, clip_norm=0.0), Run())
+
+
 # ---- perplexity
 
 

@@ -65,7 +65,7 @@ class ElmoOptions(TrainingOptions):
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
 
-    lr: float = option(6e-3, "learning rate", minimum=0)
+    lr: float = option(1e-2, "learning rate", minimum=0)
     min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
     max_vocabulary: int = option(0, "classes of the softmax at most; 0: no limit", minimum=0)
     sequences: str = option(

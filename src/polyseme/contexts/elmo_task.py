@@ -75,7 +75,8 @@ class BiLMTask(Task):
             n += batch.n_predictions // 2
         if not n:
             return None
-        forward, backward = np.exp(sums / n).tolist()
+        with np.errstate(over="ignore"):  # the loop says what to do about a perplexity without bounds
+            forward, backward = np.exp(sums / n).tolist()
         return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
 
     def carried(self) -> dict[str, Tensor]:

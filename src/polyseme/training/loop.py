@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import time
 from dataclasses import asdict, replace
 
@@ -124,6 +125,11 @@ class Loop:
         scored = copy.deepcopy(self.task.module)  # other processes may go on with the weights meanwhile
         score = self.task.evaluate(scored)
         if score is not None:
+            if not all(math.isfinite(value) for value in (score.value, *score.facts.values())):
+                raise TrainingError(
+                    f"the held-out score is beyond all numbers at step {self.position.step}: try a lower lr than "
+                    f"{self.options.lr:g}, or clip_norm"
+                )
             self._compare(score, scored)
         speed = loss.n / spent if spent else 0.0
         self.latest = {"loss": loss.total / max(loss.n, 1), **(score.facts if score else {})}
