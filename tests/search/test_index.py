@@ -10,8 +10,10 @@ import pytest
 
 from polyseme.errors import OptionError, UnknownWord
 from polyseme.search import Index, build_index
+from polyseme.search.locate import locate
 from polyseme.store.recognise import recognise
 from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
 
 from .conftest import DIM, Neighbours, word_vector
 
@@ -115,3 +117,10 @@ def test_a_question_names_its_word(index: Index) -> None:
     with pytest.raises(UnknownWord, match="did you mean"):
         index.senses("打x")
     assert index.same_sense("去打篮球", word="打")  # cut out of raw text though the segmentation would not
+
+
+def test_a_word_is_cut_out_where_the_rest_is_words_too(encoder: Neighbours) -> None:
+    vocabulary = Vocabulary.from_counts({"这里": 50, "里": 30, "这": 60, "有": 40, "三十": 9})
+    tokens, place = locate("这里 有 三十里 三十里", None, "里", encoder, vocabulary)
+    assert tokens == ["这里", "有", "三十", "里", "三十里"]
+    assert place == 3

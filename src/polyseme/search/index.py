@@ -123,7 +123,7 @@ class Index:
         answer holds other words, each once, in the occurrence that is nearest. A sentence that stands several times
         in the corpus is answered once.
         """
-        tokens, place = locate(sentence, position, word, self.encoder)
+        tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
         layer = self._layer(layer)
         states = next(iter(encode_states(self.encoder, [tokens], self._kind))).layers
         chosen = layer_states(states, layer, self._kind)[place : place + 1] if layer < len(states) else states[0]

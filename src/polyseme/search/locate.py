@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from polyseme.errors import OptionError
+from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import ContextEncoder, Sentence
 
 
 def locate(
-    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder
+    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder, vocabulary: Vocabulary
 ) -> tuple[list[str], int]:
     """The sentence's tokens and the place among them of the word that is meant.
 
     A word that the segmentation would not cut out of raw text is cut out all the same: the text before it and the text
-    after it are segmented apart.
+    after it are segmented apart. Where that can be done in several places, the cut into likelier words is taken: 里 of
+    从这里到那里有三十里 is the last one where the vocabulary has 这里 and 那里 and no 三十里.
     """
     tokens = encoder.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
     if position is not None:
@@ -28,8 +32,26 @@ def locate(
         return tokens, 0
     if word in tokens:
         return tokens, tokens.index(word)
-    if isinstance(sentence, str) and word and (begin := sentence.find(word)) >= 0:
-        before = encoder.tokenize(sentence[:begin]) if begin else []
-        after = encoder.tokenize(sentence[begin + len(word) :])
-        return [*before, word, *after], len(before)
+    if isinstance(sentence, str) and word and word in sentence:
+        cuts = [_cut_out(sentence, begin, word, encoder) for begin in _occurrences(sentence, word)]
+        return max(cuts, key=lambda cut: _likelihood(cut[0], vocabulary))
     raise OptionError(f"{word!r} does not stand in the sentence ({' '.join(tokens)})")
+
+
+def _occurrences(text: str, word: str) -> list[int]:
+    found, begin = [], text.find(word)
+    while begin >= 0:
+        found.append(begin)
+        begin = text.find(word, begin + len(word))
+    return found
+
+
+def _cut_out(text: str, begin: int, word: str, encoder: ContextEncoder) -> tuple[list[str], int]:
+    before = encoder.tokenize(text[:begin]) if begin else []
+    return [*before, word, *encoder.tokenize(text[begin + len(word) :])], len(before)
+
+
+def _likelihood(tokens: list[str], vocabulary: Vocabulary) -> float:
+    total = float(vocabulary.counts.sum()) + 1
+    numbers = vocabulary.index
+    return sum(math.log((vocabulary.counts[numbers[t]] if t in numbers else 0.5) / total) for t in tokens)
