@@ -62,8 +62,7 @@ class WordNumbers:
         new = self._give_numbers(nodes, new)
         numbers = self._first.number.take(nodes, mode="clip")
         numbers[long] = self._later.number[long_nodes]
-        spans = zip(starts[new].tolist(), (starts[new] + lengths[new]).tolist(), strict=True)
-        return numbers, b" ".join([text[start:end] for start, end in spans]).decode().split(" ")
+        return numbers, _words(data, starts[new], lengths[new])
 
     def _long_nodes(self, pieces: Pieces, starts: Places, lengths: Places, nodes: Nodes) -> Nodes:
         """The nodes at the ends of words of more than one piece, whose first pieces have ``nodes``."""
@@ -108,9 +107,9 @@ class _Table:
         found = self._look_up(prefix, piece)
         absent = np.flatnonzero(found < 0)
         if len(absent):
-            prefix = None if prefix is None else prefix[absent]
-            self._insert(*_distinct(prefix, piece[absent]))
-            found[absent] = self._look_up(prefix, piece[absent])
+            prefix, piece, which = _distinct(None if prefix is None else prefix[absent], piece[absent])
+            found[absent] = which + np.int32(self.size)
+            self._insert(prefix, piece)
         return found
 
     def _slots_of(self, prefix: Nodes | None, piece: Pieces) -> Places:
@@ -178,12 +177,24 @@ def _with_digests(text: bytes, starts: Places, lengths: Places) -> tuple[NDArray
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), starts, lengths
 
 
-def _distinct(prefix: Nodes | None, piece: Pieces) -> tuple[Nodes | None, Pieces]:
-    """Every key once."""
-    if prefix is None:
-        return None, np.unique(piece)
-    order = np.lexsort((piece, prefix))
-    prefix, piece = prefix[order], piece[order]
+def _distinct(prefix: Nodes | None, piece: Pieces) -> tuple[Nodes | None, Pieces, Nodes]:
+    """Every key once, and for each of the given ones which of these it is."""
+    order = np.argsort(piece) if prefix is None else np.lexsort((piece, prefix))
+    piece = piece[order]
     first = np.ones(len(order), dtype=bool)
-    first[1:] = (prefix[1:] != prefix[:-1]) | (piece[1:] != piece[:-1])
-    return prefix[first], piece[first]
+    first[1:] = piece[1:] != piece[:-1]
+    if prefix is not None:
+        prefix = prefix[order]
+        first[1:] |= prefix[1:] != prefix[:-1]
+    which = np.empty(len(order), dtype=np.int32)
+    which[order] = np.cumsum(first) - 1
+    return None if prefix is None else prefix[first], piece[first], which
+
+
+def _words(data: NDArray[np.uint8], starts: Places, lengths: Places) -> list[str]:
+    """The words at these places: all their bytes, and the space behind each, in one gathering."""
+    sizes = lengths + 1
+    ends = np.cumsum(sizes)
+    places = np.arange(ends[-1]) + np.repeat(starts - (ends - sizes), sizes)
+    text: str = data[places[:-1]].tobytes().decode()
+    return text.split(" ")
