@@ -37,11 +37,12 @@ class Projection:
         mean = sample.mean(axis=0, dtype=np.float64)
         deviation = sample.std(axis=0, dtype=np.float64)
         deviation = np.where(deviation > 1e-6 * max(deviation.max(initial=0.0), 1e-30), deviation, 1.0)
-        z = (sample - mean) / deviation
-        values, vectors = np.linalg.eigh(z.T @ z / len(z))
+        z = sample - mean.astype(np.float32)
+        z /= deviation.astype(np.float32)
+        values, vectors = np.linalg.eigh((z.T @ z).astype(np.float64) / len(z))
         leading = np.argsort(values)[::-1][:dim]
-        directions = vectors[:, leading] * _signs(vectors[:, leading])
-        y = unit_rows((z @ directions).astype(np.float32))
+        directions = (vectors[:, leading] * _signs(vectors[:, leading])).astype(np.float32)
+        y = unit_rows(np.asarray(z @ directions, dtype=np.float32))
         step = np.ones(y.shape[1])
         if precision == "int8":
             top = np.quantile(np.abs(y), 1 - _TAIL, axis=0)
