@@ -105,7 +105,7 @@ class Word2Vec(WordVectors):
         start = older_vectors(run.start, options.dim)
         plot = plan_words(corpus, options.min_count, options.max_size, start)
         inputs = one_row_each(len(plot.vocabulary))
-        first = initial(len(plot.vocabulary), options.dim, options.seed, 0.5)
+        first = initial(len(plot.vocabulary), options.dim, options.seed, 1.0)
         if start is not None:
             carried_over(first, plot.old_rows, getattr(start, "input", start.vectors))
         weights = learn(corpus, plot, inputs, first, options, run, start)
