@@ -26,6 +26,7 @@ from polyseme.text.sentences import split_sentences
         "See Fig. 2 and e.g. Table 3.| That is all...| Then it ended.",
         "1. The first point.| 2. The second one.",
         "So do I.| The end.",
+        "The cat sat.| The sun shone on Sun. Jan. 5 at St. Mary's.| He said no.| They left.",
         "She works at Apple Inc. in California.| The company is large.",
         "第一行\n|第二行。|还有",
         "One line\r\n|two lines\u2028|three",

@@ -13,25 +13,27 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-# No sentence ends after these and a full stop.
-_TITLES = """
+# No sentence ends after these and a full stop; after the capitalised ones only when they are written so (Sat., Art.).
+_CAPITALISED = """
 mr mrs ms mx dr prof rev hon st sr jr messrs mme mlle gen col maj capt cmdr lt sgt cpl pvt adm gov sen rep pres amb
-vs eg ie viz cf al ca fig figs eq eqs sec ch vol vols ed eds no nos op pp p art dept univ inc ltd co corp bros
-jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun mt ft ave blvd rd approx est
+art dept univ mt ave blvd rd jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
 """
+_ALWAYS = "vs eg ie viz cf ca figs eqs vols eds nos pp approx"
 # After these one may end: a following word that usually begins a sentence decides.
-_EITHER = "inc ltd co corp bros jr sr al etc no ed st a.m p.m u.s u.k e.u d.c ph.d b.a m.a"
+_EITHER = """
+inc ltd co corp bros jr sr al etc no ed st fig eq sec ch vol op p est ft a.m p.m u.s u.k e.u d.c ph.d b.a m.a
+"""
 _BEGINNERS = """
 The A An This That These Those He She It They We I You His Her Its Their Our My Your There Here In On At But And
 However When While As If After Before Since For From With Both Each Some Many Most Other Another
 """
-_NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_TITLES, _EITHER, _BEGINNERS))
+_TITLES, _NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_CAPITALISED, _ALWAYS, _EITHER, _BEGINNERS))
 
 ENDS = "。！？；…｡"
 WIDE_CLOSING = "”’」』）】》〉〕］｝"
 _NARROW_CLOSING = "'»"
 _OPENING = "“‘「『（【《〈〔［\"'([«¿¡"
-_ABBREVIATIONS = _NEVER | _MAYBE
+_ABBREVIATIONS = _TITLES | _NEVER | _MAYBE
 _LAST_PART = re.compile(r"[\s(\[\"“‘'—–-]+")
 _WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
@@ -179,6 +181,8 @@ def _stop_ends(word: str, after: str, *, first: bool) -> bool:
     begins = next_word is not None and next_word[0] in _BEGIN
     if bare in _MAYBE or (len(word) == 1 and word.isupper()):
         return begins
+    if bare in _TITLES:
+        return word[0].islower()
     if bare.replace(".", "") in _NEVER or (first and word.isdigit()):  # "1. The first point"
         return False
     return begins or "." not in bare

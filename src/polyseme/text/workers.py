@@ -45,7 +45,7 @@ def counted_blocks(
     """Every block counted, in order, with the number that came with it."""
     workers = cores() if workers is None else workers
     first = list(islice(blocks, SERIAL))
-    if workers < 2 or len(first) < SERIAL or settings.segmentation.function:
+    if workers < 2 or len(first) < SERIAL or settings.segmentation.function or not sys.executable:
         counter = Counter(settings)
         for block, done in chain(first, blocks):
             yield _with_text(counter.count(block), block), done
@@ -112,7 +112,7 @@ class Helpers:
         return _counted(fields)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", _RUN, json.dumps(sys.path)]
+        command = [sys.executable, "-c", _RUN, json.dumps([str(place) for place in sys.path])]
         # A helper is one thread; the threads its libraries would start for linear algebra only cost memory.
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)
