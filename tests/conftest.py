@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every run: what passed here passes there. `--hypothesis-profile=default` looks further.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.load_profile("steady")
 
 DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
