@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -172,3 +173,10 @@ def test_missing_empty_and_unreadable_sources_are_one_line_errors(tmp_path: Path
         locked.mkdir(mode=0)
         with pytest.raises(TextError, match="cannot be read"):
             find_sources([locked])
+
+
+def test_many_open_braces_are_read_in_a_moment() -> None:
+    word = "解" + "{" * 200_000
+    begun = time.process_time()
+    assert read_tagged(f"{word}/v") == ("", [(word, "v")])
+    assert time.process_time() - begun < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,13 @@ def test_words_are_the_text_without_its_spaces(text: str, method: str) -> None:
     tokens = segmentation.tokens(text)
     assert "".join(tokens) == "".join(segmentation.normalised(text).split())
     assert not any(token.isspace() or not token for token in tokens)
+
+
+@pytest.mark.parametrize("run", ["a" * 200_000, "1." * 100_000, "a@" * 100_000, "a'" * 100_000])
+def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str) -> None:
+    segmentation = Segmentation("auto")
+    segmentation.tokens("词典")  # is loaded before the clock starts
+    begun = time.process_time()
+    words = segmentation.tokens(f"中'{run}")
+    assert time.process_time() - begun < 20
+    assert "".join(words) == f"中'{run}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,3 +44,12 @@ def test_nothing_but_space_is_lost(text: str) -> None:
     found = split_sentences(text)
     assert "".join("".join(found).split()) == "".join(text.split())
     assert all(sentence == sentence.strip() and sentence for sentence in found)
+
+
+@pytest.mark.parametrize("unit", [".)", ". ", " ", '."', "…」", "\u3000"])
+def test_a_long_run_of_marks_takes_no_longer_than_its_length(unit: str) -> None:
+    text = "a" + unit * 100_000 + "b"
+    begun = time.process_time()
+    found = split_sentences(text)
+    assert time.process_time() - begun < 10
+    assert "".join("".join(found).split()) == "".join(text.split())

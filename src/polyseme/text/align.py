@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -23,9 +22,6 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
         place = found + len(token)
         spans.append((owner[found][0], owner[place - 1][1]))
     return spans
-
-
-_CLUSTER = re.compile(r"\s|.", re.DOTALL)
 
 
 def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str, list[tuple[int, int]]]:

@@ -63,6 +63,10 @@ def _classes() -> NDArray[np.uint8]:
 
 
 _CLASS = _classes()
+# By class: what closes with . ! ?, and what is stripped.
+_CLOSES = np.isin(range(HAN + 1), (NARROW_END, CLOSE, NARROW_CLOSE, QUOTE))
+_SPACES = np.isin(range(HAN + 1), SPACE)
+_BLANKS = np.isin(range(HAN + 1), (SPACE, NEWLINE))
 
 
 def split_sentences(text: str) -> list[str]:
@@ -120,19 +124,11 @@ def _narrow_ends(text: str, kinds: NDArray[np.uint8], others: Places) -> Places:
     """The places after . ! ? and what closes with them, where a sentence ends."""
     marks = np.flatnonzero(kinds == NARROW_END)
     marks = marks[kinds[marks - 1] != NARROW_END]
-    after = marks + 1
-    moving = np.arange(len(marks))
-    while len(moving):
-        here = kinds[after[moving]]
-        moving = moving[(here == NARROW_END) | (here == CLOSE) | (here == NARROW_CLOSE) | (here == QUOTE)]
-        after[moving] += 1
+    after = _behind(kinds, _CLOSES, marks + 1)
     spaced = kinds[after] == SPACE
     between_han = (kinds[marks - 1] >= HAN) & (kinds[after] >= HAN)
     marks, after, spaced = (array[spaced | between_han] for array in (marks, after, spaced))
-    moving = np.flatnonzero(spaced)
-    while len(moving):
-        after[moving] += 1
-        moving = moving[kinds[after[moving]] == SPACE]
+    after = _behind(kinds, _SPACES, after)
     possible = (kinds[after] != LOWER) & (kinds[after] != NEWLINE)
     marks, after, spaced = (array[possible] for array in (marks, after, spaced))
     begins = np.append(0, others)[np.searchsorted(others, marks, side="right")]  # the wide end before each mark
@@ -162,16 +158,24 @@ def _ends(text: str, start: int, at: int, end: int) -> bool:
 
 def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[Places, Places]:
     """The spans without the spaces at their ends."""
-    moving = np.arange(len(starts))
-    while len(moving):
-        moving = moving[(kinds[starts[moving]] == SPACE) & (starts[moving] < ends[moving])]
-        starts[moving] += 1
-    moving = np.arange(len(ends))
-    while len(moving):
-        last = kinds[ends[moving] - 1]
-        moving = moving[((last == SPACE) | (last == NEWLINE)) & (ends[moving] > starts[moving])]
-        ends[moving] -= 1
-    return starts, ends
+    starts = np.minimum(_behind(kinds, _SPACES, starts), ends)
+    kinds[0] = OTHER  # so that going back over blanks ends there at last
+    before = len(kinds) - _behind(kinds[::-1], _BLANKS, len(kinds) - ends)
+    return starts, np.maximum(before, starts)
+
+
+def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Places) -> Places:
+    """The places, moved behind the characters of ``passed`` classes that begin there, however many they are."""
+    moved = places.copy()
+    within = np.flatnonzero(passed[kinds[places]])
+    for _ in range(3):  # longer runs are rare
+        moved[within] += 1
+        within = within[passed[kinds[moved[within]]]]
+    if len(within):
+        inside = passed[kinds]
+        run_ends = np.append(np.flatnonzero(inside[1:] < inside[:-1]) + 1, len(kinds))
+        moved[within] = run_ends[np.searchsorted(run_ends, moved[within], side="right")]
+    return moved
 
 
 def _stop_ends(word: str, after: str, *, first: bool) -> bool:

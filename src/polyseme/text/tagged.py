@@ -13,7 +13,7 @@ from polyseme.text.sentences import ENDS, WIDE_CLOSING
 _NUMBER = re.compile(r"(\d{8}-\d{2,3}-\d{3})-\d{3}(?:/m)?$")
 _END = frozenset(ENDS + "!?.")
 _CLOSE = frozenset(WIDE_CLOSING + "\"'")
-_READING = re.compile(r"(?<=.)\{[^}]*\}$")  # 解{jie3}: how a character is read
+_READING = re.compile(r"(?<=.)\{[^{}]*\}$")  # 解{jie3}: how a character is read
 
 Pairs = list[tuple[str, str]]
 
