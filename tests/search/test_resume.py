@@ -49,6 +49,23 @@ def test_a_killed_index_goes_on_where_it_was(tmp_path: Path, corpus: Corpus, mon
     assert not Path(f"{out}.checkpoint").exists()
 
 
+def test_a_kill_while_the_index_is_finished_does_not_cost_the_encoding(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "i"
+
+    def killed(*_: object, **__: object) -> float:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(build, "learn_apart", killed)
+        build_index(Neighbours(), corpus, out, dim=16)
+    resumed = Neighbours()
+    build_index(resumed, corpus, out, resume=True, dim=16)
+    assert resumed.sentences_read == 0
+    assert content(out) == content(build_index(Neighbours(), corpus, tmp_path / "j", dim=16).path)
+
+
 def test_unfinished_work_with_other_options_is_not_mixed(tmp_path: Path, corpus: Corpus) -> None:
     script = KILLED.format(here=str(Path(__file__).parent), corpus=str(corpus.path), out=str(tmp_path / "i"))
     subprocess.run([sys.executable, "-c", script], check=False)

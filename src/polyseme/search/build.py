@@ -183,9 +183,9 @@ class _Builder:
             tables.update(projection.tensors(f"layer{layer}"))
         if cells:
             tables.update(cells.tensors())
-        tensor_file.write(self.part / layout.TABLES, tables)
-        (self.part / _STATE).unlink()
-        files = {file.name: seal(file) for file in sorted(self.part.iterdir())}
+        with new_file(self.part / layout.TABLES) as part:  # resuming reads the projections from it
+            tensor_file.write(part, tables)
+        files = {file.name: seal(file) for file in sorted(self.part.iterdir()) if file.name != _STATE}
         manifest = {
             "format": layout.FORMAT,
             "polyseme": VERSION,
@@ -197,6 +197,7 @@ class _Builder:
         }
         with new_file(self.part / layout.MARKER) as part:
             part.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        (self.part / _STATE).unlink()  # last: a kill before this line costs the cells, not the encoding
         publish_folder(self.part, self.out, marker=layout.MARKER)
 
     def _facts(self, cells: Cells | None, recall: float) -> dict[str, Any]:
@@ -305,7 +306,10 @@ class _Builder:
         log.info("going on at sentence %d of %d", done, self.corpus.n_sentences)
 
     def _ours(self) -> bool:
-        return all(file.name.startswith(("codes.", "tokens.", "tables.", ".")) for file in self.part.iterdir())
+        return all(
+            file.name.startswith(("codes.", "tokens.", "tables.", "cells.", layout.MARKER, "."))
+            for file in self.part.iterdir()
+        )
 
 
 def _blocks(offsets: NDArray[np.int64], first: int, tokens: int) -> Iterator[tuple[int, int]]:
