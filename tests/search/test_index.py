@@ -124,3 +124,13 @@ def test_a_word_is_cut_out_where_the_rest_is_words_too(encoder: Neighbours) -> N
     tokens, place = locate("这里 有 三十里 三十里", None, "里", encoder, vocabulary)
     assert tokens == ["这里", "有", "三十", "里", "三十里"]
     assert place == 3
+
+
+def test_a_word_that_stands_everywhere_in_raw_text_is_tried_in_a_few_places_only(
+    encoder: Neighbours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = []
+    monkeypatch.setattr(encoder, "tokenize", lambda text: cuts.append(text) or text.split())
+    tokens, place = locate("的了" * 5000, None, "的了", encoder, Vocabulary.from_counts({"的了": 2}))
+    assert tokens[place] == "的了"
+    assert len(cuts) < 100

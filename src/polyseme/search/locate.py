@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import islice
 
 from polyseme.errors import OptionError
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import ContextEncoder, Sentence
+
+_MOST_CUTS = 32  # places that are tried: each costs a segmentation of the whole text
 
 
 def locate(
@@ -33,17 +37,16 @@ def locate(
     if word in tokens:
         return tokens, tokens.index(word)
     if isinstance(sentence, str) and word and word in sentence:
-        cuts = [_cut_out(sentence, begin, word, encoder) for begin in _occurrences(sentence, word)]
+        cuts = [_cut_out(sentence, begin, word, encoder) for begin in islice(_occurrences(sentence, word), _MOST_CUTS)]
         return max(cuts, key=lambda cut: _likelihood(cut[0], vocabulary))
     raise OptionError(f"{word!r} does not stand in the sentence ({' '.join(tokens)})")
 
 
-def _occurrences(text: str, word: str) -> list[int]:
-    found, begin = [], text.find(word)
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    begin = text.find(word)
     while begin >= 0:
-        found.append(begin)
+        yield begin
         begin = text.find(word, begin + len(word))
-    return found
 
 
 def _cut_out(text: str, begin: int, word: str, encoder: ContextEncoder) -> tuple[list[str], int]:
