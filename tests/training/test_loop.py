@@ -135,9 +135,10 @@ from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
 
 dist.init_process_group("gloo")
-task = ToyTask()
-fit(task, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=sys.argv[2]), Run())
-torch.save(task.module.state_dict(), f"{sys.argv[1]}/{dist.get_rank()}.pt")
+for batch in (16, 1):  # of one row the second process has no share
+    task = ToyTask(batch=batch)
+    fit(task, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=sys.argv[2]), Run())
+    torch.save(task.module.state_dict(), f"{sys.argv[1]}/{batch}-{dist.get_rank()}.pt")
 dist.destroy_process_group()
 """
 
@@ -150,9 +151,10 @@ def test_two_processes_by_torchrun_are_equal_and_do_what_one_does_with_the_joint
     command += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", str(program), str(tmp_path), optimizer]
     ended = subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr.decode()[-2000:]
-    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
-    alone = ToyTask()
-    fit(alone, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=optimizer), Run())
-    for name, value in weights(alone).items():
-        assert torch.equal(first[name], second[name])
-        torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-5)
+    for batch in (16, 1):
+        first, second = (torch.load(tmp_path / f"{batch}-{rank}.pt", weights_only=True) for rank in (0, 1))
+        alone = ToyTask(batch=batch)
+        fit(alone, TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0, optimizer=optimizer), Run())
+        for name, value in weights(alone).items():
+            assert torch.equal(first[name], second[name])
+            torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-5)

@@ -38,11 +38,11 @@ class Replicas(Group):
         self.part = Part(dist.get_rank(), dist.get_world_size())
 
     def join(self, parameters: Mapping[str, Tensor], loss: Loss) -> Loss:
-        dense = [p for p in parameters.values() if not self._sparse_somewhere(p)]
-        self._join_dense(dense)
-        for parameter in parameters.values():
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = self._joined_rows(parameter.grad)
+        sparse = self._sparse_somewhere(list(parameters.values()))
+        self._join_dense([p for p, rows_only in zip(parameters.values(), sparse, strict=True) if not rows_only])
+        for parameter, rows_only in zip(parameters.values(), sparse, strict=True):
+            if rows_only:
+                parameter.grad = self._joined_rows(_no_rows(parameter) if parameter.grad is None else parameter.grad)
         sums = torch.tensor([loss.total, float(loss.n)], dtype=torch.float64)
         dist.all_reduce(sums)
         return Loss(float(sums[0]), int(sums[1]))
@@ -53,8 +53,11 @@ class Replicas(Group):
         return tuple(said.tolist())
 
     @staticmethod
-    def _sparse_somewhere(parameter: Tensor) -> bool:
-        return parameter.grad is not None and parameter.grad.is_sparse
+    def _sparse_somewhere(parameters: list[Tensor]) -> list[bool]:
+        # A process without a share of this batch has no gradients, and must join in what the others do.
+        found = torch.tensor([p.grad is not None and p.grad.is_sparse for p in parameters], dtype=torch.uint8)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return [bool(flag) for flag in found.tolist()]
 
     @staticmethod
     def _join_dense(parameters: list[Tensor]) -> None:
@@ -86,6 +89,12 @@ class Replicas(Group):
         kept_rows = torch.cat([r[: int(n)] for r, n in zip(all_rows, sizes, strict=True)])
         kept_values = torch.cat([v[: int(n)] for v, n in zip(all_values, sizes, strict=True)])
         return torch.sparse_coo_tensor(kept_rows[None], kept_values, gradient.shape, check_invariants=False).coalesce()
+
+
+def _no_rows(parameter: Tensor) -> Tensor:
+    """The sparse gradient of a parameter that has none."""
+    nowhere, values = torch.zeros(1, 0, dtype=torch.int64), parameter.detach().new_zeros(0, *parameter.shape[1:])
+    return torch.sparse_coo_tensor(nowhere, values, parameter.shape, check_invariants=False)
 
 
 @contextmanager
