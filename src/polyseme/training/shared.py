@@ -143,7 +143,9 @@ class _Board:
             if numbers[6] or progress >= 1:
                 return None
             following.advance(n)
-            numbers[0], numbers[1], numbers[2] = following.epoch, following.index, following.step
+            # The parent reads the epoch before the index, without the lock: the index is written first, so that it
+            # never sees a new epoch with the last index of the old one, which would look like an epoch more.
+            numbers[1], numbers[0], numbers[2] = following.index, following.epoch, following.step
             return position, progress
         finally:
             self._lock.release()
