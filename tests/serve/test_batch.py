@@ -71,6 +71,21 @@ def test_a_full_queue_refuses_at_once_and_the_rest_is_answered() -> None:
     assert sum(isinstance(a, Busy) for a in answers) >= 7
 
 
+def test_heavy_questions_are_not_answered_by_one_call() -> None:
+    calls: list[list[int]] = []
+
+    def answer(questions: list[int]) -> list[int]:
+        calls.append(questions)
+        return questions
+
+    async def ask() -> list[int]:
+        batcher = Batcher(answer, weigh=lambda question: question, heaviest=10)
+        return await asyncio.gather(*(batcher.ask(n) for n in (4, 5, 6, 50, 1, 2)))
+
+    assert asyncio.run(ask()) == [4, 5, 6, 50, 1, 2]
+    assert calls == [[4, 5], [6], [50], [1, 2]]
+
+
 def test_patience_ends() -> None:
     release = threading.Event()
 

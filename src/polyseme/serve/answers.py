@@ -57,6 +57,12 @@ def refusal_of(error: PolysemeError) -> Answer:
     return refusal(404 if missing else 400, str(error), _kind(error))
 
 
+def failure(method: str, path: str, error: Exception) -> Answer:
+    """The answer to a question that ended in an error of the program; the log says which."""
+    log.error("%s %s failed: %r", method, path, error)
+    return refusal(500, "the server failed to answer this; its log says more", "internal")
+
+
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, PolysemeError)
     return refusal_of(error)
@@ -75,8 +81,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("%s %s failed: %r", request.method, request.url.path, error)
-    return refusal(500, "the server failed to answer this; its log says more", "internal")
+    return failure(request.method, request.url.path, error)
 
 
 def _kind(error: Exception) -> str:

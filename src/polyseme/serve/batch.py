@@ -34,8 +34,10 @@ class Batcher(Generic[Q, A]):
         waiting: int = 256,  # questions in the queue, before the next one is refused
         collect: float = 0.0,  # seconds to wait for company before a call, where the last one had some
         patience: float = 30.0,  # seconds until a question is given up
+        weigh: Callable[[Q], int] = lambda question: 0,
+        heaviest: int = 0,  # what the questions of one call weigh together, at most; one alone may weigh more
     ) -> None:
-        self._answer = answer
+        self._answer, self._weigh, self._heaviest = answer, weigh, heaviest
         self._most, self._waiting, self._collect, self._patience = most, waiting, collect, patience
         self._queue: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="polyseme-serve")
@@ -85,8 +87,13 @@ class Batcher(Generic[Q, A]):
 
     def _next_batch(self) -> list[tuple[Q, asyncio.Future[A]]]:
         batch: list[tuple[Q, asyncio.Future[A]]] = []
+        weight = 0
         while self._queue and len(batch) < self._most:
-            question, future = self._queue.popleft()
+            question, future = self._queue[0]
+            weight += self._weigh(question)
+            if batch and weight > self._heaviest:
+                break
+            self._queue.popleft()
             if not future.done():
                 batch.append((question, future))
         return batch

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from polyseme.errors import PolysemeError
-from polyseme.serve.answers import Answer, refusal_of
+from polyseme.serve.answers import Answer, failure, refusal_of
 from polyseme.serve.guard import App, Receive, Scope, Send
 
 Routes = dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[Answer]]]]
@@ -41,4 +41,6 @@ class Shortcut:
             answer = await handler(question)
         except PolysemeError as error:
             answer = refusal_of(error)
+        except Exception as error:
+            answer = failure(scope["method"], scope["path"], error)
         await answer(scope, receive, send)

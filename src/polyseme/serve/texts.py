@@ -27,6 +27,7 @@ from polyseme.words.vectors import WordVectors
 ENCODERS = ("words", "contexts", "sentences")
 MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
 MOST_CHARACTERS = 200_000  # in one question
+BATCH_CHARACTERS = 20_000  # of small questions that are answered by one call: none waits long for the others
 COLLECT = 0.003  # seconds that an encode waits for company while there is some
 
 
@@ -46,7 +47,9 @@ class EncoderDesk:
         lifted = StaticEncoder(model) if isinstance(model, WordVectors) else model
         self.tokens: ContextEncoder | None = lifted if isinstance(lifted, ContextEncoder) else None
         self.texts: SentenceEncoder = Pooled(self.tokens) if self.tokens else model
-        self.batcher: Batcher[Encode, Any] = Batcher(self._answer, most=32, waiting=128, collect=COLLECT)
+        self.batcher: Batcher[Encode, Any] = Batcher(
+            self._answer, most=32, waiting=128, collect=COLLECT, weigh=_characters, heaviest=BATCH_CHARACTERS
+        )
 
     def _answer(self, questions: list[Encode]) -> list[Any]:
         answers: list[Any] = [None] * len(questions)
@@ -55,7 +58,7 @@ class EncoderDesk:
             together = [sentence for i in places for sentence in questions[i].sentences]
             encoded: Any
             if layers is not None and self.tokens:
-                encoded = list(self.tokens.encode_tokens(together, layers=layers))
+                encoded = self._encoded_tokens(self.tokens, together, layers)
             else:
                 encoded = self.texts.encode(together)
             start = 0
@@ -63,6 +66,17 @@ class EncoderDesk:
                 stop = start + len(questions[i].sentences)
                 answers[i], start = encoded[start:stop], stop
         return answers
+
+    @staticmethod
+    def _encoded_tokens(encoder: ContextEncoder, sentences: list[Any], layers: str | int) -> list[EncodedSentence]:
+        cut = [encoder.tokenize(sentence) if isinstance(sentence, str) else sentence for sentence in sentences]
+        planes = encoder.n_layers if layers == "all" else 1
+        # Before they take any memory; questions that are too large only together are then asked one by one.
+        if sum(map(len, cut)) * planes * encoder.dim > MOST_NUMBERS:
+            raise OptionError(
+                f"the answer would hold over {MOST_NUMBERS:,} numbers: ask for one layer or fewer sentences"
+            )
+        return list(encoder.encode_tokens(cut, layers=layers))
 
 
 def text_routes(library: Library) -> APIRouter:
@@ -74,18 +88,15 @@ def text_routes(library: Library) -> APIRouter:
         library.find(model, *ENCODERS)
         if layers is not None and desks[model].tokens is None:
             raise OptionError(f"{model!r} gives vectors of texts only, not of tokens")
-        if sum(len(part) for sentence in sentences for part in sentence) > MOST_CHARACTERS:
+        question = Encode(sentences, layers)
+        if _characters(question) > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
-        return await desks[model].batcher.ask(Encode(sentences, layers))
+        return await desks[model].batcher.ask(question)
 
     @router.post("/api/encode/tokens", response_model=EncodedTokens)
     async def encode_tokens(question: EncodeTokens) -> Answer:
         """One vector per token and layer: ``layers`` is (layers, tokens, dim)."""
         encoded: list[EncodedSentence] = await encode(question.model, question.sentences, question.layers)
-        if sum(sentence.layers.size for sentence in encoded) > MOST_NUMBERS:
-            raise OptionError(
-                f"the answer would hold over {MOST_NUMBERS:,} numbers: ask for one layer or fewer sentences"
-            )
         return Answer(await asyncio.to_thread(_tokens_json, question.model, encoded))
 
     @router.post("/api/encode/texts", response_model=EncodedTexts)
@@ -147,6 +158,10 @@ def _known_pieces(word: str, known: Vocabulary) -> list[str]:
         pieces.append(word[start:end])
         start = end
     return pieces
+
+
+def _characters(question: Encode) -> int:
+    return sum(len(s) if isinstance(s, str) else sum(map(len, s)) for s in question.sentences)
 
 
 def _finite(vectors: FloatArray) -> FloatArray:
