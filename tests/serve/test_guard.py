@@ -46,8 +46,10 @@ def test_the_names_of_this_machine_are_answered(client: httpx.Client, host: str)
 
 
 def test_other_sites_are_refused_and_none_is_let_in_by_cors(client: httpx.Client) -> None:
-    response = client.get("/api/library", headers={"Origin": "https://evil.example"})
-    assert response.status_code == 403
+    for origin in ("https://evil.example", "null", "http://[", "http://[::1"):
+        response = client.get("/api/library", headers={"Origin": origin})
+        assert response.status_code == 403
+        assert response.json()["error"]["type"] == "wrong_origin"
     own = client.get("/api/library", headers={"Origin": str(client.base_url).rstrip("/")})
     assert own.status_code == 200
     assert not any(name.startswith("access-control") for name in own.headers)

@@ -88,7 +88,7 @@ class Guard:
         if self.hosts is not None and _hostname(host) not in self.hosts:
             return refusal(421, "the Host header does not name this server", "wrong_host")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and _site(origin.decode("latin-1")) != host:
             return refusal(403, "requests from other sites are not answered", "wrong_origin")
         if self.token and not _open_to_all(scope["path"]):
             scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
@@ -139,6 +139,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 def _open_to_all(path: str) -> bool:
     return path == "/" or path.startswith("/page/") or path == "/favicon.ico"
+
+
+def _site(origin: str) -> str | None:
+    """The host and port of an Origin header; None where it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _hostname(host: str) -> str:
