@@ -100,7 +100,17 @@ class Index:
     @cached_property
     def encoder(self) -> ContextEncoder:
         """The model the index was made with, loaded at first use."""
-        return sources.open_encoder(self._model_record, self.path, self._model)
+        if isinstance(self._model, ContextEncoder):
+            return self._model
+        return sources.load_encoder(self.model_path())
+
+    def model_path(self) -> Path:
+        """Where the model lies, compared with the one the index was made with."""
+        return sources.encoder_path(self._model_record, self.path, self._model)
+
+    def use(self, encoder: ContextEncoder) -> None:
+        """Take a model that was loaded from ``model_path`` already instead of loading it again."""
+        self._model = encoder
 
     def count(self, word: str) -> int:
         """Occurrences of a word in the index; 0 where it is not in it."""

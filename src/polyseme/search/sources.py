@@ -61,16 +61,14 @@ def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path 
     return corpus
 
 
-def open_encoder(record: dict[str, Any], index: Path, given: ContextEncoder | str | Path | None) -> ContextEncoder:
-    """The index's model, the same as when it encoded the corpus."""
-    if isinstance(given, ContextEncoder):
-        return given
+def encoder_path(record: dict[str, Any], index: Path, given: str | Path | None) -> Path:
+    """Where the index's model lies, the same as when it encoded the corpus."""
     path = Path(given) if given else find(record, index, "model")
     if not path.exists():
         raise FormatError(f"{path} does not exist")
     if model_fingerprint(path) != record.get("fingerprint"):
         raise FormatError(f"{path} is not the model that {index} was made with, or was trained again: index anew")
-    return load_encoder(path)
+    return path
 
 
 def load_encoder(path: str | Path) -> ContextEncoder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyseme import catalog
-from polyseme.errors import OptionError, PolysemeError, close_matches
+from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
 from polyseme.options import options_to_json
 from polyseme.search import Index
 from polyseme.store.load import load
@@ -19,6 +21,8 @@ from polyseme.store.recognise import recognise
 from polyseme.text.corpus import Corpus
 from polyseme.types import ContextEncoder, SentenceEncoder
 from polyseme.words.vectors import WordVectors
+
+log = logging.getLogger(__name__)
 
 _LOOKED_AT = 5_000_000  # tokens in which words with several tags are looked for
 
@@ -53,7 +57,22 @@ class Library:
     @classmethod
     def open(cls, paths: Iterable[str | Path]) -> Library:
         """Open everything; what cannot be opened is an error that names it."""
-        return cls(_opened(str(path)) for path in paths)
+        library = cls(_opened(str(path)) for path in paths)
+        library.share_models()
+        return library
+
+    def share_models(self) -> None:
+        """Let an index use the model it was made with, where that is loaded too, instead of loading it again."""
+        loaded = {os.path.realpath(i.path): i.thing for i in self.items.values() if i.kind == "contexts"}
+        for item in self.items.values():
+            if loaded and item.kind == "index":
+                try:
+                    encoder = loaded.get(os.path.realpath(item.thing.model_path()))
+                except FormatError as error:  # the corpus can be searched all the same
+                    log.warning("%s", error)
+                    continue
+                if encoder is not None:
+                    item.thing.use(encoder)
 
     def find(self, name: str, *kinds: str) -> Any:
         """The thing of that name and of one of the kinds."""

@@ -25,7 +25,7 @@ MOST_POINTS = 2000  # on a map of senses
 def sense_routes(library: Library) -> APIRouter:
     """Routes under /api."""
     router = APIRouter(prefix="/api", tags=["senses"])
-    # An index and its encoder are used by one thread, their own.
+    # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow.
     desks = {name: Desk() for name, item in library.items.items() if item.kind in ("index", "corpus")}
 
     @lru_cache(maxsize=64)
