@@ -13,8 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from polyseme.errors import OptionError
-from polyseme.serve.run import check_host, listening_socket
+from polyseme.errors import FormatError, OptionError
+from polyseme.search import build_index
+from polyseme.serve.library import Library
+from polyseme.serve.run import check_host, listening_socket, serve
+from polyseme.store.train import train
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 
@@ -90,3 +93,27 @@ def test_this_machine_needs_no_token_and_others_do() -> None:
         check_host("192.168.1.5", None)
     with pytest.raises(OptionError, match="ASCII"):
         check_host("127.0.0.1", "有空 格的令牌啊")
+
+
+def test_an_index_uses_the_model_that_is_served_beside_it(
+    shelf: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train("elmo", shelf / "corpus", out=tmp_path / "elmo", size="tiny", epochs=1, threads=1)
+    build_index(tmp_path / "elmo", shelf / "corpus", tmp_path / "index", dim=8)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elmo")
+    library = Library.open([tmp_path / "index", link])
+    assert library.items["index"].thing.encoder is library.items["elmo"].thing
+    train("elmo", shelf / "corpus", out=tmp_path / "elmo", size="tiny", epochs=1, threads=1, seed=2)
+    library = Library.open([tmp_path / "index", link])  # made with another: it says so, and the rest is served
+    assert "trained again" in caplog.text
+    with pytest.raises(FormatError, match="trained again"):
+        _ = library.items["index"].thing.encoder
+
+
+def test_the_token_in_the_page_s_address_is_escaped(monkeypatch: pytest.MonkeyPatch, shelf: Path) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    monkeypatch.setattr("polyseme.serve.run.one_thread_each", lambda: None)
+    serve((str(shelf / "corpus"),), port=0, token="100%sure#1", say=said.append)
+    assert any(line.endswith("/#token=100%25sure%231") for line in said)

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from polyseme.errors import MissingExtra, OptionError
 
@@ -90,7 +91,7 @@ def serve(
         local = host in LOOPBACK
         app = create_app(library, token=token, hosts=LOCAL if local else None, cache=cache)
         shown = f"[{host}]" if ":" in host else host
-        fragment = f"#token={token}" if token else ""
+        fragment = f"#token={quote(token, safe='')}" if token else ""
         say(f"page: http://{shown}:{listener.getsockname()[1]}/{fragment}")
         say("API:  /openapi.json describes it; Ctrl-C stops the server")
         server_of(app).run(sockets=[listener])

@@ -2,7 +2,7 @@
 
 import { get, remember, takeToken } from "./api.js";
 import { announce, fill, h } from "./dom.js";
-import { here, link } from "./router.js";
+import { decoded, here, link } from "./router.js";
 import { getLanguage, LANGUAGES, setLanguage, t } from "./strings.js";
 import { problem, tokenForm } from "./parts.js";
 import * as analogy from "./views/analogy.js";
@@ -78,11 +78,11 @@ async function render() {
     render();
     return;
   }
-  document.title = `${t(view)} · polyseme`;
-  if (!VIEWS[view]) {
+  if (!Object.hasOwn(VIEWS, view)) {
     fill(main, h("p", { class: "empty" }, t("wrongPage")));
     return;
   }
+  document.title = `${t(view)} · polyseme`;
   const signal = current.signal;
   const root = h("div", { class: `view ${view}` });
   main.replaceChildren(root);
@@ -112,7 +112,7 @@ async function openLibrary() {
 function tokenFromAddress() {
   const found = location.hash.match(/^#token=(.+)$/);
   if (!found) return;
-  takeToken(decodeURIComponent(found[1]));
+  takeToken(decoded(found[1]));
   history.replaceState(null, "", location.pathname + location.search);
 }
 

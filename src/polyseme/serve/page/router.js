@@ -1,8 +1,16 @@
 // Every view is an address: #/view?key=value. The back button is the way one came.
 
+export function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a % that escapes nothing
+  }
+}
+
 export function here() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  return { view: decodeURIComponent(path), state: Object.fromEntries(new URLSearchParams(query)) };
+  return { view: decoded(path), state: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 export function link(view, state = {}) {

@@ -61,13 +61,13 @@ function calls(card, word) {
   const post = (route, body) => `curl ${origin}${route} -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
   const text = ["他打了个电话。"];
   const table = {
-    words: [`import polyseme\n\nwv = polyseme.load(${path})\nwv.most_similar("${word}", topn=10)`,
+    words: [`import polyseme\n\nwv = polyseme.load(${path})\nwv.most_similar(${JSON.stringify(word)}, topn=10)`,
       `polyseme neighbours ${shell} ${quoted(word)}`, `curl -G ${origin}/api/neighbours -d model=${name} --data-urlencode word=${quoted(word)}`],
     contexts: [`import polyseme\n\nencoder = polyseme.load(${path})\nfor sentence in encoder.encode_tokens(["他打了个电话。"]):\n    sentence.tokens, sentence.layers.shape`,
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/api/encode/tokens", { model: card.name, sentences: text })],
     sentences: [`import polyseme\n\nencoder = polyseme.load(${path})\nencoder.encode(["他打了个电话。"])`,
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/v1/embeddings", { model: card.name, input: text })],
-    index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.same_sense("他打了个电话。", word="打")\nindex.senses("${word}")`,
+    index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.same_sense("他打了个电话。", word="打")\nindex.senses(${JSON.stringify(word)})`,
       `polyseme senses ${shell} 打 --in "他打了个电话。"`, post("/api/same-sense", { index: card.name, sentence: text[0], word: "打" })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
       `curl -G ${origin}/api/search -d corpus=${name} --data-urlencode word=${quoted(word)}`],
