@@ -171,6 +171,15 @@ def test_a_row_s_state_goes_on_and_the_batch_may_grow_and_shrink(random_elmo):
     np.testing.assert_allclose(read(SENTENCES[:1])[0], fresh[0], atol=1e-6)
 
 
+def test_the_stateful_mode_reads_ahead_one_batch_only(random_elmo):
+    model, taken = random_elmo(), []
+    stream = (taken.append(words) or words for words in SENTENCES * 3)
+    next(model.encode_tokens(stream, stateful=True, batch_size=2))
+    assert len(taken) == 2
+    with pytest.raises(OptionError, match="batch_size"):
+        model.encode_tokens(SENTENCES, stateful=True, batch_size=-1)
+
+
 # ---- defects of the older programs
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -94,6 +94,8 @@ class Elmo(Model, ContextEncoder):
         """
         if isinstance(sentences, str):
             raise OptionError("encode_tokens takes several sentences: give a list, [text] for one text")
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(f"batch_size is at least 1, not {batch_size}")
         planes = self._planes(layers)
         lists = (self.tokens_of(sentence) for sentence in sentences)
         return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)
@@ -152,10 +154,7 @@ class Elmo(Model, ContextEncoder):
     def _stateful(
         self, lists: Iterator[list[str]], planes: Planes, batch_size: int | None
     ) -> Iterator[EncodedSentence]:
-        whole = list(lists)
-        step = batch_size or max(len(whole), 1)
-        for start in range(0, len(whole), step):
-            batch = whole[start : start + step]
+        while batch := list(islice(lists, batch_size)):
             # ELMoForManyLangs sorts a batch by length, so its rows, and what they carry on, are in that order.
             sorts = self.options.conventions == "manylangs"
             order = sorted(range(len(batch)), key=lambda place: -len(batch[place])) if sorts else range(len(batch))
@@ -220,7 +219,7 @@ class Elmo(Model, ContextEncoder):
             found = tensors.pop(name, None)
             if found is None or found.shape != parameter.shape:
                 raise FormatError(f"the model was altered: its {name!r} is missing or misshapen")
-            parameter.data = found
+            parameter.data = found.float()
         n_classes = len(words) + WORD_SPECIALS if "softmax_weight" in tensors else 0
         project = "encoder.projection.weight" in tensors
         bilm = filled(BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project), tensors)
