@@ -53,6 +53,16 @@ def test_representations_are_mixes_of_the_encoder_s_layers(files):
             assert not found[row, n:].any()
 
 
+def test_a_bilm_of_fewer_letters_cuts_long_words_as_the_encoder_does(random_elmo, tmp_path):
+    pair = (tmp_path / "options.json", tmp_path / "weights.hdf5")
+    model = random_elmo(max_characters=12)
+    write_bilm(model, *pair)
+    words = ["short", "ten_letter", "eleven_char", "a_word_longer_than_that"]
+    found = Elmo(*pair, 1, dropout=0)(batch_to_ids([words]))["elmo_representations"][0][0]
+    wanted = next(model.encode_tokens([words], layers="mean")).layers[0]
+    np.testing.assert_allclose(found.detach().numpy(), wanted, atol=5e-6)
+
+
 def test_more_dimensions_and_kept_boundaries(files):
     pair, _ = files
     ids = batch_to_ids(SENTENCES)

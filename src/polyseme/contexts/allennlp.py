@@ -134,6 +134,11 @@ class ElmoBiLm(nn.Module):
         letters = torch.where(ids > 0, ids - 1, padding)
         place = torch.arange(1, ids.shape[1] + 1, device=ids.device)
         lengths = ((letters != padding) * place).amax(dim=1).clamp(min=1).cpu().numpy()
+        # A biLM of fewer letters reads a long word as it was trained to: cut, with its end behind the cut.
+        room = self.bilm.config.max_characters
+        if room < letters.shape[1]:
+            letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
+            letters, lengths = letters[:, :room], np.minimum(lengths, room)
         found: Tensor = self.bilm.encoder(Tokens(letters, lengths, None))
         return found
 
