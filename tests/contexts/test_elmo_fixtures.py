@@ -140,3 +140,13 @@ def test_files_may_have_any_name_and_lie_beside_others(shared_data, tmp_path):
     assert not polyseme.load(tmp_path / "second_options.json").options.skip
     with pytest.raises(polyseme.PolysemeError, match="several biLMs"):
         polyseme.load(tmp_path)
+
+
+def test_manylangs_gives_a_name_in_its_dictionary_the_row_it_has_there(shared_data):
+    folder = shared_data / "elmo" / "elmoformanylangs" / "model"
+    model = polyseme.load(folder)
+    table = torch.load(folder / "token_embedder.pkl", weights_only=True)["word_emb_layer.embedding.weight"]
+    rows = dict(line.split("\t") for line in (folder / "word.dic").read_text(encoding="utf-8").splitlines())
+    for word in ("<pad>", "今", "<oov>", "<bos>", "<eos>"):
+        own = model.bilm.encoder.words[model.alphabet.name_all([word])[0]]
+        assert torch.equal(own, table[int(rows[word])].float())

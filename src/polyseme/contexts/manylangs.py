@@ -25,7 +25,6 @@ _LONGEST_JSON = 1 << 20
 # In the order of our tables: unknown, begin and end of the sentence, then of the word (exchanged), padding.
 _LETTER_SPECIALS = ("<oov>", "<bos>", "<eos>", "<eow>", "<bow>", "<pad>")
 _WORD_SPECIALS = ("<oov>", "<bos>", "<eos>")
-_NOT_WORDS = {*_LETTER_SPECIALS, *_WORD_SPECIALS}
 
 
 def open_manylangs(path: str | Path) -> Elmo:
@@ -34,8 +33,8 @@ def open_manylangs(path: str | Path) -> Elmo:
     options, reads = _options(folder)
     characters = _dictionary(folder / "char.dic") if reads["chars"] else {}
     words = _dictionary(folder / "word.dic") if reads["words"] else {}
-    letters = [token for token in characters if len(token) == 1 and token not in _NOT_WORDS]
-    known = [token for token in words if token not in _NOT_WORDS]
+    letters = [token for token in characters if len(token) == 1]
+    known = [token for token in words if token not in _WORD_SPECIALS]
     alphabet = make_alphabet(options, characters=letters, words=known)
     try:
         config = BiLMConfig.of(options, alphabet, project=True)
