@@ -12,7 +12,7 @@ from polyseme.contexts.elmo_batches import Batch, SentenceBatches, Sentences, St
 from polyseme.contexts.elmo_options import ElmoOptions
 from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.lstm_gradient import lstm_with_gradient
-from polyseme.contexts.perplexity import BATCH_TOKENS, full_softmax_losses
+from polyseme.contexts.perplexity import BATCH_TOKENS, exponentials, full_softmax_losses
 from polyseme.contexts.sampled_softmax import ClassSampler, sampled_softmax_loss
 from polyseme.training.task import Loss, Part, Score, Task
 
@@ -75,8 +75,7 @@ class BiLMTask(Task):
             n += batch.n_predictions // 2
         if not n:
             return None
-        with np.errstate(over="ignore"):  # the loop says what to do about a perplexity without bounds
-            forward, backward = np.exp(sums / n).tolist()
+        forward, backward = exponentials(sums / n)  # the loop says what to do about one without bounds
         return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
 
     def carried(self) -> dict[str, Tensor]:

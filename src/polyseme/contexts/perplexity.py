@@ -6,7 +6,6 @@ Every word and the boundary behind it is predicted, forward and backward. A word
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -64,6 +63,13 @@ def _losses(bilm: BiLM, states: Tensor, targets: Tensor) -> float:
     return total
 
 
+def exponentials(losses: NDArray[np.float64]) -> tuple[float, float]:
+    """Perplexities of the mean losses ``(2,)``; infinite where they are beyond all numbers."""
+    with np.errstate(over="ignore"):
+        forward, backward = np.exp(losses).tolist()
+    return forward, backward
+
+
 def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
     """Full-softmax perplexity of both directions over sentences, raw or cut; streams."""
     if not elmo.classes:
@@ -79,10 +85,11 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
             n += batch.n_predictions // 2
         tokens, count = tokens + len(text.ids), count + len(chunk)
         unknown += int((reader.class_of[text.ids] == len(elmo.classes)).sum())
-        progress("perplexity", tokens, None, forward=math.exp(sums[0] / n), backward=math.exp(sums[1] / n))
+        forward, backward = exponentials(sums / n)
+        progress("perplexity", tokens, None, forward=forward, backward=backward)
     if not n:
         raise TextError("there is no text to measure the perplexity of")
-    return Perplexity(math.exp(sums[0] / n), math.exp(sums[1] / n), tokens, count, unknown)
+    return Perplexity(*exponentials(sums / n), tokens, count, unknown)
 
 
 def _chunks(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
