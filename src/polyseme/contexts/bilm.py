@@ -51,7 +51,6 @@ class BiLMConfig:
     projection_clip: float
     skip: bool
     n_classes: int = 0  # V of the softmax; 0: no softmax
-    dropout: float = 0.0
 
     @classmethod
     def of(
@@ -265,8 +264,7 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], list[State]]:
         """Word vectors ``(W, P)`` → packed layers, L+1 of ``(2, N, P)``, and each layer's last states.
 
-        States are ordered as ``packing.order`` says. In training, dropout falls on every layer's input; the residual
-        adds the dropped input.
+        States are ordered as ``packing.order`` says.
         """
         row = torch.from_numpy(packing.row).to(index.device)
         time = torch.from_numpy(packing.time).to(index.device)
@@ -274,7 +272,6 @@ class BiLM(nn.Module):
         states = states if states is not None else self.zero_states(len(packing.order), like=x)
         planes, last = [x], []
         for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
-            x = F.dropout(x, self.config.dropout, self.training)
             out, end = layer(x, packing.sizes, state)
             x = out + x if number and self.config.skip else out
             planes.append(x)
