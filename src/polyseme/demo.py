@@ -58,9 +58,8 @@ class Demo:
 
     def run(self) -> Iterator[Step]:
         """Make what is not there yet, step by step."""
-        sources = [str(Path(source).resolve()) for source in self.sources] or [str(peoples_daily())]
-        self._claim(sources)
-        yield self._step("corpus", self._opened_corpus, lambda: Corpus.build(sources, self.folder / "corpus"))
+        self._claim(sources_of(self.sources))
+        yield self._step("corpus", self._opened_corpus, self._build_corpus)
         yield self._step("word2vec", lambda: self._opened_model("word2vec"), lambda: self._train("word2vec"))
         yield self._step("elmo", lambda: self._opened_model("elmo"), lambda: self._train("elmo"))
         yield self._step("index", self._opened_index, self._build_index)
@@ -162,6 +161,9 @@ class Demo:
         found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact search"
         return f"{len(index):,} occurrences of {len(index.words):,} words, {found}"
 
+    def _build_corpus(self) -> None:
+        Corpus.build(sources_of(self.sources), self.folder / "corpus", progress=self.progress)
+
     def _train(self, name: str) -> None:
         given = {"minutes": self.minutes, **self.elmo_options} if name == "elmo" else self.word2vec_options
         train(name, self.corpus, out=self.folder / name, resume=True, progress=self.progress, **given)
@@ -170,6 +172,11 @@ class Demo:
         build_index(
             self.folder / "elmo", self.corpus, self.folder / "index", resume=True, layers="all", progress=self.progress
         )
+
+
+def sources_of(given: Sequence[str | Path]) -> list[str]:
+    """The files to read: those given, or the demo's own text."""
+    return [str(Path(source).resolve()) for source in given] or [str(peoples_daily())]
 
 
 def peoples_daily() -> Path:

@@ -20,7 +20,7 @@ from polyseme.search.index import Index
 @click.argument("index")
 @click.argument("word")
 @click.option("--in", "sentence", help="A sentence with the word: find occurrences that mean the same.")
-@click.option("--position", type=int, help="Which token of the sentence is meant, where the word stands in it twice.")
+@click.option("--position", type=int, help="Which token of the sentence is meant, counted from 0.")
 @click.option("--any-word", is_flag=True, help="With --in: occurrences of other words that mean the same there.")
 @click.option("--compare", metavar="WORDVECTORS", help="Word vectors to show the static answer of.")
 @click.option("-n", "--topn", type=click.IntRange(min=1), default=10, show_default=True, help="How many occurrences.")

@@ -96,7 +96,7 @@ def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list
     for hit in typical:
         found = encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=_OFFERED)
         lifts = {other: p / float(counts[numbers[other]]) for other, p in found if other in index.words}
-        total = sum(lifts.values())
+        total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
             expected[other] += lift / total
     expected.pop(word, None)
