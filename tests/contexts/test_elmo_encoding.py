@@ -238,3 +238,19 @@ def test_substitutes_need_a_softmax_and_a_place(random_elmo):
     model = random_elmo(alphabet="words", words=["a"], classes=["a"])
     with pytest.raises(OptionError, match="no position 1"):
         model.substitutes(["a"], 1)
+
+
+def test_a_very_long_sentence_is_run_piece_by_piece_to_the_same_bits(random_elmo, monkeypatch):
+    model = random_elmo()
+    sentences = [[f"w{n % 7}" for n in range(300)], ["a"], [f"v{n % 5}" for n in range(41)], []]
+    for layers in ("all", "top", 0):
+        whole = [s.layers for s in model.encode_tokens(sentences, layers=layers)]
+        with monkeypatch.context() as small:
+            small.setattr("polyseme.contexts.elmo_encoding.PIECE_ROWS", 100)
+            pieces = [s.layers for s in model.encode_tokens(sentences, layers=layers)]
+        for one, other in zip(whole, pieces, strict=True):
+            np.testing.assert_array_equal(one, other)
+    before = [s.layers for s in model.encode_predicting(sentences)]
+    monkeypatch.setattr("polyseme.contexts.elmo_encoding.PIECE_ROWS", 100)
+    for one, other in zip(before, model.encode_predicting(sentences), strict=True):
+        np.testing.assert_array_equal(one, other.layers)

@@ -92,7 +92,7 @@ class ElmoBiLm(nn.Module):
                 planes, last = self.bilm.run(vectors, index, packing, states)
             else:
                 time, row = (torch.from_numpy(a).to(index.device) for a in (packing.time, packing.row))
-                planes, last = run_layers(self.bilm, vectors[index[row, time]], packing, states)
+                planes, last = run_layers(self.bilm, vectors[index[row, time]], packing.sizes, states)
             if self.stateful:
                 for kept, new in zip(self._states, last, strict=True):
                     kept.h[:, order], kept.c[:, order] = new.h.detach(), new.c.detach()

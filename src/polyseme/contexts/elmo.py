@@ -184,7 +184,7 @@ class Elmo(Model, ContextEncoder):
         number = {word: row for row, word in enumerate(dict.fromkeys(whole))}
         packing = Packing.of([len(whole)])
         ids = np.array([number[word] for word in whole])
-        computed, _ = run_layers(self.bilm, vectors[torch.from_numpy(ids[packing.time])], packing)
+        computed, _ = run_layers(self.bilm, vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
         here = position + 1  # behind the begin of the sentence
         # The forward state one place before, the backward state one place behind: its step last - (here + 1).
         states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from polyseme.contexts.alphabet import Alphabet
 from polyseme.contexts.bilm import BiLM, State, Tokens
-from polyseme.contexts.inference import run_layers
+from polyseme.contexts.inference import run_layers, stretches
 from polyseme.contexts.packing import Packing
 from polyseme.contexts.word_cache import WordCache
 from polyseme.types import FloatArray
@@ -25,6 +25,7 @@ WORDS_AT_ONCE = 512
 # Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
 LEAST_ROWS = 8
 LEAST_WORDS = 16
+PIECE_ROWS = 1 << 17  # of a packing that is run at once
 
 
 class Planes:
@@ -81,11 +82,32 @@ class SentenceRunner:
         n_batches = -(-len(order) // BATCH_ROWS)
         for rows in np.array_split(order, n_batches):
             packing = Packing.of(lengths[rows], least=LEAST_ROWS)
-            x = vectors[torch.from_numpy(flat[ends[rows[packing.row]] - lengths[rows[packing.row]] + packing.time])]
-            computed, _ = run_layers(self.bilm, x, packing, upto=planes.top)
+            words = flat[ends[rows[packing.row]] - lengths[rows[packing.row]] + packing.time]  # (2, N)
+            computed, packing = self._run(vectors, words, packing, planes.top)
             for row, array in zip(rows, _unpacked(computed, packing, planes), strict=True):
                 results[row] = array
         return [array for array in results if array is not None]
+
+    def _run(
+        self, vectors: Tensor, words: NDArray[np.int64], packing: Packing, top: int
+    ) -> tuple[list[Tensor], Packing]:
+        """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
+        if packing.n_tokens <= PIECE_ROWS:
+            return run_layers(self.bilm, vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
+        real, states = packing.of_the_real(), None
+        computed = [vectors.new_empty(2, real.n_tokens, vectors.shape[1]) for _ in range(top + 1)]
+        start = done = 0
+        for sizes in stretches(packing.sizes, PIECE_ROWS):
+            end = start + sum(sizes)
+            if states:
+                states = [State(h[:, : sizes[0]], c[:, : sizes[0]]) for h, c in states]
+            piece = vectors[torch.from_numpy(words[:, start:end])]
+            found, states = run_layers(self.bilm, piece, sizes, states, upto=top)
+            kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
+            for plane, new in zip(computed, found, strict=True):
+                plane[:, done : done + len(kept)] = new[:, kept]
+            start, done = end, done + len(kept)
+        return computed, real
 
     @torch.inference_mode()
     def encode_stateful(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
@@ -102,7 +124,7 @@ class SentenceRunner:
         assert self.states is not None
         start = [State(h[:, order], c[:, order]) for h, c in self.states]
         x = vectors[torch.from_numpy(flat[ends[packing.row] - lengths[packing.row] + packing.time])]
-        computed, last = run_layers(self.bilm, x, packing, start)
+        computed, last = run_layers(self.bilm, x, packing.sizes, start)
         for kept, new in zip(self.states, last, strict=True):
             kept.h[:, order] = new.h
             kept.c[:, order] = new.c

@@ -13,22 +13,24 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.bilm import BiLM, LstmLayer, State
-from polyseme.contexts.packing import Packing
 
 # Gates of this many steps' inputs are held at once, in floats: it stays within a core's share of the cache.
 _GATE_BUFFER = 1 << 21
 
 
 def run_layers(
-    bilm: BiLM, vectors: Tensor, packing: Packing, states: Sequence[State] | None = None, upto: int | None = None
+    bilm: BiLM, vectors: Tensor, sizes: Sequence[int], states: Sequence[State] | None = None, upto: int | None = None
 ) -> tuple[list[Tensor], list[State]]:
-    """Packed token vectors ``(2, N, P)`` → packed layers, ``upto`` + 1 of ``(2, N, P)``, and their last states."""
+    """Packed token vectors ``(2, N, P)`` → packed layers, ``upto`` + 1 of ``(2, N, P)``, and their last states.
+
+    ``sizes`` are those of the packing, or of some steps in a row of it, with the states that the step before left.
+    """
     planes, last = [vectors], []
     x = vectors
     for number in range(bilm.config.n_layers if upto is None else upto):
         layer = bilm.layers[number]
         assert isinstance(layer, LstmLayer)
-        out, end = _run_layer(layer, x, packing.sizes, states[number] if states else None)
+        out, end = _run_layer(layer, x, sizes, states[number] if states else None)
         if number and bilm.config.skip:
             out.add_(x)
         planes.append(out)
@@ -47,9 +49,9 @@ def _run_layer(layer: LstmLayer, inputs: Tensor, sizes: Sequence[int], state: St
     w_input, recurrent, bias = layer.w_input.transpose(1, 2), layer.w_recurrent.transpose(1, 2), layer.bias.unsqueeze(1)
     projection = layer.w_projection.transpose(1, 2) if layer.w_projection is not None else None
     start = 0
-    stretches = _stretches(sizes, _GATE_BUFFER // (8 * hidden))
-    buffer = inputs.new_empty(2, max(map(sum, stretches), default=0), 4 * hidden)
-    for steps in stretches:
+    groups = stretches(sizes, _GATE_BUFFER // (8 * hidden))
+    buffer = inputs.new_empty(2, max(map(sum, groups), default=0), 4 * hidden)
+    for steps in groups:
         n = sum(steps)
         gates_in = torch.bmm(inputs[:, start : start + n], w_input, out=buffer[:, :n])  # (2, n, 4H)
         place = 0
@@ -87,7 +89,7 @@ def _step(layer: LstmLayer, gates: Tensor, c: Tensor, spare: Tensor, projection:
         to.clamp_(-layer.projection_clip, layer.projection_clip)
 
 
-def _stretches(sizes: Sequence[int], room: int) -> list[list[int]]:
+def stretches(sizes: Sequence[int], room: int) -> list[list[int]]:
     """Consecutive steps in groups of at most ``room`` tokens, one step at least."""
     groups: list[list[int]] = []
     held = room

@@ -44,6 +44,12 @@ class Packing:
         time = np.stack([step, sorted_lengths[place] - 1 - step])
         return cls(order, sorted_lengths, running.tolist(), order[place], time, real)
 
+    def of_the_real(self) -> Packing:
+        """The same without the rows that only keep company."""
+        kept = self.real
+        sizes = [int(n) for n in np.bincount(self.time[0, kept], minlength=len(self.sizes))]
+        return Packing(self.order, self.lengths, sizes, self.row[kept], self.time[:, kept], self.real[kept])
+
     @property
     def n_tokens(self) -> int:
         """N."""

@@ -48,7 +48,7 @@ def full_softmax_losses(bilm: BiLM, reader: Reader, batch: Batch) -> NDArray[np.
     distinct, place = np.unique(batch.inputs, return_inverse=True)
     vectors = reader.vectors(bilm.encoder, distinct)
     x = vectors[torch.from_numpy(place.reshape(batch.inputs.shape))]
-    states = run_layers(bilm, x, batch.packing)[0][-1]
+    states = run_layers(bilm, x, batch.packing.sizes)[0][-1]
     targets = torch.from_numpy(reader.class_of[batch.targets])
     return np.array([_losses(bilm, states[d], targets[d]) for d in (0, 1)])
 
