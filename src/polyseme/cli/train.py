@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from polyseme import catalog
+from polyseme.cli.corpus import SEGMENTERS
 from polyseme.cli.show import shown_progress
 from polyseme.options import value_type
 
@@ -38,7 +39,13 @@ def _command(row: catalog.Row) -> click.Command:
         click.Option(["-o", "--out"], required=True, help="Folder of the model."),
         click.Option(["--resume"], is_flag=True, help="Go on with an interrupted training."),
         click.Option(["--from", "start"], help="A saved model to train further."),
-        click.Option(["--segment"], default="auto", show_default=True, help="How raw text is cut into words."),
+        click.Option(
+            ["--segment"],
+            type=click.Choice(SEGMENTERS),
+            default="auto",
+            show_default=True,
+            help="How raw text is cut into words; auto goes by script.",
+        ),
     ]
 
     def call(sources: tuple[str, ...], out: str, resume: bool, start: str | None, segment: str, **given: Any) -> None:
@@ -60,7 +67,9 @@ def option_flags(options: type) -> list[click.Parameter]:
     for field in dataclasses.fields(options):
         kind, _ = value_type(options, field.name)
         name = field.name.replace("_", "-")
-        shown = f"{field.metadata['help']}  [default: {field.default}]"
+        shown = field.metadata["help"]
+        if field.default is not None:  # else the help says what happens without the option
+            shown += f"  [default: {('' if field.default else 'no-') + name if kind is bool else field.default}]"
         if kind is bool:
             flags.append(click.Option([f"--{name}/--no-{name}", field.name], default=None, help=shown))
         elif choices := field.metadata.get("choices"):

@@ -46,13 +46,18 @@ class FastTextOptions(PredictOptions):
     """Options of fastText."""
 
     lr: float = option(0.05, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
-    minn: int | None = option(None, "shortest n-gram; none: 1 for Chinese text, 3 for other", minimum=1, maximum=100)
+    minn: int | None = option(
+        None, "shortest n-gram; unless given, 1 for Chinese text and 3 for other", minimum=1, maximum=100
+    )
     maxn: int | None = option(
-        None, "longest n-gram, 0 for no n-grams; none: 4 for Chinese text, 6 for other", minimum=0, maximum=100
+        None,
+        "longest n-gram, 0 for no n-grams; unless given, 4 for Chinese text and 6 for other",
+        minimum=0,
+        maximum=100,
     )
     buckets: int | None = option(
         None,
-        "rows that n-grams are hashed into; none: twice the distinct n-grams, 2,000,000 at most",
+        "rows that n-grams are hashed into; unless given, twice the distinct n-grams, 2,000,000 at most",
         minimum=1,
         maximum=1 << 30,
     )

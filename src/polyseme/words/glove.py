@@ -53,12 +53,12 @@ class GloveOptions:
     epochs: int = option(25, "passes over the cells", minimum=1)
     lr: float = option(0.05, "AdaGrad's learning rate", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
     vectors: str = option(
         "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
     )
     memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
-    threads: int | None = option(None, "threads; none: one for each processor", minimum=1, maximum=1024)
+    threads: int | None = option(None, "threads; unless given, one for each processor", minimum=1, maximum=1024)
     seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
 
 

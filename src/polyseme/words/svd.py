@@ -46,7 +46,7 @@ class SvdOptions:
     exponent: float = option(0.5, "power of the singular values that a vector is weighted with", minimum=0)
     iterations: int = option(5, "steps of subspace iteration", minimum=1)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
     memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
     threads: int = option(1, "threads of the linear algebra; more pay on an idle machine only", minimum=1, maximum=1024)
     seed: int = option(1, "the same seed gives the same bits", minimum=0)

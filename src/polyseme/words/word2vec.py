@@ -55,8 +55,8 @@ class PredictOptions:
     epochs: int = option(5, "passes over the text", minimum=1)
     lr: float = option(0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; none: no limit", minimum=2)
-    threads: int | None = option(None, "threads; none: one for each processor", minimum=1, maximum=1024)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    threads: int | None = option(None, "threads; unless given, one for each processor", minimum=1, maximum=1024)
     seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
 
 
