@@ -109,6 +109,10 @@ def _spaced_lines(every: float = 10.0) -> Progress:
         now = time.monotonic()
         begun = started.setdefault(what, now)
         finished = total is not None and done >= total
+        if total is None and not done and what not in last:  # nobody knows how long it takes: say what it is
+            last[what] = now
+            click.echo(f"{what} …", err=True)
+            return
         if now - last.get(what, begun) < every and not (finished and what in last):
             return
         last[what] = now

@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -29,7 +30,16 @@ T = TypeVar("T")
 
 CHUNK = 20_000  # words: some ten milliseconds of work, so that Ctrl-C is heard at once
 STRETCH = 2_000  # chunks between two moments at which a checkpoint may be kept
+PREPARING = "preparing (compiles at first use)"
 PATIENCE = 120.0  # seconds that a kill may cost within an epoch
+
+
+@contextmanager
+def preparing(progress: Progress) -> Iterator[None]:
+    """Tells a Progress of code that is being loaded or, the first time on a machine, compiled, which takes a while."""
+    progress(PREPARING, 0, None)
+    yield
+    progress(PREPARING, 1, 1)
 
 
 def available_threads(wanted: int | None) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polyseme.errors import TrainingError
 from polyseme.text.corpus import Corpus
 from polyseme.types import Progress
-from polyseme.words.chunks import chunk_bounds
+from polyseme.words.chunks import chunk_bounds, preparing
 from polyseme.words.growth import Plot
 
 Run = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
@@ -63,11 +63,17 @@ def count(
     folder: Any = None
     runs: list[Run] = []
     filled = at = 0
+
+    def count_to(end: int) -> tuple[int, int]:
+        return count_pairs(
+            ids, offsets, plot.numbers, n_words, at, end, window, symmetric, harmonic, keys, sums, filled
+        )
+
+    with preparing(progress):
+        count_to(0)
     for end in chunk_bounds(corpus.sentence_offsets, 200_000)[1:].tolist():
         while at < end:
-            at, filled = count_pairs(
-                ids, offsets, plot.numbers, n_words, at, end, window, symmetric, harmonic, keys, sums, filled
-            )
+            at, filled = count_to(end)
             if at < end:
                 folder = folder or tempfile.TemporaryDirectory(prefix="polyseme-")
                 runs.append(_spilled(_emptied(keys, sums), Path(folder.name) / f"run{len(runs)}"))

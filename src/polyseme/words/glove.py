@@ -14,6 +14,7 @@ once and learned in both directions.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +29,7 @@ from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray
-from polyseme.words.chunks import Pace, available_threads, in_threads
+from polyseme.words.chunks import Pace, available_threads, in_threads, preparing
 from polyseme.words.cooccurrence import Cooccurrence, count
 from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 CELLS = 20_000  # cells of a chunk
+Places = NDArray[np.int64]
+Train = Callable[[Places, int, int], NDArray[np.float64]]  # (tiles, epoch, chunk) -> (cost, updates)
 
 
 @dataclass(frozen=True)
@@ -158,10 +161,13 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
     if snapshot:
         for matrix, name in zip(weights, names, strict=True):
             matrix[:] = snapshot.tensors[name]
+    bounds, train = _trainer(cells, weights, options)
+    with preparing(run.progress):
+        train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts
     pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
     for epoch in range(first, options.epochs):
         began = time.monotonic()
-        cost, updates = _epoch(epoch, cells, weights, options, pace)
+        cost, updates = _epoch(epoch, bounds, train, options, pace)
         if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
             raise TrainingError(
                 f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
@@ -172,10 +178,8 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
     return weights
 
 
-def _epoch(
-    epoch: int, cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions, pace: Pace
-) -> tuple[float, float]:
-    """Learn from every cell once; the sum of costs, and the number of updates."""
+def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
+    """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
     from polyseme.words.kernels_count import CELL_BITS, TILE, TILE_BITS
     from polyseme.words.kernels_glove import train_tiles
     from polyseme.words.kernels_random import random_state
@@ -183,18 +187,26 @@ def _epoch(
     across = (cells.n_words + TILE - 1) >> TILE_BITS
     keys, sums = read_only(cells.keys), read_only(cells.sums)
     bounds = np.searchsorted(keys, np.arange(across * across + 1, dtype=np.uint64) << CELL_BITS)
-    tiles = np.random.default_rng((options.seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
-    sizes = np.diff(bounds)[tiles]
-    cuts = np.unique(np.append(np.searchsorted(np.cumsum(sizes), np.arange(0, len(cells), CELLS)), len(tiles)))
 
-    def work(chunk: int) -> NDArray[np.float64]:
-        result = np.zeros(2)
-        some, state = tiles[cuts[chunk] : cuts[chunk + 1]], random_state(options.seed, epoch, chunk)
+    def train(tiles: Places, epoch: int, chunk: int) -> NDArray[np.float64]:
+        result, state = np.zeros(2), random_state(options.seed, epoch, chunk)
         train_tiles(
-            keys, sums, bounds, some, across, cells.symmetric, *weights,
+            keys, sums, bounds, tiles, across, cells.symmetric, *weights,
             options.x_max, options.alpha, options.lr, state, result,
         )  # fmt: skip
         return result
+
+    return bounds, train
+
+
+def _epoch(epoch: int, bounds: Places, train: Train, options: GloveOptions, pace: Pace) -> tuple[float, float]:
+    """Learn from every cell once; the sum of costs, and the number of updates."""
+    tiles = np.random.default_rng((options.seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
+    sizes = np.diff(bounds)[tiles]
+    cuts = np.unique(np.append(np.searchsorted(np.cumsum(sizes), np.arange(0, bounds[-1], CELLS)), len(tiles)))
+
+    def work(chunk: int) -> NDArray[np.float64]:
+        return train(tiles[cuts[chunk] : cuts[chunk + 1]], epoch, chunk)
 
     total = np.zeros(2)
     for chunk, result in in_threads(work, range(len(cuts) - 1), available_threads(options.threads)):

@@ -28,7 +28,7 @@ from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray
-from polyseme.words.chunks import Epochs, available_threads, chunk_bounds
+from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing
 from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
@@ -216,6 +216,8 @@ def learn(
         )
         return float(result[0]), float(result[1])
 
+    with preparing(run.progress):
+        train(0, 0, 0, 0, 0.0, 0.0)  # no words: compiled before the clock of the training starts
     Epochs(
         bounds=chunk_bounds(corpus.sentence_offsets),
         epochs=options.epochs,
