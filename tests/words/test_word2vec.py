@@ -86,7 +86,7 @@ def test_a_killed_training_loses_no_more_than_the_epoch_it_was_in(topics, tmp_pa
     seen = []
 
     def progress(what, done, total, /, **facts):
-        seen.append(facts["epoch"])
+        seen.extend([facts["epoch"]] if what == "training" else [])
 
     resumed = polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, progress=progress, **SMALL)
     assert set(seen) == {3}
@@ -96,6 +96,7 @@ def test_a_killed_training_loses_no_more_than_the_epoch_it_was_in(topics, tmp_pa
 def test_progress_tells_words_per_second_and_ends_at_the_end(topics):
     heard = []
     polyseme.train("word2vec", topics, progress=lambda *place, **facts: heard.append((place, facts)), **SMALL)
+    assert heard[0][0][0].startswith("preparing")  # which compiles, and may take longer than the training
     (what, done, total), facts = heard[-1]
     assert (what, done, total) == ("training", 3 * topics.n_tokens, 3 * topics.n_tokens)
     assert facts["words_per_second"] > 0
@@ -156,3 +157,19 @@ def test_a_sentence_longer_than_the_work_area_is_trained_in_pieces():
     model = polyseme.train("word2vec", Corpus.from_sentences([[f"w{i}" for i in words]]), **{**SMALL, "epochs": 1})
     assert model.about.curve[0]["loss"] < 6 * np.log(2) + 0.01
     assert len(model) == 50
+
+
+def test_a_further_training_goes_on_from_the_same_model_only(topics, tmp_path):
+    old = polyseme.train("word2vec", Corpus.from_sentences([["老虎", "狮子"]] * 9), **SMALL)
+    whole = polyseme.train("word2vec", topics, start=old, **SMALL)
+    with pytest.raises(Stop):
+        polyseme.train("word2vec", topics, out=tmp_path / "m", start=old, progress=stop_at(3, Stop()), **SMALL)
+    with pytest.raises(TrainingError, match="model to train further"):
+        polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
+    resumed = polyseme.train("word2vec", topics, out=tmp_path / "m", start=old, resume=True, **SMALL)
+    np.testing.assert_array_equal(resumed.input, whole.input)
+
+
+def test_resuming_without_a_checkpoint_is_told(topics, tmp_path, caplog):
+    polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
+    assert "starts at the beginning" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import tempfile
@@ -17,6 +18,7 @@ from polyseme.store.folder import MARKER
 from polyseme.store.load import load
 from polyseme.store.model import Model, Run
 from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.text.vocabulary import words_to_bytes
 from polyseme.types import Progress, silent
 
 log = logging.getLogger(__name__)
@@ -59,18 +61,33 @@ def _train(
 ) -> Model:
     checkpoint = None
     if out is not None:
-        identity = {"method": cls.method, "options": options_to_json(options), "corpus": corpus.fingerprint}
+        identity = {
+            "method": cls.method,
+            "options": options_to_json(options),
+            "corpus": corpus.fingerprint,
+            "model to train further": None if start is None else _words_of(start),
+        }
         checkpoint = Checkpoint(Path(f"{out}.checkpoint"), identity)
         if checkpoint.path.exists() and not resume:
             log.warning(
                 "starting over: %s of an earlier run will be replaced (resume goes on with it)", checkpoint.path
             )
+        elif resume and not checkpoint.path.exists():
+            log.warning("there is no %s to go on from: training starts at the beginning", checkpoint.path)
     run = Run(checkpoint, resume, start, progress)
     model = cls.train(corpus, options, run)
     if checkpoint is not None and out is not None and _writes_the_model():
         model.save(out)
         checkpoint.remove()
     return model
+
+
+def _words_of(start: Model) -> str:
+    """What a checkpoint depends on in the model it went on from: which rows are of which words."""
+    digest = hashlib.sha256()
+    for name, words in sorted(start.parts().tables.items()):
+        digest.update(words_to_bytes([name, *words]))
+    return f"{start.method} {digest.hexdigest()[:16]}"
 
 
 def _writes_the_model() -> bool:

@@ -19,9 +19,7 @@ class Plot:
     """The words to train, and where they come from."""
 
     vocabulary: Vocabulary
-    numbers: NDArray[
-        np.int32
-    ]  # by word of the corpus: its place in the vocabulary, or len(vocabulary) where it has none
+    numbers: NDArray[np.int32]  # by word of the corpus: its place in the vocabulary; len(vocabulary): it has none
     old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
 
 
@@ -45,7 +43,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
     else:
         for place, word in enumerate(corpus.vocabulary.words):
             numbers[place] = vocabulary.index.get(word, len(vocabulary))
-    if not (numbers[np.asarray(corpus.ids[: 1 << 20])] < len(vocabulary)).any() and start is not None:
+    if not (numbers < len(vocabulary)).any():  # every word of a corpus stands in it somewhere
         raise TrainingError("no word of this corpus is in the model or seen min_count times: nothing to train on")
     return Plot(vocabulary, numbers, old_rows)
 
