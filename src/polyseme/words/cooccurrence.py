@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +64,12 @@ def count(
     folder: Any = None
     runs: list[Run] = []
     filled = at = 0
-
-    def count_to(end: int) -> tuple[int, int]:
-        return count_pairs(
-            ids, offsets, plot.numbers, n_words, at, end, window, symmetric, harmonic, keys, sums, filled
-        )
-
+    count_some = partial(count_pairs, ids, offsets, plot.numbers, n_words)
     with preparing(progress):
-        count_to(0)
+        count_some(0, 0, window, symmetric, harmonic, keys, sums, 0)
     for end in chunk_bounds(corpus.sentence_offsets, 200_000)[1:].tolist():
         while at < end:
-            at, filled = count_to(end)
+            at, filled = count_some(at, end, window, symmetric, harmonic, keys, sums, filled)
             if at < end:
                 folder = folder or tempfile.TemporaryDirectory(prefix="polyseme-")
                 runs.append(_spilled(_emptied(keys, sums), Path(folder.name) / f"run{len(runs)}"))
