@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from polyseme.atomic import new_file, new_folder
+from polyseme.atomic import check_replaceable, new_file, new_folder
 from polyseme.errors import FormatError
 
 
@@ -58,3 +58,17 @@ def test_a_result_can_be_read_by_whom_the_umask_allows(tmp_path):
         part.write_text("")
     (tmp_path / "y").write_text("")
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "y").stat().st_mode
+
+
+def test_a_folder_or_a_device_is_never_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for target, why in ((tmp_path, "is a folder"), (tmp_path / "pipe", "no plain file")):
+        with pytest.raises(FormatError, match=why), new_file(target):
+            pass
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_place_that_cannot_hold_the_result_is_told_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FormatError, match="is a file"):
+        check_replaceable(tmp_path / "file" / "a" / "b", marker="model.json")

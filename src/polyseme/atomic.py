@@ -16,6 +16,7 @@ from polyseme.errors import FormatError
 def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
     path = Path(path)
+    _check_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -63,6 +64,23 @@ def check_replaceable(path: str | Path, *, marker: str) -> None:
             raise FormatError(f"{path} is a folder with other things in it (no {marker}): choose another output path")
     elif path.exists():
         raise FormatError(f"{path} is a file, and the result is a folder: choose another output path")
+    _check_writable(path.parent)
+
+
+def _check_writable(folder: Path) -> None:
+    there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
+    if not there.is_dir():
+        raise FormatError(f"{there} is a file, so nothing can be written inside it: choose another output path")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FormatError(f"{there} cannot be written to: choose another output path")
+
+
+def _check_file(path: Path) -> None:
+    # A rename would put a plain file in the place of a device or pipe.
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder, and the result is a file: choose another output path")
+    if path.exists() and not path.is_file():
+        raise FormatError(f"{path} is no plain file, and the result takes the place of what is there: name a file")
 
 
 def _swap(part: Path, path: Path) -> None:

@@ -65,7 +65,8 @@ def _suffix(path: Path) -> str:
 
 
 def _check_name(path: Path, form: str | None) -> None:
-    if form is None and _suffix(path) not in ("", ".vec", ".txt", ".bin"):
+    folder = path.suffix == ""
+    if form is None and not folder and _suffix(path) not in (".vec", ".txt", ".bin"):
         raise OptionError(f"the suffix of {path} names no format: say which with --to ({', '.join(FORMS)})")
 
 
