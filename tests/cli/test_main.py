@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -86,3 +87,21 @@ def test_a_closed_pipe_is_not_an_error_message(tmp_path):
     )
     os.close(writer)
     assert "Traceback" not in done.stderr
+
+
+def test_wrong_usage_names_the_help_of_the_command_itself():
+    assert "(polyseme train word2vec --help)" in run("train", "word2vec", "x.txt", "-o", "m", "--dmi", "8").stderr
+
+
+def test_a_command_that_is_asked_to_end_removes_its_temporary_files(tmp_path):
+    command = [sys.executable, "-m", "polyseme", "corpus", "-", "-o", str(tmp_path / "c"), "--workers", "1"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
+        assert process.stdin
+        while not list(tmp_path.iterdir()):  # the reader waits for more
+            process.stdin.write(b"one two three\n" * 100_000)
+            process.stdin.flush()
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import click
@@ -65,14 +67,17 @@ def polyseme() -> None:
 
 def main() -> None:
     """Run a command; a person's mistake is one line and exit code 1, wrong usage 2, Ctrl-C 130."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) == signal.SIG_DFL:  # nohup leaves SIGHUP ignored
+            signal.signal(number, _end)
     logging.basicConfig(format="polyseme: %(message)s", level=logging.WARNING)
     try:
         sys.exit(polyseme.main(prog_name="polyseme", standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.UsageError as error:
-        where = f" (polyseme {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else " (polyseme --help)"
-        _fail(" ".join(error.format_message().split()) + where, 2)
+        command = error.ctx.command_path if error.ctx else "polyseme"
+        _fail(f"{error.format_message()} ({command} --help)", 2)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -87,6 +92,11 @@ def main() -> None:
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}{error.strerror or error}", 1)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Asked to end: on the way out, temporary files are removed."""
+    sys.exit(128 + number)
 
 
 def _fail(message: str, code: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -34,6 +35,8 @@ def neighbours(model: str, words: tuple[str, ...], topn: int, restrict: int | No
     if not words and sys.stdin.isatty():
         _prompt(wv, topn, restrict)
         return
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     asked = iter(words) if words else (line.strip() for line in sys.stdin if line.strip())
     missing = 0
     records: list[dict[str, Any]] = []
