@@ -25,7 +25,7 @@ WORDS_AT_ONCE = 512
 # Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
 LEAST_ROWS = 8
 LEAST_WORDS = 16
-PIECE_ROWS = 1 << 17  # of a packing that is run at once
+PIECE_ROWS = 1 << 16  # of a packing that is run at once
 
 
 class Planes:
@@ -106,6 +106,7 @@ class SentenceRunner:
             kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
             for plane, new in zip(computed, found, strict=True):
                 plane[:, done : done + len(kept)] = new[:, kept]
+            del piece, found, plane, new  # not held beside the next ones
             start, done = end, done + len(kept)
         return computed, real
 
