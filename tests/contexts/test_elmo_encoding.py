@@ -238,6 +238,8 @@ def test_substitutes_need_a_softmax_and_a_place(random_elmo):
     model = random_elmo(alphabet="words", words=["a"], classes=["a"])
     with pytest.raises(OptionError, match="no position 1"):
         model.substitutes(["a"], 1)
+    with pytest.raises(OptionError, match="topn"):
+        model.substitutes(["a"], 0, topn=-1)
 
 
 def test_a_very_long_sentence_is_run_piece_by_piece_to_the_same_bits(random_elmo, monkeypatch):

@@ -17,7 +17,7 @@ from polyseme.contexts.bilm import BiLMConfig
 from polyseme.contexts.elmo import Elmo, filled, make_alphabet
 from polyseme.contexts.elmo_options import ElmoOptions, filters_text
 from polyseme.contexts.scalar_mix import ScalarMix
-from polyseme.contexts.torch_file import Tensors, highway_tensors, lstm_tensors, read_tensors
+from polyseme.contexts.torch_file import Tensors, highway_tensors, lstm_tensors
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 
@@ -26,15 +26,12 @@ _KEY = re.compile(r"(?P<prefix>.*)_elmo_lstm\._token_embedder\._char_embedding_w
 
 def open_allennlp(path: str | Path) -> Elmo:
     """The biLM of a saved AllenNLP model; ``layers="mix"`` then gives the sum that its task learned."""
-    whole = read_tensors(path)
-    prefix = next((m["prefix"] for name in whole if (m := _KEY.fullmatch(name))), None)
+    file = Tensors(path)
+    prefix = next((m["prefix"] for name in file.names if (m := _KEY.fullmatch(name))), None)
     if prefix is None:
         raise FormatError(f"{path} holds no ELMo that reads characters")
-    names = [name.removeprefix(prefix) for name in whole]
-    token, lstm = (
-        Tensors(path, f"{prefix}_elmo_lstm._token_embedder."),
-        Tensors(path, f"{prefix}_elmo_lstm._elmo_lstm."),
-    )
+    whole = file.under(prefix)
+    token, lstm = whole.under("_elmo_lstm._token_embedder."), whole.under("_elmo_lstm._elmo_lstm.")
     options = _options(token, lstm, path)
     alphabet = make_alphabet(options, characters=[], words=[])
     try:
@@ -51,7 +48,8 @@ def open_allennlp(path: str | Path) -> Elmo:
     tensors["encoder.projection.weight"] = token.get("_projection.weight", (config.projection, config.n_filters))
     tensors["encoder.projection.bias"] = token.get("_projection.bias", (config.projection,))
     tensors |= lstm_tensors(lstm, config.n_layers, config.hidden, config.projection)
-    mix = _mix(Tensors(path, f"{prefix}scalar_mix_0."), config.n_layers + 1) if "scalar_mix_0.gamma" in names else None
+    mixes = whole.under("scalar_mix_0.")
+    mix = _mix(mixes, config.n_layers + 1) if "gamma" in mixes.names else None
     return Elmo(options, alphabet, filled(config, tensors), mix=mix)
 
 

@@ -175,6 +175,8 @@ class Elmo(Model, ContextEncoder):
             raise OptionError(
                 "this biLM came without its softmax (published files leave it out): it cannot expect words"
             )
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
         tokens = self.tokens_of(sentence)
         if not 0 <= position < len(tokens):
             raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")

@@ -49,11 +49,13 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
 class Tensors:
     """Named tensors of a file, asked for in the shape they should have."""
 
-    def __init__(self, path: str | Path, prefix: str = "") -> None:
+    def __init__(self, path: str | Path, found: dict[str, Tensor] | None = None) -> None:
         self.path = path
-        self._found = {
-            name.removeprefix(prefix): tensor for name, tensor in read_tensors(path).items() if name.startswith(prefix)
-        }
+        self._found = read_tensors(path) if found is None else found
+
+    def under(self, prefix: str) -> Tensors:
+        """Those whose names begin so, without it."""
+        return Tensors(self.path, {n.removeprefix(prefix): t for n, t in self._found.items() if n.startswith(prefix)})
 
     @property
     def names(self) -> list[str]:
