@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polyseme.errors import OptionError
 from polyseme.search import build_index
 from polyseme.search.cluster import APART, cluster, learn_apart
+from polyseme.search.senses import offers_substitutes
 from polyseme.text.corpus import Corpus
-from polyseme.types import FloatArray
+from polyseme.types import FloatArray, Sentence
 
 from .conftest import DIM, Neighbours
 
@@ -106,3 +108,22 @@ def test_the_senses_of_a_word_of_a_corpus(tmp_path: Path, corpus: Corpus) -> Non
     first = found.senses[0]
     assert telephone & set(first.substitutes[:3])  # no language model: the words that stand near
     assert len({hit.text for hit in first.typical}) == len(first.typical) == 5
+
+
+@pytest.mark.parametrize("softmax", [True, False])
+def test_senses_are_labelled_by_the_model_only_where_it_has_its_softmax(
+    corpus: Corpus, tmp_path: Path, softmax: bool
+) -> None:
+    class Language(Neighbours):
+        """Expects one word everywhere, or came without its softmax."""
+
+        def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+            if not softmax:
+                raise OptionError("this model came without its softmax")
+            return [("电话", 0.9)]
+
+    index = build_index(Language(), corpus, tmp_path / "i", dim=16)
+    assert offers_substitutes(index.encoder) is softmax
+    labels = [sense.substitutes for sense in index.senses("打").senses]
+    assert (labels == [["电话"]] * len(labels)) is softmax
+    assert all(labels)

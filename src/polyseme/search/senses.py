@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,12 +14,10 @@ from polyseme.errors import OptionError
 from polyseme.search.cluster import cluster, plane
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.sorting import even_sample
-from polyseme.types import FloatArray, Sentence
+from polyseme.types import ContextEncoder, FloatArray, Sentence
 
 if TYPE_CHECKING:
     from polyseme.search.index import Index
-
-log = logging.getLogger(__name__)
 
 MOST = 2000  # occurrences that are clustered; of more frequent words an even sample
 TYPICAL = 5
@@ -34,6 +31,17 @@ class Substitutes(Protocol):
     """A language model that says what it would expect in a place: words with their probabilities, best first."""
 
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> Sequence[tuple[str, float]]: ...
+
+
+def offers_substitutes(encoder: ContextEncoder) -> bool:
+    """Whether senses are labelled by what the model expects; a biLM that came without its softmax expects nothing."""
+    if not isinstance(encoder, Substitutes):
+        return False
+    try:
+        encoder.substitutes(["?"], 0, topn=1)
+    except OptionError:
+        return False
+    return True
 
 
 def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer: int, apart: float) -> WordSenses:
@@ -77,11 +85,8 @@ def _label(
     index: Index, word: str, typical: list[Hit], hits: list[Hit], labels: NDArray[np.int64], label: int
 ) -> list[str]:
     encoder = index.encoder
-    if isinstance(encoder, Substitutes):
-        try:
-            return _expected_words(index, encoder, word, typical)
-        except OptionError:
-            log.debug("the model came without its softmax: senses are labelled by the words that stand near")
+    if isinstance(encoder, Substitutes) and offers_substitutes(encoder):
+        return _expected_words(index, encoder, word, typical)
     return _context_words(index, hits, labels, label)
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.search.senses import Substitutes
+from polyseme.search.senses import offers_substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Desk
 from polyseme.serve.library import Library
@@ -110,7 +110,7 @@ def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]
         "index": name,
         "word": word,
         "count": found.count,
-        "labels": "substitutes" if isinstance(index.encoder, Substitutes) else "company",
+        "labels": "substitutes" if offers_substitutes(index.encoder) else "company",
         "senses": senses,
         "points": points,
     }
