@@ -77,12 +77,14 @@ def _corpus(path: str, min_count: int) -> dict[str, Any]:
 
 def _model(path: str, verify: bool) -> dict[str, Any]:
     from polyseme.store import folder
+    from polyseme.store.load import load
 
     manifest = folder.read_manifest(path)
     folder.verify(Path(path), manifest, everything=verify)
     return {
         "kind": "model",
         "method": manifest["method"],
+        **(_size(load(path)) if manifest.get("kind") == "words" else {}),  # which is memory-mapped: no work
         "options": manifest["options"],
         "corpus": manifest.get("corpus"),
         "segmentation": manifest.get("segmentation"),
@@ -119,9 +121,17 @@ def _published(path: str, kind: str) -> dict[str, Any]:
         "kind": "model",
         "format": kind,
         "method": model.method,
+        **_size(model),
         "options": dict(vars(model.options)),
         "corpus": model.about.corpus,
     }
+
+
+def _size(model: Any) -> dict[str, int]:
+    """How many vectors a model of words has; of any model, how long its vectors are."""
+    if hasattr(model, "vector_size"):
+        return {"words": len(model), "dim": model.vector_size}
+    return {"layers": model.n_layers, "dim": model.dim}
 
 
 def _shown(value: Any) -> Any:
