@@ -107,12 +107,10 @@ def _spaced_lines(every: float = 10.0) -> Progress:
 
     def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
         now = time.monotonic()
+        if what not in started and total is None and not done:  # nobody knows how long it takes: say what it is
+            click.echo(f"{what} …", err=True)
         begun = started.setdefault(what, now)
         finished = total is not None and done >= total
-        if total is None and not done and what not in last:  # nobody knows how long it takes: say what it is
-            last[what] = now
-            click.echo(f"{what} …", err=True)
-            return
         if now - last.get(what, begun) < every and not (finished and what in last):
             return
         last[what] = now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +21,10 @@ class MethodGroup(click.Group):
         return [row.name for row in catalog.METHODS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(catalog.find(name))
+        row = catalog.find(name)
+        if row not in catalog.METHODS:
+            ctx.fail(f"{name} models are read from published files, not trained (polyseme methods lists the others)")
+        return _command(row)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Methods"):
@@ -53,8 +57,14 @@ def _command(row: catalog.Row) -> click.Command:
 
         options = {name: value for name, value in given.items() if value is not None}
         source = sources[0] if len(sources) == 1 else sources
-        with shown_progress() as progress:
-            run(row.name, source, out=out, resume=resume, start=start, segment=segment, progress=progress, **options)
+        run_options: dict[str, Any] = {"out": out, "resume": resume, "start": start, "segment": segment}
+        try:
+            with shown_progress() as progress:
+                run(row.name, source, progress=progress, **run_options, **options)
+        except KeyboardInterrupt:
+            if Path(f"{out}.checkpoint").exists():
+                click.echo(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
+            raise
         click.echo(f"{row.name} model in {out}", err=True)
 
     help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
