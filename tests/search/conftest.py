@@ -47,7 +47,8 @@ class Neighbours(ContextEncoder):
             words = [np.tile(vector, 2) for vector in own[1:-1]]
             around = [np.concatenate([own[i - 1], own[i + 1]]) for i in range(1, len(own) - 1)]
             self.sentences_read += 1
-            yield EncodedSentence(tokens, np.array([words, around], dtype=np.float32).reshape(2, len(tokens), self.dim))
+            states = np.array([words, around], dtype=np.float32).reshape(2, len(tokens), self.dim)
+            yield EncodedSentence(tokens, states.mean(axis=0, keepdims=True) if layers == "mean" else states)
 
 
 def two_sense_sentences(n: int, seed: int = 0) -> list[list[str]]:

@@ -38,6 +38,17 @@ def test_occurrences_lead_back_to_their_words(index: Index, corpus: Corpus) -> N
             assert corpus.sentence(hit.sentence)[hit.token] == hit.word == hit.text[hit.start : hit.end] == word
 
 
+def test_the_mean_of_all_layers_can_stand_for_an_occurrence(
+    tmp_path: Path, corpus: Corpus, encoder: Neighbours
+) -> None:
+    index = build_index(encoder, corpus, tmp_path / "i", dim=2 * DIM, states="mean")
+    assert (index.facts["states"], index.layers) == ("mean", [0])
+    hits = index.same_sense(["给", "打", "电话"], word="打", topn=10)
+    assert {hit.text[hit.end : hit.end + 2] for hit in hits} <= {"电话", "手机", "号码"}
+    with pytest.raises(OptionError, match="one layer made of all"):
+        build_index(encoder, corpus, tmp_path / "j", states="mean", layers="1")
+
+
 def test_scores_are_the_cosines_of_the_centred_and_scaled_states(index: Index, corpus: Corpus) -> None:
     states = []  # computed here, from the encoder's definition alone
     for sentence in corpus:

@@ -26,7 +26,7 @@ from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.senses import find_senses
-from polyseme.search.states import encode_states, layer_states
+from polyseme.search.states import KINDS, encode_states, layer_states
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
@@ -54,7 +54,7 @@ class Index:
             dtype = CODES[precision]
         except (KeyError, TypeError, ValueError):
             raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole") from None
-        if not self.layers or self._kind not in ("predicting", "word"):
+        if not self.layers or self._kind not in KINDS:
             raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole")
         where = str(path / layout.TABLES)
         arrays = tensor_file.read(path / layout.TABLES)

@@ -2,7 +2,8 @@
 
 ``predicting``: the states from which a bidirectional language model predicts the word, the forward one at t−1 and the
 backward one at t+1. They know the context and not the word itself, which is why they tell its senses apart better than
-the states at t (``word``), full of the word's own identity. Encoders that are no language models have only ``word``.
+the states at t (``word``), full of the word's own identity. Encoders that are no language models have only ``word``,
+and ``mean`` and ``mix``, which make one layer of all those at t: their mean, or the mix that the model has learned.
 At the top layer, where both directions lead into one softmax, the two are added: the logits of both are linear in the
 sum, which says what the place expects, whichever side expects it. Below they stand side by side.
 """
@@ -17,7 +18,8 @@ import numpy as np
 from polyseme.errors import OptionError
 from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
 
-KINDS = ("auto", "predicting", "word")
+MIXED = ("mean", "mix")
+KINDS = ("auto", "predicting", "word", *MIXED)
 
 
 @runtime_checkable
@@ -28,10 +30,12 @@ class Predicting(Protocol):
 
 
 def resolve_kind(encoder: ContextEncoder, kind: str) -> str:
-    """``predicting`` or ``word``: ``auto`` is the better of those that the encoder has."""
+    """The kind itself; ``auto`` is the better of those that the encoder has."""
     able = isinstance(encoder, Predicting)
     if kind == "predicting" and not able:
-        raise OptionError(f"{type(encoder).__name__} is no bidirectional language model: its states are 'word' only")
+        raise OptionError(
+            f"{type(encoder).__name__} is no bidirectional language model: its states are 'word', 'mean' or 'mix'"
+        )
     return kind if kind != "auto" else "predicting" if able else "word"
 
 
@@ -40,7 +44,7 @@ def encode_states(encoder: ContextEncoder, sentences: Iterable[Sentence], kind: 
     if kind == "predicting":
         assert isinstance(encoder, Predicting)
         return encoder.encode_predicting(sentences)
-    return encoder.encode_tokens(sentences)
+    return encoder.encode_tokens(sentences, layers=kind if kind in MIXED else "all")
 
 
 def layer_states(layers: FloatArray, layer: int, kind: str) -> FloatArray:
@@ -58,6 +62,10 @@ def chosen_layers(encoder: ContextEncoder, names: str, kind: str) -> list[int]:
     ``auto`` is the top layer of ``predicting`` states, and the first layer above the words of ``word`` states, whose
     higher layers lean towards the next word.
     """
+    if kind in MIXED:
+        if names not in ("auto", "all", "0"):
+            raise OptionError(f"states {kind!r} are one layer made of all: leave out layers {names!r}")
+        return [0]
     first = encoder.n_layers - 1 if kind == "predicting" else min(1, encoder.n_layers - 1)
     if names in ("auto", "all"):
         return [first] if names == "auto" else [first, *(n for n in range(encoder.n_layers) if n != first)]
