@@ -72,3 +72,27 @@ def test_a_place_that_cannot_hold_the_result_is_told_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FormatError, match="is a file"):
         check_replaceable(tmp_path / "file" / "a" / "b", marker="model.json")
+
+
+def test_the_current_folder_is_never_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FormatError, match="the folder you are in"), new_folder(".", marker="model.json"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path, monkeypatch):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "model.json").write_text("old")
+    rename = os.rename
+
+    def refuses_the_new(source, target):
+        if str(source).endswith(".part"):
+            raise OSError("no")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuses_the_new)
+    with pytest.raises(OSError, match="no"), new_folder(tmp_path / "m", marker="model.json") as part:
+        (part / "model.json").write_text("new")
+    assert (tmp_path / "m" / "model.json").read_text() == "old"
+    assert os.listdir(tmp_path) == ["m"]

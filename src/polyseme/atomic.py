@@ -60,6 +60,8 @@ def check_replaceable(path: str | Path, *, marker: str) -> None:
     """Refuse to write over anything that is not an earlier result of ours; call it before long work."""
     path = Path(path)
     if path.is_dir():
+        if path.resolve() == Path.cwd():
+            raise FormatError(f"{path} is the folder you are in, which cannot be replaced: choose another output path")
         if not (path / marker).exists() and any(path.iterdir()):
             raise FormatError(f"{path} is a folder with other things in it (no {marker}): choose another output path")
     elif path.exists():
@@ -88,9 +90,16 @@ def _swap(part: Path, path: Path) -> None:
         os.rename(part, path)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
-    os.rename(path, old / path.name)
-    os.rename(part, path)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        os.rename(path, old / path.name)
+        os.rename(part, path)
+    except OSError:
+        if not path.exists():
+            os.rename(old / path.name, path)
+        raise
+    finally:
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _allow_usual_readers(path: Path, mode: int) -> None:
