@@ -11,6 +11,7 @@ from polyseme.cli.corpus import segmentation_of, text_options
 from polyseme.cli.show import json_option, print_json, print_table
 
 WORDS_SHOWN = 10
+NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, says the refusal to load it
 
 
 @click.command()
@@ -46,7 +47,7 @@ def _kind(path: str) -> str:
     if path == "-" or not Path(path).exists():
         return "text"  # whose reader says that it does not exist
     kind = recognise(path)
-    return kind if kind in OPENERS or kind in ("corpus", "index") else "text"
+    return kind if kind in OPENERS or kind in ("corpus", "index", *NO_TEXT) else "text"
 
 
 def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
