@@ -28,6 +28,7 @@ from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray
+from polyseme.words.chunks import preparing
 from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
@@ -89,7 +90,8 @@ class FastText(WordVectors):
         start = older_vectors(run.start, options.dim)
         plot = plan_words(corpus, options.min_count, options.max_size, start)
         options = _settled(options, plot.vocabulary, start)
-        inputs, options = _inputs(plot.vocabulary.words, options)
+        with preparing(run.progress):
+            inputs, options = _inputs(plot.vocabulary.words, options)
         first = _initial(inputs, plot, options, start)
         rows, output = learn(corpus, plot, inputs, first, options, run, start)
         n, dim = len(plot.vocabulary), options.dim
