@@ -116,8 +116,8 @@ def _places_in_bytes(text: str, places: Places) -> Places:
     if text.isascii():
         return places
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
-    sizes = (codes > 0x7F).astype(np.uint8) + (codes > 0x7FF) + (codes > 0xFFFF)
-    more: Places = np.append(0, np.cumsum(sizes, dtype=np.int64))[places]
+    more_than_one = (codes > 0x7F).astype(np.int32) + (codes > 0x7FF) + (codes > 0xFFFF)
+    more: NDArray[np.int32] = np.append(np.int32(0), np.cumsum(more_than_one, dtype=np.int32))[places]
     return places + more
 
 

@@ -1,9 +1,10 @@
 """Normalisation of text. 文本规范化
 
-``nfkc`` is Unicode's NFKC, so that ＡＢＣ１２３ becomes ABC123, ｶﾞ becomes ガ and ① becomes 1, with two differences:
+``nfkc`` is Unicode's NFKC, so that ＡＢＣ１２３ becomes ABC123, ｶﾞ becomes ガ and ① becomes 1, with three differences:
 
 - Punctuation that Chinese readers expect to be wide stays wide: ，！？：；（）［］｛｝～ and the ellipsis ….
 - Characters nobody sees are dropped: byte order marks, zero-width spaces, direction marks, soft hyphens, controls.
+- Every kind of space but the newline becomes a plain one, the tab too.
 
 ``none`` leaves text as it is. Newlines are never added nor removed, so whole blocks of lines can be normalised at once.
 """
@@ -30,7 +31,11 @@ _INVISIBLE = (
     *((0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0x2066, 0x206F), (0xFEFF, 0xFEFF)),
     *((0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF)),
 )
-_DROPPED = {point: None for first, last in _INVISIBLE for point in range(first, last + 1)}
+_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"  # those that NFKC leaves
+_REPLACED: dict[int, str | None] = {
+    **{point: None for first, last in _INVISIBLE for point in range(first, last + 1)},
+    **{ord(space): " " for space in _SPACES},
+}
 # The blocks left out hold nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))
 
@@ -54,8 +59,7 @@ def _table() -> NDArray[np.uint8]:
         table[low:high] = [_stability(chr(point)) for point in range(low, high)]
     table[0x10000:0x20000] = table[0x2F800:0x2FA20] = table[0xE0000:0xE1000] = CHANGES
     table[[ord(character) for character in WIDE]] = STABLE
-    for first, last in _INVISIBLE:
-        table[first : last + 1] = CHANGES
+    table[list(_REPLACED)] = CHANGES
     return table
 
 
@@ -81,7 +85,7 @@ def nfkc(text: str) -> str:
     for start, end in runs:
         if kinds[start] == JOINS and start > done and text[start - 1] not in _NO_BASE:
             start -= 1
-        pieces += (text[done:start], unicodedata.normalize("NFKC", text[start:end].translate(_DROPPED)))
+        pieces += (text[done:start], unicodedata.normalize("NFKC", text[start:end].translate(_REPLACED)))
         done = end
     return "".join(pieces) + text[done:]
 

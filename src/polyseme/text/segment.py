@@ -64,7 +64,8 @@ class Segmentation:
 
     def lines(self, sentences: Sequence[str]) -> list[str]:
         """The sentences normalised, with plain spaces only, as ``pages`` takes them."""
-        return cut.plain_spaces(self.normalised("\n".join(sentences))).split("\n") if sentences else []
+        text = self.normalised("\n".join(sentences))
+        return (text if self.normalise == "nfkc" else cut.plain_spaces(text)).split("\n") if sentences else []
 
     def pages(self, sentences: Sequence[str]) -> Iterator[str]:
         """The words of ``lines``: spaces between them, a newline for a word after every sentence."""

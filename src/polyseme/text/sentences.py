@@ -79,11 +79,11 @@ def sentence_spans(text: str) -> tuple[Places, Places, Places, int]:
     """Where each sentence of the text starts and ends, the number of its line, and how many lines end in the text."""
     # A newline at each end saves looking whether there is a character before or after another.
     codes = np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
-    kinds = _CLASS[np.minimum(codes, 0xFFFF)]
+    kinds = _CLASS.take(codes, mode="clip")
     lines = np.flatnonzero(kinds == NEWLINE)
     after = _wide_ends(codes, kinds, lines)
     narrow = _narrow_ends(text, kinds, after)
-    starts = np.union1d(lines + 1, np.concatenate([after, narrow]))[:-1]
+    starts = np.sort(np.concatenate([lines + 1, after, narrow]))[:-1]
     ends = np.append(starts[1:], len(kinds) - 1)
     starts, ends = _stripped(kinds, starts, ends)
     full = starts < ends

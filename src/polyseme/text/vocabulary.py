@@ -60,8 +60,12 @@ def words_to_bytes(words: Iterable[str]) -> bytes:
     words = list(words)
     text = "\n".join(words) + "\n" if words else ""
     if "\\" in text or "\r" in text or text.count("\n") != len(words):
-        text = "".join(word.translate(_ESCAPES) + "\n" for word in words)
+        text = "".join([f"{_escaped(word)}\n" for word in words])
     return text.encode("utf-8", "surrogateescape")
+
+
+def _escaped(word: str) -> str:
+    return word.translate(_ESCAPES) if "\\" in word or "\n" in word or "\r" in word else word
 
 
 def words_from_bytes(data: bytes, *, where: str) -> list[str]:
