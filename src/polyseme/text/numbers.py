@@ -31,11 +31,11 @@ class WordNumbers:
 
     def __init__(self) -> None:
         self.count = 0
-        self._first = _Table(prefixed=False)
-        self._later = _Table(prefixed=True)
+        self._first = _FirstPieces()
+        self._later = _LaterPieces()
 
     def number(self, text: bytes) -> tuple[Nodes, list[str]]:
-        """The numbers of the words of ``text``, which stand between spaces, and the words that are new."""
+        """The numbers of the words of ``text``, which stand between spaces and hold no NUL, and the words that are new."""
         text = b"".join((b" ", text, b" " * PIECE))
         data = np.frombuffer(text, dtype=np.uint8)
         gaps = np.flatnonzero(data[: len(text) - PIECE + 1] == SPACE)
@@ -44,118 +44,158 @@ class WordNumbers:
         if not lengths.all():
             full = lengths > 0
             starts, lengths = starts[full], lengths[full]
-        if lengths.max(initial=0) > LONGEST:
-            data, places, sizes = _with_digests(text, starts, lengths)
-        else:
-            places, sizes = starts, lengths
+        data, places, sizes = _with_digests(text, data, starts, lengths)
         # pieces[i] is the eight bytes from place i on.
         pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, (1,))
-        nodes = self._first.nodes(None, pieces[places] & _KEPT.take(sizes, mode="clip"))
-        numbers = self._first.number[nodes]
+        where = self._first.slots_of(pieces[places] & _KEPT.take(sizes, mode="clip"))
+        numbers = self._first.number[where]
         long = np.flatnonzero(sizes > PIECE)
-        long_nodes = self._long_nodes(pieces, places[long], sizes[long], nodes[long])
-        numbers[long] = self._later.number[long_nodes]
+        ends = self._later.ends(pieces, places[long], sizes[long], self._first.node[where[long]])
+        numbers[long] = self._later.number[ends]
         new = np.flatnonzero(numbers < 0)
         if not len(new):
             return numbers, []
-        nodes[long] = -1 - long_nodes  # of the other table
-        new = self._give_numbers(nodes, new)
-        numbers = self._first.number.take(nodes, mode="clip")
-        numbers[long] = self._later.number[long_nodes]
+        where[long] = -1 - ends  # below 0: a node of the later pieces
+        new = self._give_numbers(where, new)
+        numbers = self._first.number.take(where, mode="clip")
+        numbers[long] = self._later.number[ends]
         return numbers, _words(data, starts[new], lengths[new])
 
-    def _long_nodes(self, pieces: Pieces, starts: Places, lengths: Places, nodes: Nodes) -> Nodes:
-        """The nodes at the ends of words of more than one piece, whose first pieces have ``nodes``."""
+    def _give_numbers(self, where: Places, new: Places) -> Places:
+        """Numbers for the places where a word ends for the first time; which words those are."""
+        _, firsts = np.unique(where[new], return_index=True)
+        new = new[np.sort(firsts)]
+        numbers = np.arange(self.count, self.count + len(new), dtype=np.int32)
+        place = where[new]
+        self._first.number[place[place >= 0]] = numbers[place >= 0]
+        self._later.number[-1 - place[place < 0]] = numbers[place < 0]
+        self.count += len(new)
+        return new
+
+
+class _FirstPieces:
+    """The first pieces of words, each in the slot it is found at; 0, which begins no word, is an empty slot."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.a, self.b = _random_factors()
+        self._clear(1 << 16)
+
+    def _clear(self, slots: int) -> None:
+        self.piece: Pieces = np.zeros(slots, dtype=np.uint64)
+        self.node: Nodes = np.full(slots, -1, dtype=np.int32)  # its name as a prefix of later pieces
+        self.number: Nodes = np.full(slots, -1, dtype=np.int32)  # of the word that ends here; -1: none
+
+    def slots_of(self, piece: Pieces) -> Places:
+        """The slots of these pieces; those that are new get one."""
+        slots, absent = self._look_up(piece)
+        if not len(absent):
+            return slots
+        new = np.unique(piece[absent])
+        if 3 * (self.size + len(new)) > len(self.piece):
+            self._grow(self.size + len(new))
+            slots, absent = self._look_up(piece)
+        self._insert(new, np.arange(self.size, self.size + len(new), dtype=np.int32))
+        self.size += len(new)
+        slots[absent], _ = self._look_up(piece[absent])
+        return slots
+
+    def _look_up(self, piece: Pieces) -> tuple[Places, Places]:
+        """The slot of each piece, and which of the pieces have none."""
+        slots = _mixed(piece * self.a, self.b, len(self.piece))
+        wrong = np.flatnonzero(self.piece[slots] != piece)
+        absent = []
+        while len(wrong):
+            empty = self.piece[slots[wrong]] == 0
+            absent.append(wrong[empty])
+            wrong = wrong[~empty]
+            slots[wrong] = (slots[wrong] + 1) & (len(self.piece) - 1)
+            wrong = wrong[self.piece[slots[wrong]] != piece[wrong]]
+        return slots, np.sort(np.concatenate(absent)) if absent else wrong
+
+    def _insert(self, piece: Pieces, node: Nodes) -> Places:
+        """Slots for distinct pieces that have none: of several that want one, the last gets it and the others go on."""
+        slots = _mixed(piece * self.a, self.b, len(self.piece))
+        homeless = np.arange(len(piece))
+        while len(homeless):
+            free = homeless[self.piece[slots[homeless]] == 0]
+            self.piece[slots[free]] = piece[free]
+            homeless = homeless[self.piece[slots[homeless]] != piece[homeless]]
+            slots[homeless] = (slots[homeless] + 1) & (len(self.piece) - 1)
+        self.node[slots] = node
+        return slots
+
+    def _grow(self, size: int) -> None:
+        full = np.flatnonzero(self.piece)
+        piece, node, number = self.piece[full], self.node[full], self.number[full]
+        self._clear(1 << (6 * size).bit_length())
+        self.number[self._insert(piece, node)] = number
+
+
+class _LaterPieces:
+    """The other pieces of long words, each behind the node of what stands before it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.number: Nodes = np.full(1 << 14, -1, dtype=np.int32)  # of the word that ends here; -1: none
+        self.piece: Pieces = np.zeros(1 << 14, dtype=np.uint64)
+        self.prefix: Nodes = np.zeros(1 << 14, dtype=np.int32)
+        self.slots: Nodes = np.full(1 << 16, -1, dtype=np.int32)
+        self.a, self.b = _random_factors()
+
+    def ends(self, pieces: Pieces, starts: Places, lengths: Places, first: Nodes) -> Nodes:
+        """The nodes at the ends of words whose first pieces have the nodes ``first``."""
+        nodes = -1 - first  # below 0: a prefix is one number for both tables
         going_on = np.arange(len(nodes))
         done = PIECE
         while len(going_on):
             left = lengths[going_on] - done
             piece = pieces[starts[going_on] + done] & _KEPT.take(left, mode="clip")
-            # Nodes of the first table go below 0: a prefix is one number for both tables.
-            prefix = nodes[going_on] if done > PIECE else -1 - nodes[going_on]
-            nodes[going_on] = self._later.nodes(prefix, piece)
+            nodes[going_on] = self._nodes_of(nodes[going_on], piece)
             going_on = going_on[left > PIECE]
             done += PIECE
         return nodes
 
-    def _give_numbers(self, nodes: Nodes, new: Places) -> Places:
-        """Numbers for nodes that a word ends at for the first time; the places of those words."""
-        _, places = np.unique(nodes[new], return_index=True)
-        new = new[np.sort(places)]
-        numbers = np.arange(self.count, self.count + len(new), dtype=np.int32)
-        later = nodes[new] < 0
-        self._later.number[-1 - nodes[new][later]] = numbers[later]
-        self._first.number[nodes[new][~later]] = numbers[~later]
-        self.count += len(new)
-        return new
-
-
-class _Table:
-    """Keys to nodes: a piece, or a piece behind a prefix."""
-
-    def __init__(self, *, prefixed: bool) -> None:
-        self.size = 0
-        self.number: Nodes = np.full(1 << 14, -1, dtype=np.int32)  # of the word that ends here; -1: none
-        self.piece: Pieces = np.zeros(1 << 14, dtype=np.uint64)
-        self.prefixed = prefixed
-        self.prefix: Nodes = np.zeros(1 << 14 if prefixed else 0, dtype=np.int32)
-        self.slots: Nodes = np.full(1 << 16, -1, dtype=np.int32)
-        self.a, self.b = (np.uint64(int.from_bytes(os.urandom(8), "little") | 1) for _ in range(2))
-
-    def nodes(self, prefix: Nodes | None, piece: Pieces) -> Nodes:
+    def _nodes_of(self, prefix: Nodes, piece: Pieces) -> Nodes:
         """The nodes of these keys; new ones are made."""
         found = self._look_up(prefix, piece)
         absent = np.flatnonzero(found < 0)
         if len(absent):
-            prefix, piece, which = _distinct(None if prefix is None else prefix[absent], piece[absent])
+            prefix, piece, which = _distinct(prefix[absent], piece[absent])
             found[absent] = which + np.int32(self.size)
             self._insert(prefix, piece)
         return found
 
-    def _slots_of(self, prefix: Nodes | None, piece: Pieces) -> Places:
-        shift = np.uint64(65 - len(self.slots).bit_length())
-        mixed = piece * self.a if prefix is None else (piece + prefix.astype(np.uint64) * self.a) * self.b
-        mixed ^= mixed >> np.uint64(32)  # brings the high bits, which depend on all bytes, down for the next product
-        mixed *= self.b
-        mixed >>= shift
-        return mixed.astype(np.int64)
+    def _slots_of(self, prefix: Nodes, piece: Pieces) -> Places:
+        return _mixed((piece + prefix.astype(np.uint64) * self.a) * self.b, self.b, len(self.slots))
 
-    def _differs(self, node: Nodes, prefix: Nodes | None, piece: Pieces) -> NDArray[np.bool_]:
-        other: NDArray[np.bool_] = self.piece[node] != piece
-        return other if prefix is None else other | (self.prefix[node] != prefix)
-
-    def _look_up(self, prefix: Nodes | None, piece: Pieces) -> Nodes:
+    def _look_up(self, prefix: Nodes, piece: Pieces) -> Nodes:
         """The node of every key; -1 where there is none."""
         slots = self._slots_of(prefix, piece)
         found = self.slots[slots]
-        wrong = np.flatnonzero(self._differs(found, prefix, piece))
+        wrong = np.flatnonzero((self.piece[found] != piece) | (self.prefix[found] != prefix))
         while len(wrong := wrong[found[wrong] >= 0]):
             slots[wrong] = (slots[wrong] + 1) & (len(self.slots) - 1)
             node = self.slots[slots[wrong]]
             found[wrong] = node
-            wrong = wrong[self._differs(node, None if prefix is None else prefix[wrong], piece[wrong])]
+            wrong = wrong[(self.piece[node] != piece[wrong]) | (self.prefix[node] != prefix[wrong])]
         return found
 
-    def _insert(self, prefix: Nodes | None, piece: Pieces) -> None:
+    def _insert(self, prefix: Nodes, piece: Pieces) -> None:
         """Nodes for distinct keys that are not there."""
         first, self.size = self.size, self.size + len(piece)
         if self.size > len(self.piece):
             more = max(self.size, 2 * len(self.piece)) - len(self.piece)
             self.number = np.concatenate([self.number, np.full(more, -1, dtype=np.int32)])
             self.piece = np.concatenate([self.piece, np.zeros(more, dtype=np.uint64)])
-            self.prefix = np.concatenate([self.prefix, np.zeros(more if self.prefixed else 0, dtype=np.int32)])
+            self.prefix = np.concatenate([self.prefix, np.zeros(more, dtype=np.int32)])
         self.piece[first : self.size] = piece
-        if prefix is not None:
-            self.prefix[first : self.size] = prefix
+        self.prefix[first : self.size] = prefix
         if 3 * self.size > len(self.slots):
-            self.slots = np.full(4 * len(self.slots), -1, dtype=np.int32)
+            self.slots = np.full(1 << (6 * self.size).bit_length(), -1, dtype=np.int32)
             first = 0
-        self._take_slots(first)
-
-    def _take_slots(self, first: int) -> None:
-        """A slot for every node from ``first`` on: of several that want one, the last gets it and the others go on."""
         nodes = np.arange(first, self.size, dtype=np.int32)
-        slots = self._slots_of(self.prefix[nodes] if self.prefixed else None, self.piece[nodes])
+        slots = self._slots_of(self.prefix[nodes], self.piece[nodes])
         while len(nodes):
             free = self.slots[slots] < 0
             self.slots[slots[free]] = nodes[free]
@@ -163,12 +203,30 @@ class _Table:
             nodes, slots = nodes[homeless], (slots[homeless] + 1) & (len(self.slots) - 1)
 
 
-def _with_digests(text: bytes, starts: Places, lengths: Places) -> tuple[NDArray[np.uint8], Places, Places]:
-    """Places and lengths to look words up at: a very long one at its digest, which is longer than other words."""
+def _random_factors() -> tuple[np.uint64, np.uint64]:
+    a, b = (np.uint64(int.from_bytes(os.urandom(8), "little") | 1) for _ in range(2))
+    return a, b
+
+
+def _mixed(product: Pieces, factor: np.uint64, slots: int) -> Places:
+    """Slots from products: the high bits, which depend on all bytes, are brought down for the next product."""
+    product ^= product >> np.uint64(32)
+    product *= factor
+    product >>= np.uint64(65 - slots.bit_length())
+    return product.view(np.int64)
+
+
+def _with_digests(
+    text: bytes, data: NDArray[np.uint8], starts: Places, lengths: Places
+) -> tuple[NDArray[np.uint8], Places, Places]:
+    """Data, places and lengths to look words up at: a very long one at its digest, longer than all other words."""
+    giants = np.flatnonzero(lengths > LONGEST).tolist()
+    if not giants:
+        return data, starts, lengths
     starts, lengths = starts.copy(), lengths.copy()
     pieces = [text]
     end = len(text)
-    for word in np.flatnonzero(lengths > LONGEST).tolist():
+    for word in giants:
         bytes_of_word = text[starts[word] : starts[word] + lengths[word]]
         pieces.append(hashlib.blake2b(bytes_of_word).digest() + len(bytes_of_word).to_bytes(PIECE, "little"))
         starts[word], lengths[word] = end, LONGEST + PIECE
@@ -177,18 +235,15 @@ def _with_digests(text: bytes, starts: Places, lengths: Places) -> tuple[NDArray
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), starts, lengths
 
 
-def _distinct(prefix: Nodes | None, piece: Pieces) -> tuple[Nodes | None, Pieces, Nodes]:
+def _distinct(prefix: Nodes, piece: Pieces) -> tuple[Nodes, Pieces, Nodes]:
     """Every key once, and for each of the given ones which of these it is."""
-    order = np.argsort(piece) if prefix is None else np.lexsort((piece, prefix))
-    piece = piece[order]
+    order = np.lexsort((piece, prefix))
+    prefix, piece = prefix[order], piece[order]
     first = np.ones(len(order), dtype=bool)
-    first[1:] = piece[1:] != piece[:-1]
-    if prefix is not None:
-        prefix = prefix[order]
-        first[1:] |= prefix[1:] != prefix[:-1]
+    first[1:] = (piece[1:] != piece[:-1]) | (prefix[1:] != prefix[:-1])
     which = np.empty(len(order), dtype=np.int32)
     which[order] = np.cumsum(first) - 1
-    return None if prefix is None else prefix[first], piece[first], which
+    return prefix[first], piece[first], which
 
 
 def _words(data: NDArray[np.uint8], starts: Places, lengths: Places) -> list[str]:
