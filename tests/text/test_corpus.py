@@ -64,6 +64,15 @@ def test_every_word_is_found_in_the_original(text: str, method: str, script: str
         assert token in piece or script == "simplified"
 
 
+@pytest.mark.parametrize(
+    "text", ["a\u200b\u0301b c", "x\u00ad\u0308 y", "e\u0301\u0323z", "\u00ad，ﬁ x", "\u1112\u1161\u11ab a", "ｶ\u200bﾞx"]
+)
+def test_spans_of_marks_that_join_across_what_nobody_sees(text: str) -> None:
+    corpus = Corpus.from_sentences([text])
+    for (start, end), token in zip(corpus.token_spans(0), corpus.sentence(0), strict=True):
+        assert token in corpus.segmentation.normalised(text[start:end])
+
+
 def test_spans_mark_the_word_in_the_text_as_written() -> None:
     corpus = Corpus.from_sentences(["他用ＡＢＣ１２３　打了個電話。"], segment=Segmentation(script="simplified"))
     text = corpus.text(0)

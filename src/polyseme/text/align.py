@@ -27,7 +27,7 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
 def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str, list[tuple[int, int]]]:
     """Normalised text, and for each of its characters the piece of the original it came from."""
     whole = segmentation.normalised(text)
-    if len(whole) == len(text) and whole == "".join(map(segmentation.normalised, text)):
+    if whole == text:
         return whole, [(i, i + 1) for i in range(len(text))]
     owner: list[tuple[int, int]] = []
     pieces = []
@@ -36,17 +36,20 @@ def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str,
         pieces.append(piece)
         owner += [(start, end)] * len(piece)
     if "".join(pieces) != whole:
-        # Phrase-wise script conversion can differ from piece-wise; it keeps lengths, else the whole text owns each.
-        same = len(owner) == len(whole)
+        # Phrase-wise script conversion can differ from piece-wise and keeps lengths. Else the whole text owns each.
+        same = segmentation.script != "keep" and len(owner) == len(whole)
         owner = owner if same else [(0, len(text))] * len(whole)
     return whole, owner
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:
     """Pieces that normalisation changes each for itself: a character and the marks that follow it."""
-    starts = [i for i, c in enumerate(text) if i == 0 or not _follows(c)]
+    starts = [i for i, character in enumerate(text) if i == 0 or not _follows(character)]
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
 def _follows(character: str) -> bool:
-    return unicodedata.category(character)[0] == "M" or "\u1160" <= character < "\u1200" or character in "ﾞﾟ"
+    """Marks, jamo and the half-width voice marks join what is before them, also across characters nobody sees."""
+    if unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf", "Cc"):
+        return not character.isspace()
+    return "\u1160" <= character < "\u1200" or character in "ﾞﾟ"

@@ -35,7 +35,7 @@ class WordNumbers:
         self._later = _LaterPieces()
 
     def number(self, text: bytes) -> tuple[Nodes, list[str]]:
-        """The numbers of the words of ``text``, which stand between spaces and hold no NUL, and the words that are new."""
+        """The numbers of the words of ``text``, which has spaces between them and no NUL, and the new ones."""
         text = b"".join((b" ", text, b" " * PIECE))
         data = np.frombuffer(text, dtype=np.uint8)
         gaps = np.flatnonzero(data[: len(text) - PIECE + 1] == SPACE)
