@@ -9,10 +9,11 @@ from torch import nn
 from polyseme.training.optimisers import Optimiser, clip_gradients
 
 
-def pair(shape=(6, 4)):
+def pair(shape=(6, 4), *, turned=False):
     torch.manual_seed(0)
-    ours = nn.Parameter(torch.randn(shape))
-    return ours, nn.Parameter(ours.detach().clone())
+    first = torch.randn(shape)
+    ours = nn.Parameter(first.t().contiguous().t() if turned else first)
+    return ours, nn.Parameter(ours.detach().contiguous().clone())
 
 
 @pytest.mark.parametrize(
@@ -23,12 +24,14 @@ def pair(shape=(6, 4)):
         ("adagrad", {"accumulator": 0.7}, lambda p: torch.optim.Adagrad(p, lr=0.05, initial_accumulator_value=0.7)),
     ],
 )
-def test_dense_steps_are_those_of_torch(kind, ours_options, theirs):
-    ours, reference = pair()
+@pytest.mark.parametrize("turned", [False, True], ids=["by rows", "by columns"])
+@pytest.mark.parametrize("turned_gradient", [False, True], ids=["gradient by rows", "gradient by columns"])
+def test_dense_steps_are_those_of_torch(kind, ours_options, theirs, turned, turned_gradient):
+    ours, reference = pair(turned=turned)
     optimiser, wanted = Optimiser({"w": ours}, kind, **ours_options), theirs([reference])
     for _ in range(7):
-        gradient = torch.randn_like(ours)
-        ours.grad, reference.grad = gradient.clone(), gradient.clone()
+        gradient = torch.randn(ours.shape)
+        ours.grad, reference.grad = gradient.t().contiguous().t() if turned_gradient else gradient, gradient.clone()
         optimiser.step(0.05)
         wanted.step()
         torch.testing.assert_close(ours, reference, rtol=1e-5, atol=1e-6)

@@ -59,12 +59,13 @@ class Optimiser:
             self._move(dense, lr)
 
     def _of(self, names: Iterable[str], moment: str) -> list[Tensor]:
-        return [self.moments[f"{name}/{moment}"] for name in names]
+        return [_flat(self.moments[f"{name}/{moment}"]) for name in names]
 
     def _move(self, names: list[str], lr: float) -> None:
-        parameters = [self.parameters[name] for name in names]
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        steps = self._of(names, "steps")
+        """The fused functions go through memory, so parameters, gradients and moments must lie there alike."""
+        own = [self.parameters[name] for name in names]
+        gradients = [_flat(_laid_out_as(p, p.grad)) for p in own if p.grad is not None]
+        parameters, steps = [_flat(p) for p in own], [self.moments[f"{name}/steps"] for name in names]
         if self.kind == "adamw":
             adamw(
                 parameters, gradients, self._of(names, "first"), self._of(names, "second"), [], steps,
@@ -101,6 +102,16 @@ class Optimiser:
         # ε stands beside the corrected root, as in the dense form.
         moved.addcdiv_(m, v.sqrt_().add_(EPSILON * math.sqrt(1 - beta2**done)), value=-lr * scale)
         parameter[rows] = moved
+
+
+def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient in the parameter's order of memory."""
+    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
+
+
+def _flat(dense: Tensor) -> Tensor:
+    """All numbers of a tensor without gaps, as they lie in memory."""
+    return dense.as_strided((dense.numel(),), (1,))
 
 
 @torch.no_grad()

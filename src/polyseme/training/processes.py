@@ -70,7 +70,7 @@ class Replicas(Group):
         flat = torch.cat(gradients)
         dist.all_reduce(flat)
         for parameter, piece in zip(parameters, torch.split(flat, [g.numel() for g in gradients]), strict=True):
-            parameter.grad = piece.view_as(parameter)
+            parameter.grad = torch.empty_like(parameter).copy_(piece.view_as(parameter))
 
     @staticmethod
     def _joined_rows(gradient: Tensor) -> Tensor:

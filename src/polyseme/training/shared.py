@@ -119,7 +119,8 @@ def _in_shared_memory(tensor: Tensor) -> Tensor:
     if not tensor.numel():
         return tensor
     block = mmap.mmap(-1, tensor.numel() * tensor.element_size())
-    return torch.frombuffer(block, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
+    flat = torch.frombuffer(block, dtype=tensor.dtype)
+    return torch.as_strided(flat, tensor.shape, torch.empty_like(tensor).stride()).copy_(tensor)
 
 
 class _Board:
