@@ -9,19 +9,22 @@ import torch
 from polyseme.contexts.alphabet import Alphabet
 from polyseme.contexts.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo_options import ElmoOptions
-from polyseme.contexts.spelling_gradient import spelling_maxima
+from polyseme.contexts.spelling_gradient import lay_out_by_offset, spelling_maxima
 
 WORDS = ["中", "中国", "中国人民", "国人", "一二三四五六七", "a", "x" * 30, "", "民"]
 
 
 @pytest.mark.parametrize(("filters", "slots"), [("1x5 2x7 3x4", 16), ("1x3 4x6 7x8", 10), ("3x4", 3)])
-def test_values_and_gradients_are_those_of_whole_convolutions(filters, slots):
+@pytest.mark.parametrize("by_offset", [False, True])
+def test_values_and_gradients_are_those_of_whole_convolutions(filters, slots, by_offset):
     alphabet = Alphabet("chars", slots, sorted(set("".join(WORDS))))
     options = ElmoOptions(size="tiny", alphabet="chars", filters=filters, max_characters=slots, char_dim=6)
     encoder = BiLM(BiLMConfig.of(options, alphabet)).encoder
     torch.manual_seed(1)
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter)
+    if by_offset:
+        lay_out_by_offset(encoder)
     letters, lengths = alphabet.spell_all(WORDS)
 
     full = np.full((len(WORDS), slots), alphabet.padding)  # every slot, padding included

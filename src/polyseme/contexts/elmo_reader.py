@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.alphabet import Alphabet
 from polyseme.contexts.bilm import TokenEncoder
+from polyseme.contexts.highway_gradient import highways_with_gradient
 from polyseme.contexts.spelling_gradient import spelling_maxima
 
 
@@ -48,4 +49,4 @@ class Reader:
         if table.device.type != "cpu" or table.dtype != torch.float32:
             return encoder.spelt(torch.from_numpy(letters).to(table.device), lengths)
         x = spelling_maxima(encoder, letters, lengths)
-        return encoder.highway(torch.relu(x) if encoder.config.activation == "relu" else torch.tanh(x))
+        return highways_with_gradient(encoder, torch.relu(x) if encoder.config.activation == "relu" else torch.tanh(x))

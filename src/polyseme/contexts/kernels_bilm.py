@@ -1,4 +1,4 @@
-"""Compiled inner loops of biLM training on the CPU: the LSTM's cell, and convolutions over letters with their maximum.
+"""Compiled inner loops of biLM training on the CPU: the LSTM's cell, highways, and maxima of convolutions.
 
 Import this where training begins: it loads numba. All arrays are float32 and contiguous; shapes are at the top of each
 function. Sums may be contracted but not-a-number still spreads, so that a broken training is noticed.
@@ -99,23 +99,53 @@ def cell_backward(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def window_maxima(
-    products: Floats, letters: Ints, lengths: Ints, slots: int, best: Floats, where: NDArray[np.int32]
-) -> None:
-    """Maxima over a word's windows of the summed ``products (A, w, n)`` of its letters: ``best``, ``where (W, n)``.
+def highway_forward(x: Floats, transformed: Floats, opened: Floats, y: Floats) -> None:
+    """``transformed`` and ``opened (W, n)`` become their activations t and g; ``y = g·t + (1 - g)·x``."""
+    for word in range(x.shape[0]):
+        old, t, g, to = x[word], transformed[word], opened[word], y[word]
+        for k in range(x.shape[1]):
+            g[k] = _sigmoid(g[k])
+        for k in range(x.shape[1]):
+            t[k] = np.float32(0) if t[k] < 0 else t[k]
+        for k in range(x.shape[1]):
+            to[k] = old[k] + g[k] * (t[k] - old[k])
 
-    A word has ``slots`` places; behind its ``lengths`` letters all are padding, the last column of ``letters``, so of
-    the windows that see only padding one is enough.
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def highway_backward(
+    dy: Floats, x: Floats, transformed: Floats, opened: Floats, d_transformed: Floats, d_opened: Floats, dx: Floats
+) -> None:
+    """The same back, to before the activations; ``dx`` is what comes around the two products. All are ``(W, n)``."""
+    for word in range(x.shape[0]):
+        slope, old, t, g = dy[word], x[word], transformed[word], opened[word]
+        dt, dg, to = d_transformed[word], d_opened[word], dx[word]
+        for k in range(x.shape[1]):
+            through = slope[k] * g[k]
+            dt[k] = through if t[k] > 0 else np.float32(0)
+            to[k] = slope[k] - through
+        for k in range(x.shape[1]):
+            dg[k] = slope[k] * (t[k] - old[k]) * g[k] * (_ONE - g[k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def window_maxima(
+    products: Floats, first: Ints, letters: Ints, lengths: Ints, slots: int, best: Floats, where: NDArray[np.int32]
+) -> None:
+    """Maxima over a word's windows of the summed products of its letters: ``best``, ``where (W, n)``.
+
+    The product of a letter and an offset j is row ``first[j]`` + letter of ``products (Σ A_j, n)``. A word has
+    ``slots`` places; behind its ``lengths`` letters all are padding, the last column of ``letters``, so of the windows
+    that see only padding one is enough.
     """
-    width, n = products.shape[1], products.shape[2]
+    width, n = len(first), products.shape[1]
     total = np.empty(n, np.float32)
     last = letters.shape[1] - 1
     for word in range(letters.shape[0]):
         windows = min(lengths[word] + 1, slots - width + 1)
         for s in range(windows):
-            total[:] = products[letters[word, min(s, last)], 0]
+            total[:] = products[first[0] + letters[word, min(s, last)]]
             for j in range(1, width):
-                row = products[letters[word, min(s + j, last)], j]
+                row = products[first[j] + letters[word, min(s + j, last)]]
                 for k in range(n):
                     total[k] += row[k]
             if s == 0:
@@ -130,14 +160,19 @@ def window_maxima(
 
 
 @njit(cache=True, nogil=True)
-def window_gradients(d_best: Floats, letters: Ints, where: NDArray[np.int32], d_products: Floats) -> None:
-    """Add the maxima's gradients ``d_best (W, n)`` to the letters they came from, ``d_products (A, w, n)``."""
-    width, n = d_products.shape[1], d_products.shape[2]
+def window_gradients(
+    d_best: Floats, first: Ints, letters: Ints, lengths: Ints, slots: int, where: NDArray[np.int32], d_products: Floats
+) -> None:
+    """Add the maxima's gradients ``d_best (W, n)`` to the products they came from, ``d_products (Σ A_j, n)``."""
+    width, n = len(first), d_products.shape[1]
+    chosen = np.empty(n, np.float32)
     last = letters.shape[1] - 1
     for word in range(letters.shape[0]):
-        for k in range(n):
-            slope = d_best[word, k]
-            if slope != 0:
-                s = where[word, k]
-                for j in range(width):
-                    d_products[letters[word, min(s + j, last)], j, k] += slope
+        slope, place = d_best[word], where[word]
+        for s in range(min(lengths[word] + 1, slots - width + 1)):
+            for k in range(n):
+                chosen[k] = slope[k] if place[k] == s else np.float32(0)
+            for j in range(width):
+                row = d_products[first[j] + letters[word, min(s + j, last)]]
+                for k in range(n):
+                    row[k] += chosen[k]
