@@ -18,11 +18,13 @@ import polyseme
 from polyseme.contexts.elmo import Elmo
 from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
 from polyseme.contexts.elmo_options import SIZES, ElmoOptions
+from polyseme.contexts.elmo_training import make_task
 from polyseme.contexts.perplexity import perplexity
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
+from polyseme.training.task import Part
 
 TINY = {"size": "tiny", "min_count": 1, "batch_tokens": 64, "threads": 1, "lr": 0.01, "hold_out": 0.1}
 
@@ -208,6 +210,12 @@ def test_rare_words_are_read_by_their_letters_and_predicted_as_unknown(fifty_lin
 def test_an_empty_corpus_and_a_stream_too_short_are_clear_errors(corpus):
     with pytest.raises(TrainingError, match="shorter than one batch"):
         Elmo.train(corpus, ElmoOptions(**{**TINY, "batch_tokens": 100_000}, sequences="stream"), Run())
+
+
+def test_a_stream_is_not_shared_out_over_processes_and_says_so(corpus):
+    task = make_task(corpus, ElmoOptions(**{**TINY, "unroll": 8}, sequences="stream"))
+    with pytest.raises(TrainingError, match="set sequences to 'sentences'"):
+        task.gradients(0, 0, Part(0, 2))
 
 
 def test_a_learning_rate_far_too_high_is_said_to_be_so(corpus):

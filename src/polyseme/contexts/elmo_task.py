@@ -14,6 +14,8 @@ from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.lstm_gradient import lstm_with_gradient
 from polyseme.contexts.perplexity import BATCH_TOKENS, exponentials, full_softmax_losses
 from polyseme.contexts.sampled_softmax import ClassSampler, sampled_softmax_loss
+from polyseme.contexts.spelling_gradient import lay_out_by_offset
+from polyseme.errors import TrainingError
 from polyseme.training.task import Loss, Part, Score, Task
 
 REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
@@ -29,6 +31,8 @@ class BiLMTask(Task):
         self, bilm: BiLM, reader: Reader, training: Sentences, held_out: Sentences, options: ElmoOptions
     ) -> None:
         self.module, self.reader, self.options = bilm, reader, options
+        if reader.alphabet.spells:
+            lay_out_by_offset(bilm.encoder)
         self.batches: SentenceBatches | StreamBatches
         self.shareable = options.sequences == "sentences"
         if self.shareable:
@@ -92,7 +96,11 @@ class BiLMTask(Task):
         whole = self.batches.batch(epoch, index)
         if part.of == 1:
             return whole, whole
-        assert isinstance(self.batches, SentenceBatches)
+        if not isinstance(self.batches, SentenceBatches):
+            raise TrainingError(
+                "a stream carries its states from step to step and is not shared out over torchrun's processes: "
+                "set sequences to 'sentences', or train without torchrun"
+            )
         return self.batches.batch(epoch, index, *part), whole
 
     def _top_states(self, batch: Batch, random: np.random.Generator, *, fresh: bool) -> Tensor:
