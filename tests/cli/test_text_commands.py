@@ -75,7 +75,7 @@ def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
         (["info", "nothing.txt"], 1, "nothing.txt does not exist"),
         (["info", "empty.txt"], 1, "there is no text in"),
         (["corpus", "junk.bin", "-o", "out"], 1, "is not text"),
-        (["corpus", "小说.txt", "-o", "."], 1, "other things in it"),
+        (["corpus", "小说.txt", "-o", "."], 1, "the folder you are in"),
         (["corpus", "小说.txt", "-o", "empty.txt"], 1, "is a file"),
         (["corpus", "小说.txt"], 2, "Missing option"),
         (["corpus", "小说.txt", "-o", "out", "--segment", "jeba"], 2, "jeba"),
