@@ -17,7 +17,7 @@ from polyseme.text.align import token_spans
 from polyseme.text.block import DOCUMENTS, Counter, Settings
 from polyseme.text.build import Builder
 from polyseme.text.formats import FORMATS
-from polyseme.text.layout import MARKER, check_ids, mapped, offsets, read_header, spans
+from polyseme.text.layout import MARKER, check_numbers, mapped, offsets, read_header, spans
 from polyseme.text.normalise import check
 from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
@@ -56,7 +56,7 @@ class Corpus:
         if len(words) != len(counts) or not 0 <= header["vocabulary"] <= len(words):
             raise FormatError(f"{folder} was altered: its words and their counts do not fit together")
         self.ids: NDArray[np.int32] = mapped(folder / "ids.i32", np.int32)
-        check_ids(folder / "ids.i32", len(words))
+        check_numbers(folder / "ids.i32", np.int32, len(words))
         self._text: NDArray[np.uint8] = mapped(folder / "text.utf8", np.uint8)
         self._text_spans = spans(folder / "text.i64", len(self._text))
         self.sentence_offsets = offsets(folder / "sentences.i64", len(self.ids))
@@ -68,8 +68,10 @@ class Corpus:
         self.vocabulary = Vocabulary(words, counts).cut(max_size=header["vocabulary"])
         self.tag_names: list[str] = header.get("tag_names") or []
         self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
-        if self.tags is not None and (len(self.tags) != len(self.ids) or self.tags.max() >= len(self.tag_names)):
-            raise FormatError(f"{folder / 'tags.u16'} was altered: it does not fit the words")
+        if self.tags is not None:
+            check_numbers(folder / "tags.u16", np.uint16, len(self.tag_names))
+            if len(self.tags) != len(self.ids):
+                raise FormatError(f"{folder / 'tags.u16'} was altered: it does not fit the words")
 
     @classmethod
     def open(cls, path: str | Path) -> Self:

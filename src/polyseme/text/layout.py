@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from polyseme.version import VERSION
 
 FORMAT = 1
 MARKER = "corpus.json"
+CHUNK = 1 << 22  # bytes read at once; a whole number of entries of any kind
 ENDS = 1 << 20  # of a file larger than twice this, only the two ends are hashed at opening
 
 
@@ -92,10 +94,22 @@ def mapped(file: Path, dtype: Any) -> NDArray[Any]:
     return np.memmap(file, dtype=dtype, mode="r") if size else np.zeros(0, dtype)
 
 
+def _chunks(file: Path, dtype: Any) -> Iterator[NDArray[Any]]:
+    """An array file in plain reads: the pages of a memory map would count as memory of the process."""
+    with open(file, "rb") as handle:
+        while data := handle.read(CHUNK):
+            yield np.frombuffer(data, dtype=dtype)
+
+
 def offsets(file: Path, end: int) -> NDArray[np.int64]:
     """An offsets file: it begins with 0, never falls and ends with ``end``."""
     places = mapped(file, np.int64)
-    if not len(places) or places[0] != 0 or places[-1] != end or (len(places) > 1 and np.diff(places).min() < 0):
+    before = 0
+    rising = True
+    for chunk in _chunks(file, np.int64):
+        rising = rising and before <= chunk[0] and bool((chunk[1:] >= chunk[:-1]).all())
+        before = chunk[-1]
+    if not len(places) or places[0] != 0 or places[-1] != end or not rising:
         raise FormatError(f"{file} was altered: its offsets do not run from 0 to {end:,}")
     return places
 
@@ -103,19 +117,16 @@ def offsets(file: Path, end: int) -> NDArray[np.int64]:
 def spans(file: Path, end: int) -> NDArray[np.int64]:
     """A file of starts and ends, ``(n, 2)``, none of which lies beyond ``end``."""
     places = mapped(file, np.int64)
-    pairs = places[: len(places) // 2 * 2].reshape(-1, 2)
-    if len(places) % 2 or (len(pairs) and (pairs.min() < 0 or pairs.max() > end or (pairs[:, 0] > pairs[:, 1]).any())):
+    good = len(places) % 2 == 0
+    for chunk in _chunks(file, np.int64) if good else ():
+        good = good and chunk.min() >= 0 and chunk.max() <= end and bool((chunk[::2] <= chunk[1::2]).all())
+    if not good:
         raise FormatError(f"{file} was altered: its places do not lie in the text")
-    return pairs
+    return places.reshape(-1, 2)
 
 
-def check_ids(file: Path, words: int) -> None:
-    """Every id is the number of a word: programs compiled without bounds checks rely on it.
-
-    In plain reads, since the pages of a memory map would count as memory of the process.
-    """
-    with open(file, "rb") as handle:
-        while data := handle.read(1 << 22):
-            ids = np.frombuffer(data, dtype=np.int32)
-            if ids.min() < 0 or ids.max() >= words:
-                raise FormatError(f"{file} was altered: it holds numbers of words that do not exist")
+def check_numbers(file: Path, dtype: Any, below: int) -> None:
+    """Every entry is at least 0 and less than ``below``: programs compiled without bounds checks rely on it."""
+    for chunk in _chunks(file, dtype):
+        if chunk.min() < 0 or chunk.max() >= below:
+            raise FormatError(f"{file} was altered: it holds numbers of words or tags that do not exist")
