@@ -7,7 +7,6 @@ count (equal counts stay in order of appearance) and the ids on disk are renumbe
 from __future__ import annotations
 
 import hashlib
-from array import array
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,8 +29,7 @@ class Builder:
     def __init__(self, folder: Path, segmentation: Segmentation) -> None:
         self.folder = folder
         self.segmentation = segmentation
-        self.numbers: dict[str, int] = {}
-        self.tables: dict[int, array[int]] = {}  # counter → its numbers to ours
+        self.words: list[str] = []  # by number
         self.tag_names: dict[str, int] = {}
         self.untagged = 0  # words before the first tag
         self.n_tokens = self.n_sentences = self.n_bytes = self.n_paragraphs = self.n_documents = 0
@@ -42,12 +40,9 @@ class Builder:
 
     def add(self, counted: Counted) -> None:
         """The next block."""
-        numbers = self.numbers
-        table = self.tables.setdefault(counted.counter, array("i"))
-        table.extend([numbers.setdefault(word, len(numbers)) for word in counted.words])
-        ids = np.asarray(table)[counted.ids]
-        self.files["ids.i32"].write(ids.data)
-        self._add_tags(counted, len(ids))
+        self.words += counted.words
+        self.files["ids.i32"].write(counted.ids.data)
+        self._add_tags(counted, len(counted.ids))
         self._add_structure(counted, counted.ends.astype(np.int64))
 
     def _add_tags(self, counted: Counted, tokens: int) -> None:
@@ -73,7 +68,6 @@ class Builder:
             self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
 
     def _add_structure(self, counted: Counted, ends: NDArray[np.int64]) -> None:
-        text = counted.text or b""
         documents = counted.documents.astype(np.int64)
         if self.breaks and len(ends) and (not len(documents) or documents[0]):
             documents = np.concatenate([np.zeros(1, np.int64), documents])
@@ -85,19 +79,19 @@ class Builder:
         self._write_places("paragraphs.i64", paragraphs + self.n_sentences)
         self._write_places("sentences.i64", self.n_tokens + ends)
         self._write_places("text.i64", counted.spans.astype(np.int64) + self.n_bytes)
-        self.files["text.utf8"].write(text)
+        self.files["text.utf8"].write(counted.text)
         self.n_documents += len(documents)
         self.n_paragraphs += len(paragraphs)
         self.n_tokens += int(ends[-1]) if len(ends) else 0
         self.n_sentences += len(ends)
-        self.n_bytes += len(text)
+        self.n_bytes += len(counted.text)
 
     def _write_places(self, name: str, places: NDArray[Any]) -> None:
         self.files[name].write(np.ascontiguousarray(places, dtype=np.int64).data)
 
     def counted(self) -> NDArray[np.int64]:
-        """How often each word was seen, by our numbers."""
-        counts = np.zeros(len(self.numbers), dtype=np.int64)
+        """How often each word was seen, by its number."""
+        counts = np.zeros(len(self.words), dtype=np.int64)
         self.files["ids.i32"].flush()
         with open(self.folder / "ids.i32", "rb") as file:
             while data := file.read(CHUNK):
@@ -119,8 +113,7 @@ class Builder:
         self.close()
         order = np.argsort(-counts, kind="stable")
         counts = counts[order]
-        words = list(self.numbers)
-        (self.folder / "words.txt").write_bytes(words_to_bytes([words[i] for i in order.tolist()]))
+        (self.folder / "words.txt").write_bytes(words_to_bytes([self.words[i] for i in order.tolist()]))
         counts.tofile(self.folder / "counts.i64")
         self._renumber(order)
         size = int(np.searchsorted(-counts, -min_count, side="right"))
@@ -147,7 +140,7 @@ class Builder:
             "sentences": self.n_sentences,
             "paragraphs": self.n_paragraphs,
             "documents": self.n_documents,
-            "words": len(self.numbers),
+            "words": len(self.words),
         }
         header = {
             "segmentation": self.segmentation.to_json(),

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from polyseme.atomic import new_folder
 from polyseme.errors import FormatError, OptionError
 from polyseme.text.align import token_spans
-from polyseme.text.block import DOCUMENTS, Counter, Settings
+from polyseme.text.block import DOCUMENTS, Settings
 from polyseme.text.build import Builder
+from polyseme.text.count import Counter
 from polyseme.text.formats import FORMATS
 from polyseme.text.layout import MARKER, check_numbers, mapped, offsets, read_header, spans
 from polyseme.text.normalise import check
@@ -124,7 +125,7 @@ class Corpus:
         with _Writing(path, segment, min_count, max_size) as writing:
             for counted, done in counted_blocks(blocks, settings, workers):
                 writing.builder.add(counted)
-                progress("corpus", done, total, tokens=writing.builder.n_tokens, words=len(writing.builder.numbers))
+                progress("corpus", done, total, tokens=writing.builder.n_tokens, words=len(writing.builder.words))
             writing.finish([file.name for file in files])
         return writing.opened(cls)
 

@@ -1,41 +1,31 @@
-"""The segmenters at work, many sentences at a time: one call of a C-speed function for a whole page of them.
+"""The segmenters at work. A job is a rule and some sentences, one a line; its answer is text again: words with spaces
+between them, and a newline for a word at the end of every sentence.
 
-A page is text again: words with spaces between them, and a newline for a word at the end of every sentence.
+Helper processes import this file, so it imports little: no NumPy.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
-PAGE = 48  # sentences: larger pages fall out of the processor's cache
+PAGE = 2048  # characters, or more, cut by one call: much larger pages fall out of the processor's cache
 
 Words = Callable[[str], list[str]]
-Pages = Callable[[Sequence[str]], Iterator[str]]
+Job = tuple[str, str]  # rule, sentences
 
-_HAN_RANGES = (
+HAN_RANGES = (
     *((0x2E80, 0x2FDF), (0x3005, 0x3005), (0x3007, 0x3007), (0x3021, 0x3029), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
 # Letters of other scripts, and Latin ones with accents, whose words jieba would tear into characters.
-_FOREIGN_RANGES = (
+FOREIGN_RANGES = (
     *((0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x1FFF), (0x2C00, 0x2DFF), (0x3041, 0x30FA), (0x30FC, 0x318F)),
     *((0xA000, 0xD7FF), (0xFF66, 0xFFDC)),
 )
-_FOREIGN = "".join(f"{chr(low)}-{chr(high)}" for low, high in _FOREIGN_RANGES)
-
-OTHER, PLAIN, MIXED = 0, 1, 3  # bits: Han characters; signs of foreign words
-_SCRIPT = np.zeros(_HAN_RANGES[-1][1] + 2, dtype=np.uint8)
-_SCRIPT[[ord(sign) for sign in "'’.@/"]] = 2
-for _bit, _ranges in ((2, _FOREIGN_RANGES), (1, _HAN_RANGES)):
-    for _low, _high in _ranges:
-        _SCRIPT[_low : _high + 1] = _bit
+_FOREIGN = "".join(f"{chr(low)}-{chr(high)}" for low, high in FOREIGN_RANGES)
 _BLANKS = (
     "\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))
@@ -109,39 +99,6 @@ def _foreign_words() -> re.Pattern[str]:
     )
 
 
-def _by_jieba(words: tuple[str, ...]) -> Pages:
-    cut = _jieba(words)
-    return lambda sentences: (" ".join(cut(page)) for page in _joined(sentences))
-
-
-def _by_script(words: tuple[str, ...]) -> Pages:
-    cut = _jieba(words)
-
-    def pages(sentences: Sequence[str]) -> Iterator[str]:
-        """Runs of plain Chinese sentences go to jieba together, runs without Han characters to the word rules."""
-        kinds = _scripts(sentences)
-        bounds = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(sentences)]
-        for start, end in pairwise(bounds):
-            run = sentences[start:end]
-            if kinds[start] == PLAIN:
-                yield from (" ".join(cut(page)) for page in _joined(run))
-            elif kinds[start] == MIXED:
-                yield from (" ".join(_mixed(sentence, cut)) + " \n" for sentence in run)
-            else:
-                yield from _by_word_rules(run)
-
-    return pages
-
-
-def _scripts(sentences: Sequence[str]) -> NDArray[np.uint8]:
-    """For each sentence: OTHER without Han characters, else PLAIN, or MIXED where there may be foreign words."""
-    codes = np.frombuffer("\n".join([*sentences, ""]).encode("utf-32-le", "replace"), dtype=np.uint32)
-    kinds = _SCRIPT[np.minimum(codes, len(_SCRIPT) - 1)]
-    ends = np.flatnonzero(codes == ord("\n"))
-    kinds = np.bitwise_or.reduceat(kinds, np.append(0, ends[:-1] + 1))
-    return np.where(kinds & 1, kinds, OTHER).astype(np.uint8)
-
-
 def _mixed(sentence: str, cut: Words) -> list[str]:
     """Foreign words whole, what is between them by jieba."""
     found: list[str] = []
@@ -153,25 +110,29 @@ def _mixed(sentence: str, cut: Words) -> list[str]:
     return found
 
 
-def _joined(sentences: Sequence[str]) -> Iterator[str]:
-    for start in range(0, len(sentences), PAGE):
-        yield "\n".join(sentences[start : start + PAGE]) + "\n"
+def _pages(sentences: str) -> Iterator[str]:
+    """Whole lines, some at a time; each page ends with a newline."""
+    start = 0
+    while (end := sentences.find("\n", start + PAGE) + 1) > 0:
+        yield sentences[start:end]
+        start = end
+    yield sentences[start:] + "\n"
 
 
-def _by_characters(sentences: Sequence[str]) -> Iterator[str]:
-    return (" ".join(page) for page in _joined(sentences))
-
-
-def _by_spaces(sentences: Sequence[str]) -> Iterator[str]:
-    yield " \n ".join(sentences) + " \n"
-
-
-def _by_word_rules(sentences: Sequence[str]) -> Iterator[str]:
-    return (" ".join(by_rules(page)) for page in _joined(sentences))
-
-
-def pages(method: str, words: tuple[str, ...]) -> Pages:
-    """The segmenter of a name, with its user dictionary."""
-    if method in ("auto", "jieba"):
-        return _by_script(words) if method == "auto" else _by_jieba(words)
-    return {"char": _by_characters, "space": _by_spaces, "english": _by_word_rules}[method]
+def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
+    """The answers to the jobs, one after the other, in UTF-8; ``words`` is the user dictionary."""
+    answers: list[str] = []
+    for rule, sentences in jobs:
+        if rule == "jieba":
+            cut = _jieba(words)
+            answers += [" ".join(cut(page)) for page in _pages(sentences)]
+        elif rule == "mixed":
+            cut = _jieba(words)
+            answers += [" ".join(_mixed(line, cut)) + " \n" for line in sentences.split("\n")]
+        elif rule == "english":
+            answers += [" ".join(by_rules(page)) for page in _pages(sentences)]
+        elif rule == "char":
+            answers.append(" ".join(sentences) + " \n")
+        else:
+            answers.append(sentences.replace("\n", " \n ") + " \n")
+    return " ".join(answers).encode("utf-8", "replace")

@@ -13,18 +13,20 @@ or any Python function from a string to a list of strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.text import cut
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise
+from polyseme.text.scripts import jobs
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 METHODS = ("auto", "jieba", "char", "space", "english")
+HEAVY = ("auto", "jieba", "english")  # worth the help of other processes
 FUNCTION = "function"
 Function = Callable[[str], list[str]]
 
@@ -62,21 +64,22 @@ class Segmentation:
         """The text that is cut."""
         return normalise(text, self.normalise, self.script, self.case)
 
-    def lines(self, sentences: Sequence[str]) -> list[str]:
-        """The sentences normalised, with plain spaces only, as ``pages`` takes them."""
+    def lines(self, sentences: Sequence[str]) -> str:
+        """The sentences normalised, one a line, with plain spaces only, as ``jobs`` takes them."""
         text = self.normalised("\n".join(sentences))
-        return (text if self.normalise == "nfkc" else cut.plain_spaces(text)).split("\n") if sentences else []
+        return text if self.normalise == "nfkc" else cut.plain_spaces(text)
 
-    def pages(self, sentences: Sequence[str]) -> Iterator[str]:
-        """The words of ``lines``: spaces between them, a newline for a word after every sentence."""
-        return cut.pages(self.method, self.words)(sentences)
+    def jobs(self, lines: str) -> list[cut.Job]:
+        """The work that cuts ``lines`` into words; ``cut.work`` does it, in this process or another."""
+        return jobs(self.method, lines)
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
         text = self.normalised(text)
         if self.method == FUNCTION:
             return self.call(text)
-        return [token for page in self.pages([cut.plain_spaces(text).replace("\n", " ")]) for token in page.split()]
+        words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ")), self.words)
+        return words.decode().split()
 
     def call(self, text: str) -> list[str]:
         """What the Python function makes of normalised text."""

@@ -1,0 +1,139 @@
+"""Blocks to numbered words, in two steps with the segmenter between them.
+
+``prepare`` finds the sentences of a block, normalises them and says what is to be cut; ``finish`` numbers the words.
+Both are NumPy over whole blocks and quick; the cutting is the long part, and other processes can do it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from itertools import count as count_up
+
+import numpy as np
+
+from polyseme.text.block import Block, Counted, Settings
+from polyseme.text.cut import Job
+from polyseme.text.numbers import WordNumbers
+from polyseme.text.segment import FUNCTION, Segmentation
+from polyseme.text.structure import Structure, joined, lines_of, listed, structure_of
+from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
+
+END = b"\n"
+
+
+@dataclass
+class Prepared:
+    """A block of which all is known but the numbers of its words."""
+
+    counted: Counted
+    jobs: list[Job]  # what is to be cut
+    rows: list[list[str]] | None = None  # the words, where they are known already
+
+
+class Counter:
+    """Works on blocks, one after the other, and remembers the words it has met."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.numbers = WordNumbers()
+        self.numbers.number(END)  # number 0 ends a sentence
+        self.odd: dict[str, int] = {}  # words that hold spaces or are empty, of the caller's lists and functions
+
+    def prepare(self, block: Block) -> Prepared:
+        """Find and normalise the sentences of a block."""
+        if block.format == "tagged":
+            return self._prepare_tagged(block)
+        text, records = lines_of(block, self.settings)
+        structure, breaks_after = structure_of(block, text, records, self.settings)
+        segmentation = self.settings.segmentation
+        if block.format == "segmented":
+            segmentation = replace(segmentation, method="space", words=(), function=None)
+        lines = _without_blanks(structure, segmentation)
+        counted = Counted(text.encode("utf-8", "replace"), breaks_after=breaks_after)
+        structure.write_to(counted)
+        if segmentation.method == FUNCTION:
+            return Prepared(counted, [], [segmentation.call(line) for line in lines.split("\n")] if lines else [])
+        return Prepared(counted, segmentation.jobs(lines))
+
+    def finish(self, prepared: Prepared, words: bytes) -> Counted:
+        """Number the words, which ``cut.work`` made of the jobs."""
+        counted = prepared.counted
+        if prepared.rows is not None:
+            self._number_rows(counted, prepared.rows)
+            return counted
+        numbers, counted.words = self.numbers.number(words)
+        is_end = numbers == 0
+        places = np.flatnonzero(is_end)
+        counted.ends = (places - np.arange(len(places))).astype(np.int32)
+        counted.ids = numbers[~is_end] - 1
+        return counted
+
+    def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
+        """Sentences at hand, as a block: each is kept as it is, even when it is empty."""
+        rows: list[list[str]] = []
+        texts = []
+        for sentence in sentences:
+            raw = isinstance(sentence, str)
+            rows.append(self.settings.segmentation.tokens(sentence) if raw else list(sentence))  # type: ignore[arg-type]
+            texts.append(sentence if isinstance(sentence, str) else joined(sentence))
+        numbers = np.arange(1, len(rows) + 1)
+        structure, text = listed(texts, numbers, numbers if each_a_document else np.ones_like(numbers))
+        counted = Counted(text)
+        structure.write_to(counted)
+        self._number_rows(counted, rows)
+        return counted
+
+    def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
+        """Words at hand. Those that could not stand between spaces are numbered one by one."""
+        flat = [word.encode("utf-8", "replace").decode() for word in chain.from_iterable(rows)]
+        odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
+        numbers = np.zeros(len(flat), dtype=np.int32)
+        plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])
+        numbers[~odd], counted.words = self.numbers.number(plain.encode())
+        for place in np.flatnonzero(odd).tolist():
+            if flat[place] not in self.odd:
+                self.odd[flat[place]] = self.numbers.count
+                self.numbers.count += 1
+                counted.words.append(flat[place])
+            numbers[place] = self.odd[flat[place]]
+        counted.ids = numbers - 1
+        counted.ends = np.cumsum([len(row) for row in rows], dtype=np.int64).astype(np.int32)
+
+    def _prepare_tagged(self, block: Block) -> Prepared:
+        """Words and tags as the text gives them; articles are told apart by their numbers."""
+        rows: list[Pairs] = []
+        lines, documents = [], []
+        article, document, mode = block.article, int(block.new_source), self.settings.documents_of(block.format)
+        for line, written in enumerate(block.text.splitlines(), 1):
+            number, pairs = read_tagged(written)
+            if mode == "line" or (mode == "blank-line" and (not pairs or number != article)):
+                document += 1
+            article = number if pairs else article
+            found = tagged_sentences(pairs)
+            rows += found
+            lines += [line] * len(found)
+            documents += [document] * len(found)
+        texts = [joined([word for word, _ in row]) for row in rows]
+        structure, text = listed(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64))
+        counted = Counted(text, breaks_after=document != (documents[-1] if documents else 0))
+        structure.write_to(counted)
+        names: defaultdict[str, int] = defaultdict(count_up().__next__)
+        counted.tags = np.array([names[tag] for row in rows for _, tag in row], dtype=np.int32)
+        counted.tag_names = list(names)
+        flat = "\n".join([word for row in rows for word, _ in row])
+        words = iter(self.settings.segmentation.normalised(flat).split("\n"))
+        return Prepared(counted, [], [["".join(word.split()) for word in islice(words, len(row))] for row in rows])
+
+
+def _without_blanks(structure: Structure, segmentation: Segmentation) -> str:
+    """The normalised sentences, one a line; one of which normalisation left nothing is taken out of the structure."""
+    lines = segmentation.lines(structure.sentences)
+    # Sentences have no spaces at their ends, so a blank line shows by these signs.
+    if "\n\n" in lines or " \n" in lines or not lines[:1].strip() or not lines[-1:].strip():
+        kept = [place for place, line in enumerate(lines.split("\n")) if line.strip()]
+        lines = "\n".join([line for line in lines.split("\n") if line.strip()])
+        structure.keep_only(kept if structure.sentences else [])
+    return lines

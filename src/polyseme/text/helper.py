@@ -1,0 +1,45 @@
+"""A helper process: jobs for the segmenters come in, words go out. It imports nothing that it does not need."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import struct
+import sys
+from typing import IO, Any
+
+from polyseme.text import cut
+
+_LENGTH = struct.Struct("<Q")
+
+
+def serve() -> None:
+    """Read the user dictionary, then jobs, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the builder closes our input
+    try:
+        words = receive(sys.stdin.buffer)
+        while True:
+            send(sys.stdout.buffer, cut.work(receive(sys.stdin.buffer), words))
+    except (EOFError, BrokenPipeError):
+        os._exit(0)
+
+
+def send(stream: IO[bytes] | None, value: Any) -> None:
+    """Plain values, behind their length."""
+    assert stream
+    data = marshal.dumps(value)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes] | None) -> Any:
+    """What ``send`` sent; EOFError where the other side has gone."""
+    assert stream
+    head = stream.read(_LENGTH.size)
+    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 1
+    data = stream.read(size) if len(head) == _LENGTH.size else b""
+    if len(data) < size:
+        raise EOFError
+    return marshal.loads(data)

@@ -1,0 +1,33 @@
+"""Which segmenter for which sentence: ``auto`` goes by script. 按文字种类选择分词方法"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from polyseme.text.cut import FOREIGN_RANGES, HAN_RANGES, Job
+
+_HAN, _FOREIGN = 1, 2  # bits: Han characters; signs of foreign words
+_RULES = {0: "english", _HAN: "jieba", _HAN | _FOREIGN: "mixed"}
+_SIGNS = np.zeros(HAN_RANGES[-1][1] + 2, dtype=np.uint8)
+_SIGNS[[ord(sign) for sign in "'’.@/"]] = _FOREIGN
+for _bit, _ranges in ((_FOREIGN, FOREIGN_RANGES), (_HAN, HAN_RANGES)):
+    for _low, _high in _ranges:
+        _SIGNS[_low : _high + 1] = _bit
+
+
+def jobs(method: str, sentences: str) -> list[Job]:
+    """What to do with the sentences, one a line, in order: runs of them that one rule cuts."""
+    if not sentences:
+        return []
+    if method != "auto":
+        return [(method, sentences)]
+    codes = np.frombuffer(f"{sentences}\n".encode("utf-32-le", "replace"), dtype=np.uint32)
+    starts = np.append(0, np.flatnonzero(codes == ord("\n")) + 1)
+    bits = np.bitwise_or.reduceat(_SIGNS.take(codes, mode="clip"), starts[:-1])
+    bits = np.where(bits & _HAN, bits, 0)  # without Han characters nothing else matters
+    changes = np.append(0, np.flatnonzero(np.diff(bits)) + 1)
+    bounds = [*starts[changes].tolist(), len(codes)]
+    rules = [_RULES[bit] for bit in bits[changes].tolist()]
+    return [(rule, sentences[start : end - 1]) for rule, (start, end) in zip(rules, pairwise(bounds), strict=True)]

@@ -1,0 +1,131 @@
+"""Sentences, paragraphs and documents of a block. 段落与篇章"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import groupby
+
+import numpy as np
+
+from polyseme.errors import TextError
+from polyseme.text.block import Block, Counted, IntArray, Settings
+from polyseme.text.sentences import Places, sentence_spans
+
+
+class Structure:
+    """The sentences of a block, the lines they are in, and the documents."""
+
+    def __init__(self, sentences: list[str], spans: Places, lines: Places, documents: Places) -> None:
+        self.sentences = sentences
+        self.spans = spans  # start and end of each in the text, in bytes
+        self.lines = lines
+        self.documents = documents  # a number for each sentence, which changes where a document begins
+
+    def keep_only(self, kept: list[int]) -> None:
+        """Leave out the other sentences; paragraphs and documents that have none left vanish."""
+        self.sentences = [self.sentences[place] for place in kept]
+        self.spans, self.lines, self.documents = self.spans[kept], self.lines[kept], self.documents[kept]
+
+    def write_to(self, counted: Counted) -> None:
+        """All but the words."""
+        counted.spans = self.spans.astype(np.int32).ravel()
+        counted.paragraphs = _changes(self.lines)
+        counted.documents = _changes(self.documents)
+
+
+def _changes(values: Places) -> IntArray:
+    """The places where a value differs from the one before; the first counts, unless it is 0."""
+    return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
+
+
+def _places_in_bytes(text: str, places: Places) -> Places:
+    """Places in a text as places in its UTF-8."""
+    if text.isascii():
+        return places
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
+    more_than_one = (codes > 0x7F).astype(np.int32) + (codes > 0x7FF) + (codes > 0xFFFF)
+    more: IntArray = np.append(np.int32(0), np.cumsum(more_than_one, dtype=np.int32))[places]
+    return places + more
+
+
+def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
+    """The structure of sentences that are no running text, and the text they make one after the other."""
+    pieces = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    starts = np.append(0, ends[:-1])[: len(ends)]
+    return Structure(texts, np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
+
+
+def structure_of(block: Block, text: str, records: list[int] | None, settings: Settings) -> tuple[Structure, bool]:
+    """The sentences of text in lines; and whether a document ends after them.
+
+    Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
+    """
+    starts, ends, lines, n_lines = sentence_spans(text)
+    sentences = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    mode = settings.documents_of(block.format)
+    before = 0 if block.continues else -1  # the last line that is not this block's
+    ends_after = False
+    if records is not None and mode != "file":
+        documents = np.searchsorted(records, lines, side="right")
+    elif mode == "line" or (mode == "blank-line" and block.format == "wrapped"):
+        documents = lines - before
+    elif mode == "blank-line":
+        documents = np.cumsum(np.diff(lines, prepend=before) > 1)
+        ends_after = n_lines - (int(lines[-1]) if len(lines) else before) > 1
+    else:
+        documents = np.zeros(len(lines), dtype=np.int64)
+    spans = _places_in_bytes(text, np.stack([starts, ends], axis=1))
+    return Structure(sentences, spans, lines - before, documents + block.new_source), ends_after
+
+
+def lines_of(block: Block, settings: Settings) -> tuple[str, list[int] | None]:
+    """The block as lines that are paragraphs each; of JSON also the numbers of the lines that begin a record."""
+    if block.format == "jsonl":
+        return _records(block, settings)
+    if block.format == "wrapped":
+        groups = groupby(block.text.splitlines(), key=lambda line: bool(line.strip()))
+        return "\n".join(unwrapped(group) for full, group in groups if full), None
+    return block.text.replace("\r\n", "\n") if "\r" in block.text else block.text, None
+
+
+def unwrapped(lines: Iterable[str]) -> str:
+    """A paragraph whose lines were broken at some width, in one line."""
+    text = ""
+    for line in lines:
+        line = line.strip()
+        if text.endswith("-") and text[-2:-1].isalpha() and line[:1].islower():
+            text += line  # self-/made
+        else:
+            text += f" {line}" if text and (text[-1] < "\u2e80" or line[0] < "\u2e80") else line
+    return text
+
+
+def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
+    texts: list[str] = []
+    starts = []
+    for number, line in enumerate(block.text.split("\n"), block.line):
+        if not line.strip():
+            continue
+        where = f"{block.source}, line {number:,}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise TextError(f"{where} is not JSON: {error}") from None
+        text = record.get(settings.field) if isinstance(record, dict) else record
+        if not isinstance(text, str):
+            names = ", ".join(map(repr, list(record)[:8])) if isinstance(record, dict) else type(record).__name__
+            raise TextError(f"{where} has no text in the field {settings.field!r}: it has {names or 'nothing'}")
+        starts.append(len(texts))
+        texts += text.replace("\0", "\ufffd").encode("utf-8", "replace").decode().splitlines() or [""]
+    return "\n".join(texts), starts
+
+
+def joined(tokens: Iterable[str]) -> str:
+    """Words as running text: a space between two of them unless one side is Chinese."""
+    text = ""
+    for token in tokens:
+        space = text and token and text[-1] < "\u2e80" and token[0] < "\u2e80"
+        text += f" {token}" if space else token
+    return text
