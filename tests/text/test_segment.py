@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import FormatError, OptionError, TextError
+from polyseme.text import cut
 from polyseme.text.segment import METHODS, Segmentation, read_words
 
 MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖啡馆，T恤100元。"
@@ -23,6 +24,8 @@ MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖�
         ("auto", "他打了孩子。", "他 打 了 孩子 。"),
         ("auto", "Don't stop: it's 3.14 in the U.S., self-made!", "Don't stop : it's 3.14 in the U.S. , self-made !"),
         ("auto", "我说I'm fine，在café里。", "我 说 I'm fine ， 在 café 里 。"),
+        ("auto", "café和crème brûlée。", "café 和 crème brûlée 。"),
+        ("auto", "在café，\0里。", "在 café ， \ufffd 里 。"),
         ("auto", "买了T恤，100元", "买 了 T恤 ， 100 元"),
         ("auto", "Москва是俄罗斯的首都", "Москва 是 俄罗斯 的 首都"),
         ("auto", "写信到 a.b@c.org 或 https://x.org/a?b=1 吧", "写信 到 a.b@c.org 或 https://x.org/a?b=1 吧"),
@@ -107,3 +110,16 @@ def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str)
     words = segmentation.tokens(f"中'{run}")
     assert time.process_time() - begun < 20
     assert "".join(words) == f"中'{run}"
+
+
+def test_lines_of_different_kinds_keep_their_words_and_their_order() -> None:
+    lines = ["我在café里。", "你好吗？", "Don't go, Zoë.", "", "他说naïve，她说café。", "天气好。"]
+    words = cut.work(Segmentation("auto").jobs("\n".join(lines)), ()).decode()
+    assert [line.split() for line in words.split("\n")[:-1]] == [
+        ["我", "在", "café", "里", "。"],
+        ["你好", "吗", "？"],
+        ["Don't", "go", ",", "Zoë", "."],
+        [],
+        ["他", "说", "naïve", "，", "她", "说", "café", "。"],
+        ["天气", "好", "。"],
+    ]

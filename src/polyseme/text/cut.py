@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import chain, groupby
 
 PAGE = 2048  # characters, or more, cut by one call: much larger pages fall out of the processor's cache
 
@@ -99,15 +100,23 @@ def _foreign_words() -> re.Pattern[str]:
     )
 
 
-def _mixed(sentence: str, cut: Words) -> list[str]:
-    """Foreign words whole, what is between them by jieba."""
-    found: list[str] = []
-    for place, piece in enumerate(_foreign_words().split(sentence)):
-        if place % 2:
-            found.append(piece)
-        elif piece:
-            found += cut(piece)
-    return found
+def _by_jieba(jobs: Iterable[Job], cut: Words) -> str:
+    """Lines cut by jieba, whole pages at once; in mixed ones foreign words stay whole.
+
+    While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of them.
+    """
+    texts: list[str] = []
+    foreign: list[str] = []
+    for rule, lines in jobs:
+        if rule == "mixed":
+            pieces = _foreign_words().split(lines)
+            foreign += pieces[1::2]
+            lines = "\0".join(pieces[::2])
+        texts.append(lines)
+    found = " ".join([" ".join(cut(page)) for page in _pages("\n".join(texts))])
+    if not foreign:
+        return found
+    return "".join(chain.from_iterable(zip(found.split("\0"), [*foreign, ""], strict=True)))
 
 
 def _pages(sentences: str) -> Iterator[str]:
@@ -122,14 +131,12 @@ def _pages(sentences: str) -> Iterator[str]:
 def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
     """The answers to the jobs, one after the other, in UTF-8; ``words`` is the user dictionary."""
     answers: list[str] = []
-    for rule, sentences in jobs:
+    for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] == "mixed" else job[0]):
         if rule == "jieba":
-            cut = _jieba(words)
-            answers += [" ".join(cut(page)) for page in _pages(sentences)]
-        elif rule == "mixed":
-            cut = _jieba(words)
-            answers += [" ".join(_mixed(line, cut)) + " \n" for line in sentences.split("\n")]
-        elif rule == "english":
+            answers.append(_by_jieba(group, _jieba(words)))
+            continue
+        sentences = "\n".join([lines for _, lines in group])
+        if rule == "english":
             answers += [" ".join(by_rules(page)) for page in _pages(sentences)]
         elif rule == "char":
             answers.append(" ".join(sentences) + " \n")

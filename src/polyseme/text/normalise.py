@@ -74,7 +74,8 @@ def nfkc(text: str) -> str:
     """NFKC that keeps wide Chinese punctuation."""
     if text.isascii() and text.isprintable():
         return text
-    kinds = _table()[np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)]
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    kinds = _table().take(codes, mode="clip")  # quicker than an index, and no code is too large
     spots = np.flatnonzero(kinds)
     if not len(spots):
         return text

@@ -56,21 +56,21 @@ class WordNumbers:
         if not len(new):
             return numbers, []
         where[long] = -1 - ends  # below 0: a node of the later pieces
-        new = self._give_numbers(where, new)
-        numbers = self._first.number.take(where, mode="clip")
-        numbers[long] = self._later.number[ends]
+        numbers[new], firsts = self._numbers_of_new(where[new])
+        new = new[firsts]
         return numbers, _words(data, starts[new], lengths[new])
 
-    def _give_numbers(self, where: Places, new: Places) -> Places:
-        """Numbers for the places where a word ends for the first time; which words those are."""
-        _, firsts = np.unique(where[new], return_index=True)
-        new = new[np.sort(firsts)]
-        numbers = np.arange(self.count, self.count + len(new), dtype=np.int32)
-        place = where[new]
-        self._first.number[place[place >= 0]] = numbers[place >= 0]
-        self._later.number[-1 - place[place < 0]] = numbers[place < 0]
-        self.count += len(new)
-        return new
+    def _numbers_of_new(self, where: Places) -> tuple[Nodes, Places]:
+        """Numbers for words that have none, by the places they end at; and which of these appear for the first time."""
+        _, firsts, which = np.unique(where, return_index=True, return_inverse=True)
+        ranks = np.empty(len(firsts), dtype=np.int32)
+        ranks[np.argsort(firsts)] = np.arange(self.count, self.count + len(firsts), dtype=np.int32)
+        numbers: Nodes = ranks[which]
+        self.count += len(firsts)
+        in_first = where >= 0
+        self._first.number[where[in_first]] = numbers[in_first]
+        self._later.number[-1 - where[~in_first]] = numbers[~in_first]
+        return numbers, np.sort(firsts)
 
 
 class _FirstPieces:

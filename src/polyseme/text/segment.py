@@ -78,7 +78,7 @@ class Segmentation:
         text = self.normalised(text)
         if self.method == FUNCTION:
             return self.call(text)
-        words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ")), self.words)
+        words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ").replace("\0", "\ufffd")), self.words)
         return words.decode().split()
 
     def call(self, text: str) -> list[str]:

@@ -59,13 +59,11 @@ def words_to_bytes(words: Iterable[str]) -> bytes:
     """One word a line, UTF-8; the few characters that would break a line are escaped."""
     words = list(words)
     text = "\n".join(words) + "\n" if words else ""
-    if "\\" in text or "\r" in text or text.count("\n") != len(words):
-        text = "".join([f"{_escaped(word)}\n" for word in words])
+    if text.count("\n") == len(words):  # no word has a newline: the others can be escaped in the whole
+        text = text.replace("\\", "\\\\").replace("\r", "\\r")
+    else:
+        text = "".join([f"{word.translate(_ESCAPES)}\n" for word in words])
     return text.encode("utf-8", "surrogateescape")
-
-
-def _escaped(word: str) -> str:
-    return word.translate(_ESCAPES) if "\\" in word or "\n" in word or "\r" in word else word
 
 
 def words_from_bytes(data: bytes, *, where: str) -> list[str]:
