@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from polyseme.errors import FormatError
+from polyseme.manifest import seal
 from polyseme.search import Index, build_index
 from polyseme.search.layout import CELLS, MARKER, TABLES, TOKENS, codes_name
 from polyseme.store import tensors
-from polyseme.store.folder import seal
 from polyseme.text.corpus import Corpus
 
 from .conftest import Neighbours, two_sense_sentences

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from polyseme.errors import FormatError, TrainingError
-from polyseme.store import folder
 from polyseme.store.checkpoint import Checkpoint, Snapshot
-from polyseme.store.folder import Parts, read_curve, read_manifest, read_parts, verify, write_folder
+from polyseme.store.folder import MODEL, Parts, read_curve, read_parts, write_folder
 
 WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]
 
@@ -22,7 +21,7 @@ def write(path):
 
 def test_a_model_folder_reads_back_as_it_was_written(tmp_path):
     path = write(tmp_path / "m")
-    manifest = read_manifest(path)
+    manifest = MODEL.read(path)
     parts = read_parts(path, manifest)
     assert parts.tables["vocab"] == WORDS
     np.testing.assert_array_equal(parts.tensors["vectors"], np.ones((7, 4)))
@@ -41,33 +40,34 @@ def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, name, how
         data[-1] ^= 1
         (path / name).write_bytes(data[:-1] if how == "cut" else data)
     with pytest.raises(FormatError, match=name) as error:
-        read_parts(path, read_manifest(path))
+        read_parts(path, MODEL.read(path))
     assert "\n" not in str(error.value)
 
 
 def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified(tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "WHOLE", 64)
-    monkeypatch.setattr(folder, "ENDS", 16)
+    monkeypatch.setattr("polyseme.manifest.WHOLE", 64)
+    monkeypatch.setattr("polyseme.manifest.ENDS", 16)
     path = write(tmp_path / "m")
     weights = path / "weights.safetensors"
     data = bytearray(weights.read_bytes())
     data[len(data) // 2] ^= 1
     weights.write_bytes(data)
-    manifest = read_manifest(path)
-    verify(path, manifest, everything=False)
+    manifest = MODEL.read(path)
+    MODEL.verify(path, manifest)
     with pytest.raises(FormatError, match="checksum"):
-        verify(path, manifest)
+        MODEL.verify(path, manifest, everything=True)
     data[-1] ^= 1
     weights.write_bytes(data)
     with pytest.raises(FormatError, match="checksum"):
-        verify(path, manifest, everything=False)
+        MODEL.verify(path, manifest)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format": 2}, "upgrade polyseme"),
-        ({"format": "1"}, "not a polyseme model"),
+        ({"format": 0}, "make it again with polyseme train"),
+        ({"format": "1"}, "not the description of a model"),
         ({"options": None}, "options"),
         ({"files": []}, "files"),
         ({"tables": ["../../etc/passwd"]}, "not among its files"),
@@ -78,14 +78,14 @@ def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
     manifest = json.loads((path / "model.json").read_text())
     (path / "model.json").write_text(json.dumps({**manifest, **change}))
     with pytest.raises(FormatError, match=message):
-        read_parts(path, read_manifest(path))
+        read_parts(path, MODEL.read(path))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "\x00", "null"])
 def test_a_description_that_is_not_one_is_refused(tmp_path, text):
     (tmp_path / "model.json").write_text(text)
     with pytest.raises(FormatError, match=r"model\.json"):
-        read_manifest(tmp_path)
+        MODEL.read(tmp_path)
 
 
 def test_a_checkpoint_keeps_arrays_and_state_and_belongs_to_one_training(tmp_path):

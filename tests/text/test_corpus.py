@@ -152,7 +152,7 @@ def test_what_was_cut_or_altered_is_refused(tmp_path: Path, file: str, damage: o
 
 
 def test_ids_out_of_range_are_refused_even_with_a_right_checksum(tmp_path: Path) -> None:
-    from polyseme.text.layout import seal
+    from polyseme.manifest import seal
 
     Corpus.from_sentences([["a", "b"]], tmp_path / "c")
     for name, values in (("ids.i32", np.array([0, 7], np.int32)), ("sentences.i64", np.array([0, 9], np.int64))):

@@ -77,11 +77,11 @@ def _corpus(path: str, min_count: int) -> dict[str, Any]:
 
 
 def _model(path: str, verify: bool) -> dict[str, Any]:
-    from polyseme.store import folder
+    from polyseme.store.folder import MODEL
     from polyseme.store.load import load
 
-    manifest = folder.read_manifest(path)
-    folder.verify(Path(path), manifest, everything=verify)
+    manifest = MODEL.read(path)
+    MODEL.verify(path, manifest, everything=verify)
     return {
         "kind": "model",
         "method": manifest["method"],
@@ -97,12 +97,10 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
 
 
 def _index(path: str, verify: bool) -> dict[str, Any]:
-    from polyseme.search import layout
-    from polyseme.store import folder
+    from polyseme.search.layout import INDEX
 
-    manifest = layout.read_manifest(Path(path))
-    if verify:
-        folder.verify(Path(path), manifest, marker=layout.MARKER)
+    manifest = INDEX.read(path)
+    INDEX.verify(path, manifest, everything=verify)
     return {
         "kind": "index",
         **manifest["facts"],

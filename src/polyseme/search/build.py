@@ -30,7 +30,6 @@ from polyseme.search.selection import SKIPS, indexed_words
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
 from polyseme.store import tensors as tensor_file
-from polyseme.store.folder import seal
 from polyseme.text.corpus import Corpus
 from polyseme.types import ContextEncoder, FloatArray, Progress, silent
 from polyseme.version import VERSION
@@ -185,18 +184,13 @@ class _Builder:
             tables.update(cells.tensors())
         with new_file(self.part / layout.TABLES) as part:  # resuming reads the projections from it
             tensor_file.write(part, tables)
-        files = {file.name: seal(file) for file in sorted(self.part.iterdir()) if file.name != _STATE}
         manifest = {
-            "format": layout.FORMAT,
-            "polyseme": VERSION,
             "model": self.model,
             "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
             "options": options_to_json(self.options),
             "facts": self._facts(cells, recall),
-            "files": files,
         }
-        with new_file(self.part / layout.MARKER) as part:
-            part.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        layout.INDEX.write(self.part, manifest, aside=(_STATE,))
         (self.part / _STATE).unlink()  # last: a kill before this line costs the cells, not the encoding
         publish_folder(self.part, self.out, marker=layout.MARKER)
 

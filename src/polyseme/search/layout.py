@@ -13,7 +13,6 @@ Occurrences are sorted by word, then by place in the corpus, so those of one wor
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.store.folder import verify
-from polyseme.version import VERSION
+from polyseme.manifest import Manifest
 
-FORMAT = 1
 MARKER = "index.json"
+INDEX = Manifest(
+    "an index", MARKER, 1, "polyseme index", {"model": dict, "corpus": dict, "options": dict, "facts": dict}
+)
 TABLES = "tables.safetensors"
 TOKENS = "tokens.npy"
 CELLS = "cells.npy"
@@ -38,24 +38,8 @@ def codes_name(layer: int) -> str:
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """index.json, checked, and the files it speaks of compared with it."""
-    file = path / MARKER
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FormatError(f"{path} is not an index: it has no {MARKER} (polyseme index makes one)") from None
-    except (ValueError, OSError, RecursionError) as error:
-        raise FormatError(f"{file} cannot be read: {error}") from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
-        raise FormatError(f"{file} is not the description of an index")
-    if manifest["format"] > FORMAT:
-        raise FormatError(
-            f"{path} has index format {manifest['format']} and this polyseme {VERSION} reads up to {FORMAT}: "
-            "upgrade polyseme"
-        )
-    for key in ("model", "corpus", "options", "facts", "files"):
-        if not isinstance(manifest.get(key), dict):
-            raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
-    verify(path, manifest, everything=False, marker=MARKER)
+    manifest = INDEX.read(path)
+    INDEX.verify(path, manifest)
     return manifest
 
 

@@ -12,7 +12,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options, options_to_json
 from polyseme.store.card import model_card
 from polyseme.store.checkpoint import Checkpoint, Snapshot
-from polyseme.store.folder import Parts, read_curve, read_manifest, read_parts, write_folder
+from polyseme.store.folder import MODEL, Parts, read_curve, read_parts, write_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
 from polyseme.types import Progress, silent
@@ -93,7 +93,7 @@ class Model(ABC):
 
 def open_folder(path: str | Path) -> Model:
     """The model in a folder of ours."""
-    manifest = read_manifest(path)
+    manifest = MODEL.read(path)
     try:
         cls: type[Model] = catalog.find(manifest["method"]).load_class()
         options: Any = make_options(cls.Options, manifest["options"])

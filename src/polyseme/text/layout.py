@@ -10,8 +10,6 @@ tags.u16      a tag for every word, where the text had tags
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,70 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.version import VERSION
+from polyseme.manifest import Manifest
 
-FORMAT = 1
 MARKER = "corpus.json"
 CHUNK = 1 << 22  # bytes read at once; a whole number of entries of any kind
-ENDS = 1 << 20  # of a file larger than twice this, only the two ends are hashed at opening
-
-
-def seal(file: Path) -> dict[str, Any]:
-    """Size, and checksum of the two ends."""
-    return {"size": file.stat().st_size, "ends": _digest(file)}
-
-
-def _digest(file: Path) -> str:
-    digest = hashlib.sha256()
-    with open(file, "rb") as handle:
-        size = file.stat().st_size
-        digest.update(handle.read(ENDS))
-        if size > ENDS:
-            handle.seek(max(ENDS, size - ENDS))
-            digest.update(handle.read(ENDS))
-    return digest.hexdigest()
+CORPUS = Manifest(
+    "a corpus",
+    MARKER,
+    1,
+    "polyseme corpus",
+    {"segmentation": dict, "facts": dict, "fingerprint": str, "vocabulary": int},
+)
 
 
 def write_header(folder: Path, header: dict[str, Any]) -> None:
     """corpus.json, last of all files."""
-    files = {file.name: seal(file) for file in sorted(folder.iterdir())}
-    whole = {"format": FORMAT, "polyseme": VERSION, **header, "files": files}
-    (folder / MARKER).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    CORPUS.write(folder, header, hashed="ends")
 
 
 def read_header(folder: Path) -> dict[str, Any]:
     """corpus.json, checked, and every file it names compared with its size and checksum."""
-    file = folder / MARKER
-    try:
-        header = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(f"{folder} is not a corpus: it has no {MARKER}") from None
-    except (ValueError, OSError, RecursionError) as error:
-        raise FormatError(f"{file} cannot be read: {error}") from None
-    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
-        raise FormatError(f"{file} is not the description of a corpus")
-    if header["format"] > FORMAT:
-        raise FormatError(
-            f"{folder} has corpus format {header['format']} and this polyseme {VERSION} reads up to {FORMAT}: "
-            "upgrade polyseme"
-        )
-    kinds = {"segmentation": dict, "facts": dict, "fingerprint": str, "vocabulary": int, "files": dict}
-    for key, kind in kinds.items():
-        if not isinstance(header.get(key), kind):
-            raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
-    for name, kept in header["files"].items():
-        _check_file(folder / Path(name).name, kept)
+    header = CORPUS.read(folder)
+    CORPUS.verify(folder, header)
     return header
-
-
-def _check_file(file: Path, kept: Any) -> None:
-    if not file.is_file():
-        raise FormatError(f"{file.parent} is incomplete: {file.name} is missing")
-    size = file.stat().st_size
-    if not isinstance(kept, dict) or kept.get("size") != size:
-        raise FormatError(f"{file} was cut or altered: it has {size:,} bytes, which is not what {MARKER} says")
-    if _digest(file) != kept.get("ends"):
-        raise FormatError(f"{file} was altered: it does not have the checksum that {MARKER} keeps")
 
 
 def mapped(file: Path, dtype: Any) -> NDArray[Any]:
