@@ -94,6 +94,27 @@ def test_one_thread_and_a_seed_give_the_same_bits(row, models, corpus, fifty_lin
 
 
 @trainable
+def test_it_is_trained_further_on_another_text_with_new_words(row, models, corpus, fifty_lines, tmp_path):
+    model = trained(row, models, corpus)
+    model.save(tmp_path / "m")
+    before = answers(model, fifty_lines)
+    more = Corpus.from_sentences([f"小明的显微镜比{person}的显微镜好。" for person in ("老王", "姐姐", "弟弟")] * 5)
+    further = polyseme.train(row.name, more, start=tmp_path / "m", seed=1, threads=1, **SMALL[row.name])
+    new = "小明的显微镜"
+    old_words, new_words = (answers(further, texts) for texts in (fifty_lines, [new]))
+    if row.kind == "words":
+        assert set(further.index_to_key) == {*corpus.vocabulary, *more.vocabulary}
+        assert len(new_words[0]) == len(model.tokenize(new))
+        assert further.vocabulary.counts.sum() == corpus.n_tokens + more.n_tokens
+    for array in (*old_words, *new_words):
+        assert array.size
+        assert np.isfinite(array).all()
+    assert any((a != b).any() for a, b in zip(old_words, before, strict=True))
+    for one, other in zip(answers(model, fifty_lines), before, strict=True):
+        np.testing.assert_array_equal(one, other)  # the model that was given stays as it was
+
+
+@trainable
 def test_training_on_nothing_is_an_error_in_one_line(row):
     with pytest.raises(PolysemeError) as error:
         polyseme.train(row.name, Corpus.from_sentences([]), **SMALL[row.name])

@@ -83,10 +83,12 @@ def _train(
 
 
 def _words_of(start: Model) -> str:
-    """What a checkpoint depends on in the model it went on from: which rows are of which words."""
-    digest = hashlib.sha256()
-    for name, words in sorted(start.parts().tables.items()):
+    """What a checkpoint depends on in the model it went on from: which rows are of which words, and their counts."""
+    digest, parts = hashlib.sha256(), start.parts()
+    for name, words in sorted(parts.tables.items()):
         digest.update(words_to_bytes([name, *words]))
+    if "counts" in parts.tensors:
+        digest.update(parts.tensors["counts"].tobytes())
     return f"{start.method} {digest.hexdigest()[:16]}"
 
 

@@ -7,25 +7,29 @@ Levy, Goldberg and Dagan, Improving Distributional Similarity with Lessons Learn
 X_ij counts how often j stands within the window of i, and s smooths the distribution of contexts.
 
 What differs from the paper: the singular vectors come from subspace iteration on a random start (Halko, Martinsson and
-Tropp 2011), which is reproducible from its seed and can be interrupted between two steps.
+Tropp 2011), which is reproducible from its seed and can be interrupted between two steps. The counts stay with the
+model, so that the counts of more text can be added and the sum factored anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polyseme.errors import TrainingError
+from polyseme.errors import FormatError, TrainingError
 from polyseme.options import option
 from polyseme.store.checkpoint import Snapshot
+from polyseme.store.folder import Parts
 from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
 from polyseme.types import FloatArray
 from polyseme.words.cooccurrence import Cooccurrence, count
-from polyseme.words.growth import plan_words
-from polyseme.words.vectors import WordVectors
+from polyseme.words.growth import Plot, older_vectors, plan_words
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,19 +56,40 @@ class SvdOptions:
     seed: int = option(1, "the same seed gives the same bits", minimum=0)
 
 
+class Pairs(NamedTuple):
+    """Which words stand near which: word i with ``columns[starts[i]:starts[i + 1]]``, none of them smaller than i.
+
+    Each pair stands once, for both its orders, and takes eight bytes. Counts are exact up to 2²⁴, and rounded beyond.
+    """
+
+    starts: NDArray[np.int64]  # (V + 1,)
+    columns: NDArray[np.int32]  # (P,)
+    sums: NDArray[np.float32]  # (P,)
+
+
 class Svd(WordVectors):
-    """Vectors (V, D); columns beyond the rank of a small matrix are zero."""
+    """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the counts behind them."""
 
     method: ClassVar[str] = "svd"
     Options: ClassVar[type] = SvdOptions
 
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        vectors: FloatArray,
+        *,
+        options: SvdOptions,
+        about: About,
+        pairs: Pairs | None,
+    ) -> None:
+        super().__init__(vocabulary, vectors, options=options, about=about)
+        self.pairs = pairs  # None: the folder was written without them
+
     @classmethod
     def train(cls, corpus: Corpus, options: SvdOptions, run: Run) -> Self:
-        if run.start is not None:
-            raise TrainingError(
-                "counted vectors are made of all text at once: give both texts (or a corpus of both) and train anew"
-            )
-        plot = plan_words(corpus, options.min_count, options.max_size, None)
+        start = older_vectors(run.start, options.dim)
+        older = _older_pairs(start, options)
+        plot = plan_words(corpus, options.min_count, options.max_size, start)
         cells = count(
             corpus,
             plot,
@@ -74,23 +99,101 @@ class Svd(WordVectors):
             memory=options.memory,
             progress=run.progress,
         )
-        matrix = ppmi(symmetric_matrix(cells), options.smoothing, options.shift)
+        half = half_matrix(cells)
+        if older is not None:
+            half = half + _moved(older, plot)
+            half.sort_indices()
+        matrix = ppmi(symmetric_matrix(half), options.smoothing, options.shift)
         if not matrix.nnz:
             raise TrainingError(
                 "no pair of words stands together more often than by chance: give more text, or lower shift"
             )
         vectors = _factors(matrix, options, run)
-        return cls(plot.vocabulary, vectors, options=options, about=About(corpus.segmentation, corpus.facts, run.curve))
+        pairs = Pairs(half.indptr.astype(np.int64), half.indices.astype(np.int32), half.data)
+        about = About(corpus.segmentation, corpus.facts, run.curve)
+        return cls(plot.vocabulary, vectors, options=options, about=about, pairs=pairs)
+
+    def parts(self) -> Parts:
+        parts = super().parts()
+        pairs = self.pairs._asdict() if self.pairs else {}
+        return Parts({**parts.tensors, **{f"pair_{name}": array for name, array in pairs.items()}}, parts.tables)
+
+    @classmethod
+    def from_parts(cls, options: SvdOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        vectors = matrix_of(parts, "vectors", len(vocabulary))
+        return cls(vocabulary, vectors, options=options, about=about, pairs=_pairs_of(parts, len(vocabulary)))
 
 
-def symmetric_matrix(cells: Cooccurrence) -> csr_array:
-    """The counts as a sparse matrix, each pair in both orders."""
+def _pairs_of(parts: Parts, n_words: int) -> Pairs | None:
+    """The counts of a model folder, not read yet: only their shapes are checked."""
+    if not any(f"pair_{name}" in parts.tensors for name in Pairs._fields):
+        return None
+    pairs = Pairs(*(parts.tensors.get(f"pair_{name}", np.empty(0)) for name in Pairs._fields))
+    kinds = [array.dtype.name for array in pairs]
+    shapes = [array.shape for array in pairs]
+    if kinds != ["int64", "int32", "float32"] or shapes != [(n_words + 1,), (pairs.sums.size,), (pairs.sums.size,)]:
+        raise FormatError("the model folder was altered: its counts of pairs do not fit its words or each other")
+    return pairs
+
+
+def _older_pairs(start: WordVectors | None, options: SvdOptions) -> csr_array | None:
+    """The counts of the model to train further, (V, V), checked: of the same kind, and whole."""
     from scipy.sparse import csr_array
 
-    rows, columns = cells.indices()
-    half = csr_array((np.asarray(cells.sums, dtype=np.float64), (rows, columns)), shape=(cells.n_words, cells.n_words))
-    both = half + half.T
-    both.setdiag(half.diagonal())  # a word with itself was counted for both orders
+    if start is None:
+        return None
+    if not isinstance(start, Svd) or start.pairs is None:
+        raise TrainingError(
+            "the model to train further keeps no counts of pairs to add to: give both texts (or a corpus of both) and "
+            "train svd anew"
+        )
+    for name in ("window", "weights"):
+        was = getattr(start.options, name)
+        if getattr(options, name) != was:
+            raise TrainingError(
+                f"the model to train further was counted with {name}={was}: give {name}={was}, "
+                f"not {getattr(options, name)}"
+            )
+    starts, columns, sums = start.pairs
+    try:
+        half = csr_array((sums, columns, starts), shape=(len(start), len(start)))
+        half.check_format(full_check=True)
+    except ValueError as error:
+        raise FormatError(f"the model to train further was altered: its counts of pairs are wrong ({error})") from None
+    if not (np.isfinite(sums).all() and (sums > 0).all()):
+        raise FormatError("the model to train further was altered: a count of its pairs is not a positive number")
+    return half
+
+
+def _moved(half: csr_array, plot: Plot) -> csr_array:
+    """The counts of an older model where its words stand now, the smaller word of a pair first again."""
+    from scipy.sparse import csr_array
+
+    kept = np.flatnonzero(plot.old_rows >= 0)
+    places = np.empty(half.shape[0], dtype=np.int32)
+    places[plot.old_rows[kept]] = kept
+    cells, n = half.tocoo(), len(plot.vocabulary)
+    one, other = places[cells.row], places[cells.col]
+    return csr_array((cells.data, (np.minimum(one, other), np.maximum(one, other))), shape=(n, n))
+
+
+def half_matrix(cells: Cooccurrence) -> csr_array:
+    """The counts as a sparse matrix, each pair in one order: the smaller word is the row."""
+    from scipy.sparse import csr_array
+
+    half = csr_array((np.asarray(cells.sums), cells.indices()), shape=(cells.n_words, cells.n_words))
+    half.sort_indices()
+    return half
+
+
+def symmetric_matrix(half: csr_array) -> csr_array:
+    """Each pair in both orders, float64."""
+    from scipy.sparse import csr_array
+
+    exact = half.astype(np.float64)
+    both = exact + exact.T
+    both.setdiag(exact.diagonal())  # a word with itself was counted for both orders
     return csr_array(both)
 
 
