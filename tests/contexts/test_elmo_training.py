@@ -18,13 +18,11 @@ import polyseme
 from polyseme.contexts.elmo import Elmo
 from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
 from polyseme.contexts.elmo_options import SIZES, ElmoOptions
-from polyseme.contexts.elmo_training import make_task
 from polyseme.contexts.perplexity import perplexity
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
-from polyseme.training.task import Part
 
 TINY = {"size": "tiny", "min_count": 1, "batch_tokens": 64, "threads": 1, "lr": 0.01, "hold_out": 0.1}
 
@@ -167,30 +165,83 @@ def test_after_kill_9_resume_ends_in_the_bits_of_an_unbroken_run(fifty_lines, tm
     assert not Path(f"{out}.checkpoint").exists()
 
 
+def test_shares_of_a_batch_are_its_rows_dealt_out(corpus):
+    for batches in (
+        SentenceBatches(Sentences(corpus, np.arange(len(corpus))), tokens=60, longest=1000, seed=0),
+        StreamBatches(Sentences(corpus, np.arange(len(corpus))), rows=5, unroll=7, seed=1),
+    ):
+        whole = batches.batch(0, 1)
+        rows = _rows_of(whole)
+        for of in (2, 3, len(rows) + 1):
+            shares = [whole.share(rank, of) for rank in range(of)]
+            for rank, (share, places) in enumerate(shares):
+                assert _rows_of(share) == rows[rank::of]
+                assert np.array_equal(share.targets, whole.targets[:, places])
+            assert sorted(np.concatenate([places for _, places in shares])) == list(range(whole.inputs.shape[1]))
+
+
+def _rows_of(batch):
+    """The words that each row of a batch reads, forward and backward."""
+    if not batch.packing.sizes:
+        return []
+    starts = np.cumsum([0, *batch.packing.sizes])[:-1]
+    places = [[s + row for s, size in zip(starts, batch.packing.sizes, strict=True) if row < size]
+              for row in range(batch.packing.sizes[0])]  # fmt: skip
+    return [batch.inputs[:, place].tolist() for place in places]
+
+
 TORCHRUN = """
-import os, sys
+import os, signal, sys
 import polyseme
-polyseme.train("elmo", sys.argv[1], out=f"{sys.argv[2]}/{os.environ['RANK']}", **eval(sys.argv[3]))
+from polyseme.contexts.elmo_task import BiLMTask
+
+rank, stop_at, taken = os.environ["RANK"], int(sys.argv[4]), BiLMTask.gradients
+
+def gradients(self, epoch, index, part):
+    if rank == "0" and epoch * self.n_steps(0) + index + 1 == stop_at:
+        os.kill(os.getpid(), signal.SIGINT)
+    return taken(self, epoch, index, part)
+
+BiLMTask.gradients = gradients
+polyseme.train("elmo", sys.argv[1], out=f"{sys.argv[2]}/{rank}", **eval(sys.argv[3]))
 """
 
 
-def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_path):
-    folder = tmp_path / "corpus"
-    corpus = Corpus.from_sentences(fifty_lines, folder)
-    options = {**TINY, "epochs": 2, "dropout": 0.0, "negatives": 20}
-    program = tmp_path / "program.py"
+def _by_two_processes(corpus, folder, options, *, stop_at=0):
+    """How torchrun ended, and what it said; Ctrl-C is pressed in the first process at the step ``stop_at``."""
+    program = folder / "program.py"
     program.write_text(TORCHRUN)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
-    command += ["--rdzv-endpoint=localhost:0", str(program), str(folder), str(tmp_path), repr(options)]
+    command += ["--rdzv-endpoint=localhost:0", str(program), str(corpus.path), str(folder), repr(options), str(stop_at)]
     source = str(Path(polyseme.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     ended = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=180)
-    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
+    return ended.returncode, ended.stderr.decode()[-3000:]
+
+
+@pytest.mark.parametrize("sequences", ["sentences", "stream"])
+def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_path, sequences):
+    corpus = Corpus.from_sentences(fifty_lines, tmp_path / "corpus")
+    options = {**TINY, "epochs": 2, "negatives": 20, "sequences": sequences, "unroll": 20}  # and the usual dropout
+    code, said = _by_two_processes(corpus, tmp_path, options)
+    assert code == 0, said
     together = polyseme.load(tmp_path / "0").parts().tensors
     assert not (tmp_path / "1").exists()  # the first process writes the model
     alone = Elmo.train(corpus, ElmoOptions(**options), Run()).parts().tensors
     for name, tensor in alone.items():
-        assert np.allclose(tensor, together[name], rtol=1e-3, atol=2e-4), name
+        np.testing.assert_allclose(together[name], tensor, rtol=1e-3, atol=2e-4, err_msg=name)
+
+
+def test_a_stream_that_two_processes_began_goes_on_in_one(fifty_lines, tmp_path):
+    corpus = Corpus.from_sentences(fifty_lines, tmp_path / "corpus")
+    options = {**TINY, "epochs": 2, "negatives": 20, "sequences": "stream", "unroll": 20}  # three rows: two and one
+    code, said = _by_two_processes(corpus, tmp_path, options, stop_at=4)
+    assert code, said
+    assert (tmp_path / "0.checkpoint").exists(), said
+    resumed = polyseme.train("elmo", corpus, out=tmp_path / "0", resume=True, **options).parts().tensors
+    alone = Elmo.train(corpus, ElmoOptions(**options), Run()).parts().tensors
+    for name, tensor in alone.items():
+        np.testing.assert_allclose(resumed[name], tensor, rtol=1e-3, atol=2e-4, err_msg=name)
 
 
 def test_processes_that_share_the_weights_learn(corpus):
@@ -210,12 +261,6 @@ def test_rare_words_are_read_by_their_letters_and_predicted_as_unknown(fifty_lin
 def test_an_empty_corpus_and_a_stream_too_short_are_clear_errors(corpus):
     with pytest.raises(TrainingError, match="shorter than one batch"):
         Elmo.train(corpus, ElmoOptions(**{**TINY, "batch_tokens": 100_000}, sequences="stream"), Run())
-
-
-def test_a_stream_is_not_shared_out_over_processes_and_says_so(corpus):
-    task = make_task(corpus, ElmoOptions(**{**TINY, "unroll": 8}, sequences="stream"))
-    with pytest.raises(TrainingError, match="set sequences to 'sentences'"):
-        task.gradients(0, 0, Part(0, 2))
 
 
 def test_a_learning_rate_far_too_high_is_said_to_be_so(corpus):

@@ -40,6 +40,13 @@ class Batch:
         """Of both directions."""
         return self.targets.size
 
+    def share(self, rank: int, of: int) -> tuple[Batch, Ints]:
+        """Every ``of``-th row from the ``rank``-th on, and where its tokens lie among those of this batch."""
+        sizes = np.array(self.packing.sizes, dtype=np.int64)
+        packing = Packing.of(self.packing.lengths[rank::of])
+        places = (np.cumsum(sizes) - sizes)[packing.time[0]] + rank + of * packing.row
+        return Batch(self.inputs[:, places], self.targets[:, places], packing), places
+
 
 class Numbered(Protocol):
     """Text as words by number: a Corpus, or sentences at hand."""
@@ -123,9 +130,9 @@ class SentenceBatches:
         """Batches of an epoch."""
         return len(self._plan(epoch))
 
-    def batch(self, epoch: int, index: int, rank: int = 0, of: int = 1) -> Batch:
-        """The ``rank``-th share of a batch."""
-        return self.packed(self._plan(epoch)[index][rank::of])
+    def batch(self, epoch: int, index: int) -> Batch:
+        """A batch of pieces of about one length, the longest first."""
+        return self.packed(self._plan(epoch)[index])
 
     def in_order(self) -> list[Batch]:
         """Every piece once, sorted by length."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.bilm import BiLM, LstmLayer, State
-from polyseme.contexts.elmo_batches import Batch, SentenceBatches, Sentences, StreamBatches
+from polyseme.contexts.elmo_batches import Batch, Ints, SentenceBatches, Sentences, StreamBatches
 from polyseme.contexts.elmo_options import ElmoOptions
 from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.lstm_gradient import lstm_with_gradient
 from polyseme.contexts.perplexity import BATCH_TOKENS, exponentials, full_softmax_losses
 from polyseme.contexts.sampled_softmax import ClassSampler, sampled_softmax_loss
 from polyseme.contexts.spelling_gradient import lay_out_by_offset
-from polyseme.errors import TrainingError
 from polyseme.training.task import Loss, Part, Score, Task
 
 REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
@@ -54,12 +55,16 @@ class BiLMTask(Task):
         return self.batches.n_steps(epoch)
 
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
-        batch, whole = self._batch(epoch, index, part)
+        whole = self.batches.batch(epoch, index)
+        batch, places = whole.share(*part) if part.of > 1 else (whole, None)
+        # Processes draw alike: one set of candidates and one mask for the whole batch, of which each takes its rows.
         random = np.random.default_rng((self.options.seed, epoch, index))
         candidates = self.sampler.draw(self.reader.class_of[whole.targets].reshape(-1), random)
-        if not batch.n_predictions:  # more processes than sentences
+        if index == 0 or self.shareable or not self.states:
+            self.states = self.module.zero_states(len(batch.packing.order), like=self.module.softmax_bias)
+        if not batch.n_predictions:  # more processes than rows
             return Loss(0.0, 0)
-        states = self._top_states(batch, random, fresh=index == 0)
+        states = self._top_states(batch, self._dropout(whole, places, random))
         loss = sampled_softmax_loss(
             states.view(-1, states.shape[2]),
             torch.from_numpy(self.reader.class_of[batch.targets].reshape(-1)),
@@ -85,50 +90,48 @@ class BiLMTask(Task):
     def carried(self) -> dict[str, Tensor]:
         if self.shareable:
             return {}
-        return {f"{n}/{name}": value for n, state in enumerate(self.states) for name, value in state._asdict().items()}
+        return {
+            f"{n}/{name}": value.transpose(0, 1).contiguous()  # (B, 2, size)
+            for n, state in enumerate(self.states)
+            for name, value in state._asdict().items()
+        }
 
     def carry(self, tensors: dict[str, Tensor]) -> None:
         n_layers = len({name.split("/")[0] for name in tensors})
-        self.states = [State(tensors[f"{n}/h"], tensors[f"{n}/c"]) for n in range(n_layers)]
+        self.states = [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
 
-    def _batch(self, epoch: int, index: int, part: Part) -> tuple[Batch, Batch]:
-        """The part of a batch to work on, and the whole."""
-        whole = self.batches.batch(epoch, index)
-        if part.of == 1:
-            return whole, whole
-        if not isinstance(self.batches, SentenceBatches):
-            raise TrainingError(
-                "a stream carries its states from step to step and is not shared out over torchrun's processes: "
-                "set sequences to 'sentences', or train without torchrun"
-            )
-        return self.batches.batch(epoch, index, *part), whole
-
-    def _top_states(self, batch: Batch, random: np.random.Generator, *, fresh: bool) -> Tensor:
+    def _top_states(self, batch: Batch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
         """Packed states ``(2, N, P)`` of the highest layer; dropout falls on each layer and the result."""
         bilm = self.module
         distinct, place = np.unique(batch.inputs, return_inverse=True)
         vectors = self.reader.vectors(bilm.encoder, distinct)
         x = F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)), vectors)  # (W, P) -> (2, N, P)
         sizes = batch.packing.sizes
-        if fresh or self.shareable or not self.states:
-            self.states = bilm.zero_states(sizes[0], like=x)
         for number, (layer, state) in enumerate(zip(bilm.layers, self.states, strict=True)):
             assert isinstance(layer, LstmLayer)
-            x = self._dropped(x, random)
+            x = dropped(x)
             weights = (layer.w_input, layer.w_recurrent, layer.bias, layer.w_projection)
             out, h, c = lstm_with_gradient(x, sizes, state, weights, layer.cell_clip, layer.projection_clip)
             x = out + x if number and bilm.config.skip else out
             self.states[number] = State(h, c)
-        return self._dropped(x, random)
+        return dropped(x)
 
-    def _dropped(self, x: Tensor, random: np.random.Generator) -> Tensor:
-        """Dropout by a piece of a mask drawn before: drawing anew would cost a tenth of the training."""
+    def _dropout(self, whole: Batch, places: Ints | None, random: np.random.Generator) -> Callable[[Tensor], Tensor]:
+        """Dropout by pieces of a mask drawn before (drawing anew would cost a tenth of the training), one for the whole
+        batch each time; ``places`` are the tokens of it that are worked on here."""
         if not self.options.dropout:
-            return x
-        if len(self._mask) < x.numel() + MASK_SHIFTS:
-            self._mask = _drawn_mask(x.numel() + MASK_SHIFTS, self.options)
-        start = int(random.integers(MASK_SHIFTS))
-        return x * self._mask[start : start + x.numel()].view(x.shape)
+            return lambda x: x
+        n = whole.n_predictions * self.module.config.projection
+        if len(self._mask) < n + MASK_SHIFTS:
+            self._mask = _drawn_mask(n + MASK_SHIFTS, self.options)
+        rows = None if places is None else torch.from_numpy(places)
+
+        def dropped(x: Tensor) -> Tensor:
+            start = int(random.integers(MASK_SHIFTS))
+            mask = self._mask[start : start + n].view(2, -1, x.shape[2])
+            return x * (mask if rows is None else mask[:, rows])
+
+        return dropped
 
 
 def _drawn_mask(n: int, options: ElmoOptions) -> Tensor:

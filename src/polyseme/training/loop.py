@@ -155,13 +155,14 @@ class Loop:
     def save(self) -> None:
         """Keep a checkpoint."""
         self._saved = self.seconds
+        carried = {name: self.group.whole(rows) for name, rows in self.task.carried().items()}  # all processes at once
         if self.of_run.checkpoint is None or self.group.part.rank:
             return
         tensors: dict[str, Tensor] = {
             **{f"weights/{name}": value for name, value in self.task.module.state_dict().items()},
             **{f"moments/{name}": value for name, value in self.optimiser.moments.items()},
             **{f"best/{name}": value for name, value in self.best.items()},
-            **{f"carried/{name}": value for name, value in self.task.carried().items()},
+            **{f"carried/{name}": value for name, value in carried.items()},
         }
         state = {
             "position": asdict(self.position), "seconds": self.seconds, "waited": self.waited,
@@ -205,5 +206,5 @@ class Loop:
         except (KeyError, TypeError, RuntimeError) as error:
             raise TrainingError(f"the checkpoint does not fit this model ({error}): delete it to start anew") from None
         self.best = groups["best"]
-        self.task.carry(groups["carried"])
+        self.task.carry({name: self.group.part.rows(whole) for name, whole in groups["carried"].items()})
         log.info("going on at step %d", self.position.step)

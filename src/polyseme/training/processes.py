@@ -26,6 +26,10 @@ class Group:
         """Sum gradients and losses over the processes."""
         return loss
 
+    def whole(self, rows: Tensor) -> Tensor:
+        """The rows of all processes, in the order of the batch; ``Part.rows`` takes them apart again."""
+        return rows
+
     def leader_says(self, *values: float) -> tuple[float, ...]:
         """The first process's values: clocks and interrupts must decide alike everywhere."""
         return values
@@ -46,6 +50,14 @@ class Replicas(Group):
         sums = torch.tensor([loss.total, float(loss.n)], dtype=torch.float64)
         dist.all_reduce(sums)
         return Loss(float(sums[0]), int(sums[1]))
+
+    def whole(self, rows: Tensor) -> Tensor:
+        n = torch.tensor(len(rows))
+        dist.all_reduce(n)
+        whole = rows.new_zeros(int(n), *rows.shape[1:])
+        self.part.rows(whole).copy_(rows)
+        dist.all_reduce(whole)  # every row is zero but in one process
+        return whole
 
     def leader_says(self, *values: float) -> tuple[float, ...]:
         said = torch.tensor(values, dtype=torch.float64)

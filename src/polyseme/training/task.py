@@ -15,6 +15,10 @@ class Part(NamedTuple):
     rank: int = 0
     of: int = 1
 
+    def rows(self, whole: Tensor) -> Tensor:
+        """This process's rows of a tensor with one for each row of the batch."""
+        return whole[self.rank :: self.of]
+
 
 class Loss(NamedTuple):
     """The sum of the losses of a part of a batch, and how many predictions it has."""
@@ -54,7 +58,7 @@ class Task(ABC):
         """The held-out score of these weights; None where nothing is held out."""
 
     def carried(self) -> dict[str, Tensor]:
-        """What goes from step to step beside the weights."""
+        """What goes from step to step beside the weights, one entry on the first axis for each row of the part."""
         return {}
 
     def carry(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027 (most tasks carry nothing)
