@@ -206,6 +206,27 @@ def test_tsne_is_computed_once_and_kept(client: httpx.Client, library: Library, 
         assert ok(httpx.get(f"{other}/api/map", params=question, trust_env=False)) == answer
 
 
+def test_tsne_that_fails_is_tried_once_and_says_why(
+    library: Library, serving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def no_memory(*arguments: Any, **options: Any) -> None:
+        tried.append(options)
+        raise MemoryError("cannot take 9 GB")
+
+    monkeypatch.setattr("sklearn.manifold.TSNE", no_memory)
+    question = {"model": "words", "method": "tsne", "size": 60}
+    with serving(create_app(library, cache=tmp_path)) as base:
+        states = []
+        while states[-1:] != ["failed"] and len(states) < 500:
+            answer = ok(httpx.get(f"{base}/api/map", params=question, trust_env=False))
+            states.append(answer["state"])
+        assert answer["reason"] == "cannot take 9 GB"
+        assert ok(httpx.get(f"{base}/api/map", params=question, trust_env=False)) == answer
+    assert len(tried) == 1
+
+
 def test_cards_and_curves(client: httpx.Client) -> None:
     card = ok(client.get("/api/library/words"))
     assert card["corpus"] == {"tokens": 12345}

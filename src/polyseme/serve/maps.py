@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from polyseme.atomic import new_file
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, PolysemeError
 from polyseme.store import tensors
 from polyseme.types import FloatArray, unit_rows
 from polyseme.words.vectors import WordVectors
@@ -23,6 +23,10 @@ from polyseme.words.vectors import WordVectors
 log = logging.getLogger(__name__)
 
 Places = tuple[list[int], FloatArray]  # rows of the words, and their points (n, 2) within [-1, 1]
+
+
+class MapFailed(PolysemeError):
+    """A map that cannot be computed: the message is the reason."""
 
 
 class Maps:
@@ -33,9 +37,10 @@ class Maps:
         self._lock = threading.Lock()
         self._known: dict[str, FloatArray] = {}
         self._running: set[str] = set()
+        self._failed: dict[str, str] = {}
 
     def points(self, vectors: WordVectors, method: str, size: int) -> Places | None:
-        """Points of the most frequent words; None while t-SNE is being computed."""
+        """Points of the most frequent words; None while t-SNE is being computed, MapFailed where it cannot be."""
         rows = _rows_with_letters(vectors, size)
         units = unit_rows(np.asarray(vectors.vectors[rows]))
         if method == "pca" or len(rows) < 8:
@@ -48,24 +53,31 @@ class Maps:
             if plane is not None:
                 self._known[key] = plane
                 return rows, plane
+            if key in self._failed:
+                raise MapFailed(self._failed[key])
             if not self._running:  # one at a time: the others are asked for again
                 self._running.add(key)
                 threading.Thread(target=self._compute, args=(key, units), daemon=True, name="polyseme-tsne").start()
         return None
 
     def _compute(self, key: str, units: FloatArray) -> None:
-        plane = None
+        plane, reason = None, ""
         try:
             plane = fitted(tsne(units))
             with new_file(self.folder / f"{key}.safetensors") as part:
                 tensors.write(part, {"points": plane})
-        except OSError as error:
-            log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error.strerror)
-        finally:
-            with self._lock:
-                if plane is not None:
-                    self._known[key] = plane
-                self._running.discard(key)
+        except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
+            if plane is None:
+                reason = " ".join(str(error).split()) or type(error).__name__
+                log.error("t-SNE failed: %r", error)
+            else:
+                log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error)
+        with self._lock:
+            if plane is None:
+                self._failed[key] = reason
+            else:
+                self._known[key] = plane
+            self._running.discard(key)
 
     def _kept(self, key: str, n: int) -> FloatArray | None:
         file = self.folder / f"{key}.safetensors"
@@ -100,10 +112,13 @@ def principal_components(rows: FloatArray, n: int) -> FloatArray:
 def tsne(units: FloatArray) -> FloatArray:
     """scikit-learn's t-SNE of at most 50 principal components."""
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     reduced = principal_components(units, min(50, units.shape[1]))
     perplexity = min(30.0, (len(units) - 1) / 3)
-    plane = TSNE(2, perplexity=perplexity, init="pca", random_state=0, n_jobs=1).fit_transform(reduced)
+    # n_jobs does not reach its gradient, whose threads wait for each other all the time: on busy cores, for minutes.
+    with threadpool_limits(1, user_api="openmp"):
+        plane = TSNE(2, perplexity=perplexity, init="pca", random_state=0, n_jobs=1).fit_transform(reduced)
     return np.asarray(plane, dtype=np.float32)
 
 

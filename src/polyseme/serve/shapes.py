@@ -138,7 +138,8 @@ class MapPoint(BaseModel):
 class VocabularyMap(BaseModel):
     model: str
     method: Literal["pca", "tsne"]
-    state: Literal["ready", "computing"]
+    state: Literal["ready", "computing", "failed"]
+    reason: str | None = None
     points: list[MapPoint]
 
 

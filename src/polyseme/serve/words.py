@@ -17,7 +17,7 @@ from polyseme.errors import UnknownWord
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher, Desk
 from polyseme.serve.library import Library
-from polyseme.serve.maps import Maps
+from polyseme.serve.maps import MapFailed, Maps
 from polyseme.serve.shapes import (
     Analogy,
     AskAnalogy,
@@ -173,10 +173,14 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
     ) -> Answer:
         """The frequent words on a plane; t-SNE is computed in the background: ask again while ``computing``."""
         at = desk(model)
-        places = await slow.ask(partial(maps.points, at.vectors, method, size))
-        state = "computing" if places is None else "ready"
-        points = [] if places is None else await slow.ask(partial(_points, at.vectors, places))
-        return Answer({"model": model, "method": method, "state": state, "points": points})
+        answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": []}
+        try:
+            places = await slow.ask(partial(maps.points, at.vectors, method, size))
+        except MapFailed as failed:
+            return Answer({**answer, "state": "failed", "reason": str(failed)})
+        if places is not None:
+            answer |= {"state": "ready", "points": await slow.ask(partial(_points, at.vectors, places))}
+        return Answer(answer)
 
     return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}
 

@@ -65,6 +65,7 @@ const STRINGS = {
   mapSize: ["Words", "词数"],
   findWord: ["Find a word", "找词"],
   notOnMap: ["{0} is not among these words", "这些词里没有“{0}”"],
+  mapFailed: ["t-SNE cannot be computed ({0}). This is PCA:", "无法计算 t-SNE（{0}）。以下是 PCA："],
   computing: ["t-SNE is being computed, once; the answer is kept. Meanwhile, PCA:", "正在计算 t-SNE（只需一次，结果会保存）。先看 PCA："],
   mapKeys: ["Wheel or + − to zoom, drag or arrows to move, 0 to reset; click a word for its neighbours.",
     "滚轮或 + − 缩放，拖动或方向键平移，0 复位；点击词语看它的近义词。"],

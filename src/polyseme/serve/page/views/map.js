@@ -43,14 +43,15 @@ export async function render(root, state, { library, signal }) {
 
 async function show(box, note, question, find, signal) {
   let found = await get("/api/map", question, signal);
-  if (found.state === "computing") {
+  if (found.state !== "ready") {
     note.textContent = t("computing");
     draw(box, await get("/api/map", { ...question, method: "pca" }, signal), find, note, signal);
     while (found.state === "computing") {
       await pause(700, signal);
       found = await get("/api/map", question, signal);
     }
-    note.textContent = "";
+    note.textContent = found.state === "failed" ? t("mapFailed", found.reason) : "";
+    if (found.state === "failed") return;
   }
   draw(box, found, find, note, signal);
 }
