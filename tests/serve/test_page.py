@@ -260,6 +260,19 @@ def test_tsne_replaces_pca_when_it_is_ready(open_page: Open) -> None:
     assert distinct_colours(page, "canvas") >= 1
 
 
+def test_tsne_that_fails_leaves_pca_and_says_why(
+    open_page: Open, library: Library, serving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*arguments: Any, **options: Any) -> None:
+        raise MemoryError("cannot take 9 GB")
+
+    monkeypatch.setattr("sklearn.manifold.TSNE", no_memory)
+    with serving(create_app(library, cache=tmp_path)) as base:
+        page = open_page("map", base=base, model="words", method="tsne")
+        page.wait_for_selector("canvas[data-method=pca]")
+        assert "cannot take 9 GB" in page.inner_text("main")
+
+
 def test_curves_are_drawn_from_the_records(open_page: Open) -> None:
     page = open_page("curves")
     assert texts(page, "figcaption strong") == ["loss"]
@@ -330,6 +343,9 @@ def test_a_token_is_asked_for_and_taken_from_the_address(open_page: Open, librar
         other.goto(f"{base}/#token=a-long-token")
         other.wait_for_selector("[data-ready]")
         assert "a-long-token" not in other.url
+        other.click("#api")
+        other.wait_for_url("blob:**")
+        assert "/api/neighbours" in other.inner_text("body")
         other.close()
 
 

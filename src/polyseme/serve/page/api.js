@@ -15,6 +15,8 @@ export const remember = (key, value) => stored(localStorage, `polyseme.${key}`, 
 
 let token = stored(sessionStorage, KEY);
 
+export const hasToken = () => Boolean(token);
+
 export function takeToken(value) {
   token = value;
   stored(sessionStorage, KEY, value);

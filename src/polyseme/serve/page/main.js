@@ -1,6 +1,6 @@
 // The page: header, language, theme, and which view is on.
 
-import { get, remember, takeToken } from "./api.js";
+import { get, hasToken, remember, takeToken } from "./api.js";
 import { announce, fill, h } from "./dom.js";
 import { decoded, here, link } from "./router.js";
 import { getLanguage, LANGUAGES, setLanguage, t } from "./strings.js";
@@ -55,8 +55,20 @@ function header(view) {
       h("button", { type: "button", id: "theme", onclick: toggleTheme, "aria-label": t("theme"), title: t("theme") }, "◐")));
   document.querySelector(".tab[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   fill(document.getElementById("footer"), h("span", {}, `polyseme ${library?.version ?? ""}`),
-    h("a", { href: "/openapi.json" }, t("api")));
+    h("a", { href: "/openapi.json", id: "api", onclick: openDescription }, t("api")));
   document.getElementById("skip").textContent = t("skip");
+}
+
+// A link sends no token, so where there is one the page fetches the description and shows what it got.
+async function openDescription(event) {
+  if (!hasToken()) return;
+  event.preventDefault();
+  try {
+    const text = JSON.stringify(await get("/openapi.json"), null, 2);
+    location.assign(URL.createObjectURL(new Blob([text], { type: "application/json" })));
+  } catch (error) {
+    fill(main, problem(error));
+  }
 }
 
 function firstView() {
