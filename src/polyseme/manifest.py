@@ -75,7 +75,7 @@ class Manifest:
             if size != kept["size"]:
                 raise FormatError(f"{file} was cut or altered: {size:,} bytes, and {self.marker} says {kept['size']:,}")
             whole = "sha256" in kept and (everything or size <= WHOLE)
-            if kept.get("sha256" if whole else "ends") != (_sha256(file) if whole else _sha256_of_ends(file)):
+            if kept.get("sha256" if whole else "ends") != (sha256(file) if whole else _sha256_of_ends(file)):
                 raise FormatError(f"{file} was altered: it does not have the checksum that {self.marker} keeps")
 
 
@@ -83,13 +83,14 @@ def seal(file: Path, *, hashed: str = "whole") -> dict[str, Any]:
     """Size and checksums of a file, to be compared by ``verify``."""
     record: dict[str, Any] = {"size": file.stat().st_size}
     if hashed == "whole":
-        record["sha256"] = _sha256(file)
+        record["sha256"] = sha256(file)
     if hashed == "ends" or record["size"] > WHOLE:
         record["ends"] = _sha256_of_ends(file)
     return record
 
 
-def _sha256(file: Path) -> str:
+def sha256(file: Path) -> str:
+    """Of every byte of a file."""
     digest = hashlib.sha256()
     with open(file, "rb") as handle:
         while block := handle.read(ENDS):

@@ -17,6 +17,7 @@ from polyseme.cli.main import main
 from polyseme.demo import Demo, peoples_daily
 from polyseme.errors import FormatError
 from polyseme.search import Index
+from polyseme.search.sources import model_fingerprint
 from polyseme.text.corpus import Corpus
 
 
@@ -132,6 +133,18 @@ def test_a_retrained_model_makes_the_index_stale(home: Path, tmp_path: Path) -> 
     polyseme.train("elmo", corpus, out=tmp_path / "other", size="tiny", epochs=0, threads=1)
     with pytest.raises(FormatError, match="is not the model"):
         Index.open(home / "index", model=tmp_path / "other").same_sense("我有三只羊。", word="只")
+
+
+def test_a_published_model_that_differs_only_in_its_middle_is_another_model(tmp_path: Path) -> None:
+    weights = tmp_path / "weights.hdf5"
+    with open(weights, "wb") as file:
+        file.truncate(5 << 20)
+    before = model_fingerprint(tmp_path)
+    assert model_fingerprint(tmp_path) == before
+    with open(weights, "r+b") as file:
+        file.seek(2 << 20)
+        file.write(b"1")
+    assert model_fingerprint(tmp_path) != before
 
 
 def test_the_demo_runs_on_a_file_of_ones_own_and_goes_on(home: Path, tmp_path: Path) -> None:

@@ -8,29 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import FormatError
+from polyseme.manifest import sha256
+from polyseme.store.folder import MARKER
 from polyseme.store.load import load
 from polyseme.text.corpus import Corpus
 from polyseme.types import ContextEncoder
 
-_ENDS = 1 << 20
-_ASIDE = {"README.md", "training.jsonl"}  # may change without the vectors changing
+_ASIDE = {"README.md"}  # may change without the vectors changing
 
 
 def model_fingerprint(path: str | Path) -> str:
-    """Of the names, the sizes and the first and last megabyte of a model's files: quick, whatever their size."""
+    """Of every byte of a model's files; of a folder of ours, of model.json, which has their SHA-256."""
     path = Path(path)
-    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        described = path / MARKER
+        files = [described] if described.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
     digest = hashlib.sha256()
     for file in files:
-        if file.name in _ASIDE or file.name.startswith("."):
-            continue
-        size = file.stat().st_size
-        name = file.relative_to(path) if path.is_dir() else "file"
-        digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogateescape"))
-        with open(file, "rb") as handle:
-            digest.update(handle.read(_ENDS))
-            handle.seek(max(size - _ENDS, 0))
-            digest.update(handle.read(_ENDS))
+        if file.name not in _ASIDE and not file.name.startswith("."):
+            name = str(file.relative_to(path)) if path.is_dir() else "file"
+            digest.update(f"{name}\0{sha256(file)}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
