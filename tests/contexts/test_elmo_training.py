@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo import Elmo
-from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split
+from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo_options import SIZES, ElmoOptions
 from polyseme.contexts.perplexity import perplexity
 from polyseme.errors import FormatError, OptionError, TrainingError
@@ -38,6 +39,16 @@ def trained(corpus):
 
 
 # ---- batches
+
+
+def test_words_are_counted_without_a_second_copy_of_the_text():
+    ids = np.tile(np.array([0, 2, 2], np.int32), 1_000_000)
+    tracemalloc.start()
+    counts = word_counts(ids, 4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.tolist() == [1_000_000, 0, 2_000_000, 0]
+    assert peak < ids.nbytes
 
 
 @pytest.mark.parametrize("longest", [1000, 5])

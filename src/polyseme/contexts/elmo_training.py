@@ -18,7 +18,7 @@ from torch import Tensor
 from polyseme.contexts.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
 from polyseme.contexts.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo import Elmo, make_alphabet
-from polyseme.contexts.elmo_batches import Sentences, split
+from polyseme.contexts.elmo_batches import Sentences, split, word_counts
 from polyseme.contexts.elmo_options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.elmo_task import BiLMTask
@@ -82,7 +82,7 @@ def _vocabulary(corpus: Corpus, options: ElmoOptions) -> list[str]:
 def _characters(corpus: Corpus) -> list[str]:
     """The characters of the text, most frequent first."""
     counts: Counter[str] = Counter()
-    numbers = np.bincount(corpus.ids, minlength=len(corpus.all_words))
+    numbers = word_counts(corpus.ids, len(corpus.all_words))
     for word, n in zip(corpus.all_words, numbers.tolist(), strict=True):
         for character in word:
             counts[character] += n
