@@ -170,6 +170,26 @@ def test_a_further_training_goes_on_from_the_same_model_only(topics, tmp_path):
     np.testing.assert_array_equal(resumed.input, whole.input)
 
 
+def test_an_interrupted_training_goes_on_with_other_threads_but_no_other_options(topics, tmp_path):
+    with pytest.raises(Stop):
+        polyseme.train("word2vec", topics, out=tmp_path / "m", progress=stop_at(3, Stop()), **SMALL)
+    with pytest.raises(TrainingError, match="window was 5 and is 4"):
+        polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, window=4, **SMALL)
+    epochs = []
+    polyseme.train(
+        "word2vec",
+        topics,
+        out=tmp_path / "m",
+        resume=True,
+        progress=lambda what, done, total, /, **facts: epochs.append(facts.get("epoch")),
+        **{**SMALL, "threads": 2},
+    )
+    assert {*epochs} == {None, 3}  # the first two epochs are not trained again
+    opened = polyseme.load(tmp_path / "m")
+    assert opened.options.threads == 2
+    assert [record["epoch"] for record in opened.about.curve] == [1, 2, 3]
+
+
 def test_resuming_without_a_checkpoint_is_told(topics, tmp_path, caplog):
     polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
     assert "starts at the beginning" in caplog.text

@@ -23,6 +23,8 @@ from polyseme.types import Progress, silent
 
 log = logging.getLogger(__name__)
 
+HOW = {"threads", "memory"}  # options that say how the work is done, not what is learned: resuming may change them
+
 
 def train(
     method: str,
@@ -38,7 +40,8 @@ def train(
     """Train a method of the catalog and return the model.
 
     ``corpus`` is a Corpus, the path of one, or raw text files, which are segmented by ``segment``. With ``out`` the
-    model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which ``resume`` goes on from.
+    model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which ``resume`` goes on from; the
+    options must be the same then, but for ``threads`` and ``memory``. Identical bits take one thread throughout.
     ``start`` is a model (or its path) to train further.
     """
     cls: type[Model] = catalog.find(method).load_class()
@@ -63,7 +66,7 @@ def _train(
     if out is not None:
         identity = {
             "method": cls.method,
-            "options": options_to_json(options),
+            "options": {name: value for name, value in options_to_json(options).items() if name not in HOW},
             "corpus": corpus.fingerprint,
             "model to train further": None if start is None else _words_of(start),
         }
