@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.text.corpus import Corpus
+import polyseme
+from polyseme.text.corpus import READING, Corpus
 from polyseme.text.segment import Segmentation
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
@@ -91,3 +92,40 @@ def test_mistakes_are_one_line(novel: Path, arguments: list[str], code: int, mes
     assert message in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1
     assert not done.stdout
+
+
+def test_train_reads_raw_text_with_the_flags_of_corpus(tmp_path: Path) -> None:
+    records = [json.dumps({"body": "他打了個電話。\n"}, ensure_ascii=False) for _ in range(9)]
+    (tmp_path / "t.txt").write_bytes("\n".join(records).encode("big5"))
+    (tmp_path / "words.txt").write_text("打了个电话\n", encoding="utf-8")
+    reading = ["--format", "jsonl", "--field", "body", "--encoding", "big5", "--script", "simplified"]
+    reading += ["--words", str(tmp_path / "words.txt"), "--segment", "jieba"]
+    options = ["--dim", 4, "--min-count", 1]
+    assert run("corpus", tmp_path / "t.txt", "-o", tmp_path / "c", *reading).returncode == 0
+    for source, flags in ((tmp_path / "t.txt", reading), (tmp_path / "c", [])):
+        done = run("train", "svd", source, "-o", tmp_path / f"m{len(flags)}", *options, *flags)
+        assert done.returncode == 0, done.stderr.decode()
+    direct, by_corpus = (polyseme.load(tmp_path / f"m{n}") for n in (len(reading), 0))
+    assert {"他", "打了个电话"} <= set(direct.index_to_key)
+    assert direct.index_to_key == by_corpus.index_to_key
+    assert direct.about.segmentation == by_corpus.about.segmentation
+
+
+@pytest.mark.parametrize("flags", [["--segment", "auto"], ["--encoding", "gb18030"], ["--script", "keep"]])
+def test_train_says_that_a_corpus_is_read_and_cut_already(novel: Path, tmp_path: Path, flags: list[str]) -> None:
+    Corpus.build(novel, tmp_path / "c")
+    done = run("train", "svd", tmp_path / "c", "-o", tmp_path / "m", *flags)
+    assert done.returncode == 1
+    assert f"leave out {flags[0].removeprefix('--')}" in done.stderr.decode()
+    assert len(done.stderr.decode().strip().splitlines()) == 1
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> None:
+    shown = run("train", "svd", "--help").stdout.decode()
+    run_options, rest = shown.split("\nOptions of svd:\n")
+    of_method, of_text = rest.split("\nFor raw text:\n")
+    assert "--resume" in run_options
+    assert "--smoothing" in of_method
+    for flag in READING:
+        assert f"--{flag} " in of_text

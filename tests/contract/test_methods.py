@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.catalog import METHODS, Row
 from polyseme.errors import PolysemeError
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import READING, Corpus
 
 # What makes a method small enough for a test; the rest of its options keep their defaults.
 SMALL: dict[str, dict[str, Any]] = {
@@ -125,6 +125,7 @@ def test_training_on_nothing_is_an_error_in_one_line(row):
 def test_every_option_has_a_help_text(row):
     for field in dataclasses.fields(row.load_class().Options):
         assert field.metadata.get("help"), field.name
+        assert field.name not in READING  # the name of a flag for raw text
 
 
 @trainable

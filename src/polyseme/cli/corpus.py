@@ -14,7 +14,7 @@ SEGMENTERS = ("auto", "jieba", "char", "space", "english")
 
 
 def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags that say how raw text is read and cut; ``corpus`` and ``info`` share them."""
+    """The flags that say how raw text is read and cut; ``corpus``, ``info`` and ``train`` share them."""
     for option in reversed(
         [
             click.option(

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from polyseme import catalog
-from polyseme.cli.corpus import SEGMENTERS
+from polyseme.cli.corpus import text_options
 from polyseme.cli.show import shown_progress
 from polyseme.options import value_type
 
@@ -36,39 +37,64 @@ def train() -> None:
     """Train a method on a corpus or on raw text; `train METHOD --help` lists its options."""
 
 
+class MethodCommand(click.Command):
+    """A method; its help tells its own options from those of any training and of raw text."""
+
+    def __init__(self, name: str, options: type, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.own = [field.name for field in dataclasses.fields(options)]
+        self.params += option_flags(options)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from polyseme.text.corpus import READING
+
+        titles = ("Options", f"Options of {self.name}", "For raw text")
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                place = (parameter.name in self.own) + 2 * (parameter.name in READING)
+                sections[titles[place]].append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def _command(row: catalog.Row) -> click.Command:
-    cls = row.load_class()
-    shared: list[click.Parameter] = [
-        click.Argument(["sources"], nargs=-1, required=True, metavar="TEXT_OR_CORPUS..."),
-        click.Option(["-o", "--out"], required=True, help="Folder of the model."),
-        click.Option(["--resume"], is_flag=True, help="Go on with an interrupted training."),
-        click.Option(["--from", "start"], help="A saved model to train further."),
-        click.Option(
-            ["--segment"],
-            type=click.Choice(SEGMENTERS),
-            default="auto",
-            show_default=True,
-            help="How raw text is cut into words; auto goes by script.",
-        ),
-    ]
+    help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
 
-    def call(sources: tuple[str, ...], out: str, resume: bool, start: str | None, segment: str, **given: Any) -> None:
+    @click.command(row.name, cls=MethodCommand, options=row.load_class().Options, help=help_text)
+    @click.argument("sources", nargs=-1, required=True, metavar="TEXT_OR_CORPUS...")
+    @click.option("-o", "--out", required=True, help="Folder of the model.")
+    @click.option("--resume", is_flag=True, help="Go on with an interrupted training.")
+    @click.option("--from", "start", help="A saved model to train further.")
+    @text_options
+    @click.pass_context
+    def call(
+        ctx: click.Context, /, sources: tuple[str, ...], out: str, resume: bool, start: str | None, **flags: Any
+    ) -> None:
         from polyseme.store.train import train as run
+        from polyseme.text.segment import read_words
 
-        options = {name: value for name, value in given.items() if value is not None}
+        # Only what was given: a built corpus admits no flags for raw text, and a method knows its own defaults.
+        options = {name: value for name, value in flags.items() if _given(ctx, name)}
+        if "words" in options:
+            options["words"] = read_words(options["words"])
         source = sources[0] if len(sources) == 1 else sources
-        run_options: dict[str, Any] = {"out": out, "resume": resume, "start": start, "segment": segment}
         try:
             with shown_progress() as progress:
-                run(row.name, source, progress=progress, **run_options, **options)
+                run(row.name, source, out=out, resume=resume, start=start, progress=progress, **options)
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
                 click.echo(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
             raise
         click.echo(f"{row.name} model in {out}", err=True)
 
-    help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
-    return click.Command(row.name, params=[*shared, *option_flags(cls.Options)], callback=call, help=help_text)
+    return call
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def option_flags(options: type) -> list[click.Parameter]:

@@ -12,12 +12,13 @@ from typing import Any
 
 from polyseme import catalog
 from polyseme.atomic import check_replaceable
+from polyseme.errors import OptionError
 from polyseme.options import make_options, options_to_json
 from polyseme.store.checkpoint import Checkpoint
 from polyseme.store.folder import MARKER
 from polyseme.store.load import load
 from polyseme.store.model import Model, Run
-from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.text.corpus import READING, Corpus, is_corpus
 from polyseme.text.vocabulary import words_to_bytes
 from polyseme.types import Progress, silent
 
@@ -33,29 +34,35 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     start: Model | str | Path | None = None,
-    segment: str = "auto",
     progress: Progress = silent,
     **options: Any,
 ) -> Any:
     """Train a method of the catalog and return the model.
 
-    ``corpus`` is a Corpus, the path of one, or raw text files, which are segmented by ``segment``. With ``out`` the
-    model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which ``resume`` goes on from; the
-    options must be the same then, but for ``threads`` and ``memory``. Identical bits take one thread throughout.
-    ``start`` is a model (or its path) to train further.
+    ``corpus`` is a Corpus, the path of one, or raw text files; then the options of ``Corpus.build`` that say how text
+    is read and cut (``segment``, ``encoding`` …) may stand among those of the method. With ``out`` the model is saved
+    there, and unfinished work beside it in ``<out>.checkpoint``, which ``resume`` goes on from; the options must be the
+    same then, but for ``threads`` and ``memory``. Identical bits take one thread throughout. ``start`` is a model (or
+    its path) to train further.
     """
     cls: type[Model] = catalog.find(method).load_class()
+    reading = {name: options.pop(name) for name in READING if name in options}
     checked: Any = make_options(cls.Options, options)
     if isinstance(start, (str, Path)):
         start = load(start)
     if out is not None:
         check_replaceable(out, marker=MARKER)
-    if isinstance(corpus, Corpus):
-        return _train(cls, corpus, checked, out, resume, start, progress)
     if isinstance(corpus, (str, Path)) and is_corpus(corpus):
-        return _train(cls, Corpus.open(corpus), checked, out, resume, start, progress)
+        corpus = Corpus.open(corpus)
+    if isinstance(corpus, Corpus):
+        if reading:
+            raise OptionError(
+                f"{corpus.path} is a corpus, whose text was read and cut when it was built: leave out "
+                f"{' and '.join(reading)}, or build the corpus anew with it"
+            )
+        return _train(cls, corpus, checked, out, resume, start, progress)
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        built = Corpus.build(corpus, Path(folder) / "corpus", segment=segment, progress=progress)
+        built = Corpus.build(corpus, Path(folder) / "corpus", progress=progress, **reading)
         return _train(cls, built, checked, out, resume, start, progress)
 
 

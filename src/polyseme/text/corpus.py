@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
+# The options of ``Corpus.build`` that say how raw text is read and cut; whatever takes raw text takes them too.
+READING = (
+    "segment", "words", "normalise", "script", "case", "format", "field", "documents", "encoding", "errors"
+)  # fmt: skip
+
 
 def is_corpus(path: str | Path) -> bool:
     """Is there a corpus at this path?"""
