@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from polyseme.cli.show import json_option, print_json
-from polyseme.cli.words import answers_to_json, open_words, print_answers, restrict_option, topn_option
+from polyseme.cli.words import answers_to_json, method_option, open_words, print_answers, restrict_option, topn_option
 
 
 @click.command()
@@ -13,13 +13,7 @@ from polyseme.cli.words import answers_to_json, open_words, print_answers, restr
 @click.argument("a")
 @click.argument("b")
 @click.argument("c")
-@click.option(
-    "--method",
-    type=click.Choice(["add", "mul"]),
-    default="add",
-    show_default=True,
-    help="add: nearest to b - a + c. mul: the product of similarities, which no single term can outweigh.",
-)
+@method_option
 @topn_option
 @restrict_option
 @json_option

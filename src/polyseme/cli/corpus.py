@@ -8,65 +8,39 @@ from typing import Any
 
 import click
 
-from polyseme.cli.show import json_option, print_json, shown_progress
+from polyseme.cli.show import choice_option, json_option, print_json, shown_progress
 
-SEGMENTERS = ("auto", "jieba", "char", "space", "english")
+TEXT_OPTIONS = (
+    choice_option(
+        "--segment",
+        ("auto", "jieba", "char", "space", "english"),
+        "How text is cut into words; auto goes by script.",
+    ),
+    click.option("--words", metavar="FILE", help="User dictionary for jieba: one word a line."),
+    choice_option(
+        "--normalise", ("nfkc", "none"), "ＡＢＣ１２３ to ABC123 and the like; Chinese punctuation stays wide."
+    ),
+    choice_option("--script", ("keep", "simplified", "traditional"), "繁→简 or 简→繁."),
+    choice_option("--case", ("keep", "lower"), "Letters."),
+    choice_option(
+        "--format",
+        ("auto", "text", "wrapped", "jsonl", "segmented", "tagged"),
+        "What a line is: a paragraph, part of one, a JSON record, words, word/TAG.",
+    ),
+    click.option("--field", default="text", show_default=True, help="The field of a JSON record."),
+    choice_option(
+        "--documents",
+        ("auto", "file", "blank-line", "line"),
+        "What separates documents; auto: blank lines in one file, files where there are several.",
+    ),
+    click.option("--encoding", help="Of the text; found by itself if it is UTF-8, UTF-16, GB18030 or Big5."),
+    choice_option("--errors", ("strict", "replace"), "Bad bytes: refuse, or replace them by �."),
+)
 
 
 def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The flags that say how raw text is read and cut; ``corpus``, ``info`` and ``train`` share them."""
-    for option in reversed(
-        [
-            click.option(
-                "--segment",
-                type=click.Choice(SEGMENTERS),
-                default="auto",
-                show_default=True,
-                help="How text is cut into words; auto goes by script.",
-            ),
-            click.option("--words", metavar="FILE", help="User dictionary for jieba: one word a line."),
-            click.option(
-                "--normalise",
-                type=click.Choice(("nfkc", "none")),
-                default="nfkc",
-                show_default=True,
-                help="ＡＢＣ１２３ to ABC123 and the like; Chinese punctuation stays wide.",
-            ),
-            click.option(
-                "--script",
-                type=click.Choice(("keep", "simplified", "traditional")),
-                default="keep",
-                show_default=True,
-                help="繁→简 or 简→繁.",
-            ),
-            click.option(
-                "--case", type=click.Choice(("keep", "lower")), default="keep", show_default=True, help="Letters."
-            ),
-            click.option(
-                "--format",
-                type=click.Choice(("auto", "text", "wrapped", "jsonl", "segmented", "tagged")),
-                default="auto",
-                show_default=True,
-                help="What a line is: a paragraph, part of one, a JSON record, words, word/TAG.",
-            ),
-            click.option("--field", default="text", show_default=True, help="The field of a JSON record."),
-            click.option(
-                "--documents",
-                type=click.Choice(("auto", "file", "blank-line", "line")),
-                default="auto",
-                show_default=True,
-                help="What separates documents; auto: blank lines in one file, files where there are several.",
-            ),
-            click.option("--encoding", help="Of the text; found by itself if it is UTF-8, UTF-16, GB18030 or Big5."),
-            click.option(
-                "--errors",
-                type=click.Choice(("strict", "replace")),
-                default="strict",
-                show_default=True,
-                help="Bad bytes: refuse, or replace them by �.",
-            ),
-        ]
-    ):
+    for option in reversed(TEXT_OPTIONS):
         command = option(command)
     return command
 

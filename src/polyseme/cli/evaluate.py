@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.show import json_option, print_json, print_table
+from polyseme.cli.show import choice_option, json_option, print_json, print_table
+from polyseme.cli.words import method_option
 
 
 @click.command()
@@ -17,20 +18,12 @@ from polyseme.cli.show import json_option, print_json, print_table
     show_default=True,
     help="Only so many most frequent words take part, in questions and answers.",
 )
-@click.option(
-    "--case",
-    type=click.Choice(["ignore", "keep"]),
-    default="ignore",
-    show_default=True,
-    help="Whether words that differ in case only are the same.",
-)
-@click.option("--method", type=click.Choice(["add", "mul"]), default="add", show_default=True, help="Of analogies.")
-@click.option(
+@choice_option("--case", ("ignore", "keep"), "Whether words that differ in case only are the same.")
+@method_option
+@choice_option(
     "--unseen",
-    type=click.Choice(["skip", "subwords"]),
-    default="skip",
-    show_default=True,
-    help="Word pairs outside the vocabulary: left out, or made of subwords where the model has them.",
+    ("skip", "subwords"),
+    "Word pairs outside the vocabulary: left out, or made of subwords where the model has them.",
 )
 @json_option
 def evaluate(

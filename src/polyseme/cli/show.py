@@ -19,6 +19,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any], Any]:
+    """A flag with named values, of which the first is the default."""
+    return click.option(flag, type=click.Choice(choices), default=choices[0], show_default=True, help=help)
+
+
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
     click.echo(_printable(json.dumps(value, ensure_ascii=False, indent=1)))

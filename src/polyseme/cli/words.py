@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.show import print_table
+from polyseme.cli.show import choice_option, print_table
 
 if TYPE_CHECKING:
     from polyseme.words.vectors import Neighbours, WordVectors
@@ -17,6 +17,11 @@ topn_option: Callable[[Any], Any] = click.option(
 )
 restrict_option: Callable[[Any], Any] = click.option(
     "--restrict", type=click.IntRange(min=1), help="Answer only from so many most frequent words."
+)
+method_option = choice_option(
+    "--method",
+    ("add", "mul"),
+    "Of analogies. add: nearest to b - a + c. mul: the product of similarities, which no single term can outweigh.",
 )
 
 
