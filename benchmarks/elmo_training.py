@@ -30,11 +30,11 @@ from polyseme.contexts.elmo_options import PAPER_FILTERS, ElmoOptions
 from polyseme.contexts.elmo_task import BiLMTask
 from polyseme.contexts.elmo_training import make_task
 from polyseme.contexts.sampled_softmax import sampled_softmax_loss
+from polyseme.memory import keep_freed_memory
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
 from polyseme.training.course import Position, take_step
 from polyseme.training.loop import fit
-from polyseme.training.memory import keep_freed_memory
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.processes import Group
 from polyseme.training.task import Loss, Part, Score, Task

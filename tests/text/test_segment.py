@@ -25,6 +25,8 @@ MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖�
         ("auto", "Don't stop: it's 3.14 in the U.S., self-made!", "Don't stop : it's 3.14 in the U.S. , self-made !"),
         ("auto", "我说I'm fine，在café里。", "我 说 I'm fine ， 在 café 里 。"),
         ("auto", "café和crème brûlée。", "café 和 crème brûlée 。"),
+        ("auto", "他在U.S.读书", "他 在 U.S. 读书"),
+        ("auto", "见https://x.org/吧，圆周率是3.14", "见 https://x.org/ 吧 ， 圆周率 是 3.14"),
         ("auto", "买了T恤，100元", "买 了 T恤 ， 100 元"),
         ("auto", "Москва是俄罗斯的首都", "Москва 是 俄罗斯 的 首都"),
         ("auto", "写信到 a.b@c.org 或 https://x.org/a?b=1 吧", "写信 到 a.b@c.org 或 https://x.org/a?b=1 吧"),

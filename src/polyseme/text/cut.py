@@ -91,7 +91,7 @@ def _foreign_words() -> re.Pattern[str]:
     # Every branch begins with a class of characters, which is quickly refused, and a run is tried from its beginning
     # only: from each of its letters in turn, a long one would take forever.
     return re.compile(
-        r"(https?://[!-~]*[\w/]"
+        r"(https?://[!-~]*[A-Za-z0-9_/]"
         r"|[A-Za-z](?<![A-Za-z]{2})\.(?:[A-Za-z]\.)+"
         r"|[A-Za-z0-9_.+-](?<![A-Za-z0-9_.+-]{2})[A-Za-z0-9_.+-]*@[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"
         rf"|[A-Za-z0-9](?<![A-Za-z0-9]{{2}})[A-Za-z0-9]*(?:[{_FOREIGN}]|(?<=[A-Za-z])['’](?=[A-Za-z])){rest}"

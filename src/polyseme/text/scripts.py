@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from string import ascii_letters
 
 import numpy as np
 
 from polyseme.text.cut import FOREIGN_RANGES, HAN_RANGES, Job
 
-_HAN, _FOREIGN = 1, 2  # bits: Han characters; signs of foreign words
+_HAN, _FOREIGN, _LEADS, _MAYBE = 1, 2, 4, 8  # bits: Han characters; signs of foreign words; what precedes such a sign
 _RULES = {0: "english", _HAN: "jieba", _HAN | _FOREIGN: "mixed"}
 _SIGNS = np.zeros(HAN_RANGES[-1][1] + 2, dtype=np.uint8)
-_SIGNS[[ord(sign) for sign in "'’.@/"]] = _FOREIGN
+_SIGNS[[ord(sign) for sign in "'’@"]] = _FOREIGN
+_SIGNS[[ord(sign) for sign in ":" + ascii_letters]] = _LEADS
+_SIGNS[[ord(sign) for sign in "./"]] = _MAYBE  # in U.S. and in an address, but not in 3.14 or 1/2
 for _bit, _ranges in ((_FOREIGN, FOREIGN_RANGES), (_HAN, HAN_RANGES)):
     for _low, _high in _ranges:
         _SIGNS[_low : _high + 1] = _bit
@@ -25,8 +28,11 @@ def jobs(method: str, sentences: str) -> list[Job]:
         return [(method, sentences)]
     codes = np.frombuffer(f"{sentences}\n".encode("utf-32-le", "replace"), dtype=np.uint32)
     starts = np.append(0, np.flatnonzero(codes == ord("\n")) + 1)
-    bits = np.bitwise_or.reduceat(_SIGNS.take(codes, mode="clip"), starts[:-1])
-    bits = np.where(bits & _HAN, bits, 0)  # without Han characters nothing else matters
+    signs = _SIGNS.take(codes, mode="clip")
+    maybe = np.flatnonzero(signs == _MAYBE)
+    signs[maybe[signs[maybe - 1] == _LEADS]] = _FOREIGN
+    bits = np.bitwise_or.reduceat(signs, starts[:-1])
+    bits = np.where(bits & _HAN, bits & (_HAN | _FOREIGN), 0)  # without Han characters nothing else matters
     changes = np.append(0, np.flatnonzero(np.diff(bits)) + 1)
     bounds = [*starts[changes].tolist(), len(codes)]
     rules = [_RULES[bit] for bit in bits[changes].tolist()]

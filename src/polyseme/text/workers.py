@@ -21,6 +21,7 @@ from itertools import chain, islice
 from typing import IO
 
 from polyseme.errors import TextError
+from polyseme.memory import keep_freed_memory
 from polyseme.text import cut
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.count import Counter, Prepared
@@ -40,6 +41,7 @@ def counted_blocks(
     blocks: Iterator[tuple[Block, int]], settings: Settings, workers: int | None
 ) -> Iterator[tuple[Counted, int]]:
     """Every block counted, in order, with the number that came with it."""
+    keep_freed_memory()
     workers = cores() if workers is None else workers
     counter = Counter(settings)
     first = list(islice(blocks, SERIAL))

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from polyseme.errors import TrainingError
+from polyseme.memory import keep_freed_memory
 from polyseme.store.checkpoint import Snapshot
 from polyseme.store.model import Run
 from polyseme.training.course import Position, progress_of, take_step
 from polyseme.training.interrupt import asked_to_stop
-from polyseme.training.memory import keep_freed_memory
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.options import TrainingOptions, available_cores
 from polyseme.training.processes import Group, joined_processes
