@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import h5py
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, batch_to_ids
+from polyseme.contexts.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
 from polyseme.contexts.bilm_file import write_bilm
 
 SENTENCES = [["First", "sentence", "."], ["Another", "."], [], ["有", "字", "的", "x" * 80]]
@@ -95,8 +96,11 @@ def test_gradients_flow_only_where_asked(files):
     pair, _ = files
     for requires_grad in (False, True):
         elmo = Elmo(*pair, 1, requires_grad=requires_grad, dropout=0.5)
-        elmo(batch_to_ids(SENTENCES))["elmo_representations"][0].pow(2).sum().backward()
-        assert elmo.scalar_mix_0.gamma.grad is not None
+        representation = elmo(batch_to_ids(SENTENCES))["elmo_representations"][0]
+        representation.pow(2).sum().backward()
+        # The representation is γ times something that does not depend on γ, and γ = 1: ∂Σr²/∂γ = 2 Σr².
+        wanted = 2 * representation.detach().pow(2).sum()
+        torch.testing.assert_close(elmo.scalar_mix_0.gamma.grad[0], wanted, rtol=1e-4, atol=0)
         for name, parameter in elmo._elmo_lstm.named_parameters():
             assert (parameter.grad is not None and bool(parameter.grad.any())) is requires_grad, name
 
@@ -142,6 +146,23 @@ def test_a_cached_vocabulary_is_used_for_the_words_in_it_and_kept_beside_unknown
         cached(number)
 
 
+def test_a_cached_vocabulary_is_trained_where_gradients_are_asked_for(files, caplog):
+    pair, _ = files
+    elmo = Elmo(*pair, 1, requires_grad=True, dropout=0, vocab_to_cache=["<pad>", "First", "sentence", "."])
+    assert "trained instead of their spelling" in caplog.text
+    number = torch.tensor([[1, 3], [99, 0]])
+    ids = batch_to_ids([["First", "."], ["unknown"]])
+    elmo(ids, number)["elmo_representations"][0].pow(2).sum().backward()
+    moved = elmo._elmo_lstm._cached.grad.abs().sum(dim=1) > 0
+    assert moved.tolist() == [False, True, False, True]
+    assert elmo._elmo_lstm.bilm.encoder.projection.weight.grad.any()  # the unknown word and the boundaries are spelt
+    frozen = Elmo(*pair, 1, dropout=0, vocab_to_cache=["<pad>", "First"])
+    assert not frozen._elmo_lstm._cached.requires_grad
+    caplog.clear()
+    Elmo(*pair, 1, requires_grad=True)
+    assert not caplog.text
+
+
 def test_given_mix_weights_are_not_trained(files):
     pair, _ = files
     elmo = Elmo(*pair, 1, dropout=0, scalar_mix_parameters=[-9e10, 1.0, -9e10])
@@ -159,8 +180,10 @@ def test_another_module_may_stand_in_for_the_bilm(files):
     assert torch.equal(elmo(ids)["elmo_representations"][0], wanted)
     with pytest.raises(ValueError, match="not both"):
         Elmo(*pair, 1, module=ElmoBiLm(*pair))
-    with pytest.raises(ValueError, match="needed"):
+    with pytest.raises(ValueError, match="options_file is not given"):
         Elmo()
+    with pytest.raises(ValueError, match="nothing is downloaded"):
+        Elmo("https://example.org/options.json", pair[1], 1)
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
@@ -184,3 +207,87 @@ def test_the_embedder_of_the_first_versions(files):
     for one, found in zip(wanted, embedder.embed_batch(SENTENCES), strict=True):
         np.testing.assert_allclose(found, one, atol=1e-6)
     assert embedder.embed_sentence(["a"]).shape == (3, 1, model.dim)
+    planes, mask = embedder.batch_to_embeddings(SENTENCES)
+    assert planes.shape == (4, 3, 4, model.dim)
+    for one, found, real in zip(wanted, planes.numpy(), mask.numpy(), strict=True):
+        np.testing.assert_allclose(found[:, real], one, atol=5e-6)
+        assert not found[:, ~real].any()
+    with pytest.raises(ValueError, match="torch finds no such GPU"):
+        ElmoEmbedder(*pair, cuda_device=99)
+
+
+def test_the_embedder_writes_files_as_allennlp_does(files, tmp_path):
+    pair, model = files
+    embedder = ElmoEmbedder(options_file=pair[0], weight_file=pair[1], cuda_device=-1)
+    lines, out = ["First sentence .\n", "有 字 .\n"], tmp_path / "out.hdf5"
+    wanted = [s.layers for s in model.encode_tokens([line.split() for line in lines])]
+    choices = {"all": wanted, "top": [w[2] for w in wanted], "average": [(w[0] + w[1] + w[2]) / 3 for w in wanted]}
+    for output_format, arrays in choices.items():
+        embedder.embed_file(lines, out, output_format, batch_size=1)
+        with h5py.File(out) as file:
+            assert json.loads(file["sentence_to_index"][0]) == {"First sentence .": "0", "有 字 .": "1"}
+            for number, array in enumerate(arrays):
+                np.testing.assert_allclose(file[str(number)][...], array, atol=1e-6)
+    embedder.embed_file(lines, out, forget_sentences=True)
+    with h5py.File(out) as file:
+        assert set(file) == {"0", "1"}
+    embedder.embed_file(lines, out, use_sentence_keys=True)
+    with h5py.File(out) as file:
+        assert set(file) == {"First sentence .", "有 字 ."}
+    for wrong, match in (({"output_format": "first"}, "all, top"), ({"use_sentence_keys": True}, "occurs twice")):
+        with pytest.raises(ValueError, match=match):
+            embedder.embed_file([lines[0]] * 2, out, **wrong)
+    with pytest.raises(ValueError, match="line 2 is empty"):
+        embedder.embed_file([lines[0], "\n"], out)
+
+
+def test_the_token_embedder_is_one_mix_projected(files):
+    pair, _ = files
+    ids = batch_to_ids(SENTENCES)
+    wanted = Elmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
+    plain = ElmoTokenEmbedder(*pair, dropout=0)
+    assert plain.get_output_dim() == wanted.shape[2]
+    assert torch.equal(plain(ids), wanted)
+    assert torch.equal(plain(elmo_tokens=ids), wanted)
+    assert torch.equal(plain(inputs=ids), wanted)
+    projected = ElmoTokenEmbedder(
+        options_file=pair[0], weight_file=pair[1], do_layer_norm=False, dropout=0, requires_grad=False,
+        projection_dim=4, vocab_to_cache=["<pad>", "First"], scalar_mix_parameters=[0.0, 0.0, 0.0],
+    )  # fmt: skip
+    linear = projected._projection
+    found = projected(ids.reshape(2, 2, *ids.shape[1:]))
+    assert found.shape == (2, 2, 4, projected.get_output_dim())
+    np.testing.assert_allclose(
+        found.detach().numpy().reshape(4, 4, 4),
+        wanted.detach().numpy() @ linear.weight.detach().numpy().T + linear.bias.detach().numpy(),
+        atol=1e-5,
+    )
+    with pytest.raises(ValueError, match="character ids are needed"):
+        plain()
+
+
+# Parameters of AllenNLP 0.9.0 and 1.5.0, in their order; calls by position or by name must mean the same here.
+SIGNATURES = {
+    Elmo.__init__: "options_file weight_file num_output_representations requires_grad do_layer_norm dropout "
+    "vocab_to_cache keep_sentence_boundaries scalar_mix_parameters module",
+    Elmo.forward: "inputs word_inputs",
+    ElmoBiLm.__init__: "options_file weight_file requires_grad vocab_to_cache",
+    ElmoBiLm.forward: "inputs word_inputs",
+    ElmoTokenEmbedder.__init__: "options_file weight_file do_layer_norm dropout requires_grad projection_dim "
+    "vocab_to_cache scalar_mix_parameters",
+    ElmoTokenEmbedder.forward: "elmo_tokens word_inputs",
+    ElmoEmbedder.__init__: "options_file weight_file cuda_device",
+    ElmoEmbedder.batch_to_embeddings: "batch",
+    ElmoEmbedder.embed_sentence: "sentence",
+    ElmoEmbedder.embed_batch: "batch",
+    ElmoEmbedder.embed_sentences: "sentences batch_size",
+    ElmoEmbedder.embed_file: "input_file output_file_path output_format batch_size forget_sentences use_sentence_keys",
+    batch_to_ids: "batch",
+}
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
+def test_parameters_have_allennlp_s_names_and_order(function):
+    parameters = inspect.signature(function).parameters.values()
+    by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "self"]
+    assert by_position == SIGNATURES[function].split()

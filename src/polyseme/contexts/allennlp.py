@@ -7,20 +7,26 @@ torch.Size([2, 3, 1024])
 
 What differs: a sentence is read from a zero state, so that the same sentence has the same vectors in every call, also
 while training. ``stateful=True`` carries the states of the batch's rows from call to call as AllenNLP does. Words are
-run through the character CNN once per distinct word of a batch, whether or not a vocabulary was cached.
+run through the character CNN once per distinct word of a batch, whether or not a vocabulary was cached. Nothing is
+downloaded: files are given by their paths. ``ElmoTokenEmbedder`` and ``ElmoEmbedder`` are here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.atomic import new_file
 from polyseme.contexts.alphabet import BYTE_ROWS, Alphabet
 from polyseme.contexts.bilm import State, Tokens
 from polyseme.contexts.bilm_file import read_bilm
@@ -29,8 +35,15 @@ from polyseme.contexts.packing import Packing
 from polyseme.contexts.scalar_mix import ScalarMix
 from polyseme.types import FloatArray
 
+log = logging.getLogger(__name__)
+
 _LETTERS = 50
 _ALPHABET = Alphabet("bytes", _LETTERS, bos="<S>", eos="</S>")
+_FORMATS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "all": lambda layers: layers,
+    "top": lambda layers: layers[-1],
+    "average": lambda layers: layers.mean(axis=0),
+}
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
@@ -58,16 +71,24 @@ class ElmoBiLm(nn.Module):
         stateful: bool = False,
     ) -> None:
         super().__init__()
-        self.bilm = read_bilm(options_file, weight_file).bilm.requires_grad_(requires_grad)
+        self.encoder = read_bilm(*_files(options_file, weight_file))
+        self.bilm = self.encoder.bilm.requires_grad_(requires_grad)
         self.requires_grad = requires_grad
         self.stateful = stateful
         self.num_layers = self.bilm.config.n_layers + 1
         self._states: list[State] = []
         # Vectors of a vocabulary, row i those of its word i; row 0 stands for padding.
-        self.register_buffer("_cached", None, persistent=False)
+        self._cached: nn.Parameter | None = None
         if vocab_to_cache:
+            if requires_grad:
+                log.warning(
+                    "requires_grad with vocab_to_cache: the %d cached words get vectors of their own, trained "
+                    "instead of their spelling; other words are spelt",
+                    len(vocab_to_cache),
+                )
             with torch.no_grad():
-                self._cached = self._vectors(batch_to_ids([vocab_to_cache])[0])
+                vectors = self._vectors(batch_to_ids([vocab_to_cache])[0])
+            self._cached = nn.Parameter(vectors, requires_grad=requires_grad)
 
     def get_output_dim(self) -> int:
         """Length of a vector."""
@@ -175,10 +196,9 @@ class Elmo(nn.Module):
             if options_file is not None or weight_file is not None:
                 raise ValueError("give options_file and weight_file, or a module, not both")
             self._elmo_lstm: Any = module
-        elif options_file is None or weight_file is None:
-            raise ValueError("options_file and weight_file are needed, or a module")
         else:
-            self._elmo_lstm = ElmoBiLm(options_file, weight_file, requires_grad, vocab_to_cache, stateful=stateful)
+            pair = _files(options_file, weight_file)
+            self._elmo_lstm = ElmoBiLm(*pair, requires_grad, vocab_to_cache, stateful=stateful)
         self._has_cached_vocab = vocab_to_cache is not None
         self._keep_sentence_boundaries = keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
@@ -225,11 +245,66 @@ def _inner(plane: Tensor, mask: Tensor) -> Tensor:
     return plane[:, 1:-1] * mask[:, 2:, None].to(plane.dtype)
 
 
+class ElmoTokenEmbedder(nn.Module):
+    """One mix of the layers, projected where ``projection_dim`` is given."""
+
+    def __init__(
+        self,
+        options_file: str | Path | None = None,
+        weight_file: str | Path | None = None,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        requires_grad: bool = False,
+        projection_dim: int | None = None,
+        vocab_to_cache: list[str] | None = None,
+        scalar_mix_parameters: list[float] | None = None,
+    ) -> None:
+        super().__init__()
+        self._elmo = Elmo(
+            options_file,
+            weight_file,
+            1,
+            requires_grad=requires_grad,
+            do_layer_norm=do_layer_norm,
+            dropout=dropout,
+            vocab_to_cache=vocab_to_cache,
+            scalar_mix_parameters=scalar_mix_parameters,
+        )
+        self._projection = nn.Linear(self._elmo.get_output_dim(), projection_dim) if projection_dim else None
+        self.output_dim = projection_dim or self._elmo.get_output_dim()
+
+    def get_output_dim(self) -> int:
+        """Length of a vector."""
+        return self.output_dim
+
+    def forward(
+        self, elmo_tokens: Tensor | None = None, word_inputs: Tensor | None = None, *, inputs: Tensor | None = None
+    ) -> Tensor:
+        """Character ids ``(…, T, 50)`` → ``(…, T, dim)``. AllenNLP 0.x calls them ``inputs``, 1.x ``elmo_tokens``."""
+        given = inputs if elmo_tokens is None else elmo_tokens
+        if given is None:
+            raise ValueError("character ids are needed: elmo_tokens")
+        found: Tensor = self._elmo(given, word_inputs)["elmo_representations"][0]
+        return found if self._projection is None else self._projection(found)
+
+
 class ElmoEmbedder:
     """AllenNLP 0.x's simplest way in: sentences to arrays ``(3, tokens, dim)``."""
 
-    def __init__(self, options_file: str | Path, weight_file: str | Path) -> None:
-        self._model = read_bilm(options_file, weight_file)
+    def __init__(
+        self, options_file: str | Path | None = None, weight_file: str | Path | None = None, cuda_device: int = -1
+    ) -> None:
+        if cuda_device >= torch.cuda.device_count():
+            raise ValueError(f"cuda_device is {cuda_device}, and torch finds no such GPU here: -1 is the CPU")
+        self.cuda_device = cuda_device
+        self._device = torch.device("cuda", cuda_device) if cuda_device >= 0 else torch.device("cpu")
+        self.elmo_bilm = ElmoBiLm(*_files(options_file, weight_file)).to(self._device)
+
+    def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
+        """All layers ``(B, 3, T, dim)``, zero behind a sentence's end, and the mask ``(B, T)``."""
+        found = self.elmo_bilm(batch_to_ids(batch).to(self._device))
+        mask = found["mask"]
+        return torch.stack([_inner(plane, mask) for plane in found["activations"]], dim=1), mask[:, 2:]
 
     def embed_sentence(self, sentence: list[str]) -> FloatArray:
         """All layers of one tokenised sentence."""
@@ -237,8 +312,57 @@ class ElmoEmbedder:
 
     def embed_batch(self, batch: list[list[str]]) -> list[FloatArray]:
         """All layers of each sentence."""
-        return list(self.embed_sentences(batch))
+        return list(self.embed_sentences(batch, max(len(batch), 1)))
 
     def embed_sentences(self, sentences: Iterable[list[str]], batch_size: int = 64) -> Iterator[FloatArray]:
-        """The same as a stream. ``batch_size`` is not needed: batches are made by length."""
-        return (sentence.layers for sentence in self._model.encode_tokens(sentences))
+        """The same as a stream. ``batch_size`` counts on a GPU; on the CPU batches are made by length."""
+        if self.cuda_device < 0:
+            yield from (sentence.layers for sentence in self.elmo_bilm.encoder.encode_tokens(sentences))
+            return
+        waiting = iter(sentences)
+        while batch := list(islice(waiting, batch_size)):
+            planes, _ = self.batch_to_embeddings(batch)
+            for sentence, vectors in zip(batch, planes.cpu().numpy(), strict=True):
+                yield vectors[:, : len(sentence)]
+
+    def embed_file(
+        self,
+        input_file: Iterable[str],
+        output_file_path: str | Path,
+        output_format: str = "all",
+        batch_size: int = 64,
+        forget_sentences: bool = False,
+        use_sentence_keys: bool = False,
+    ) -> None:
+        """Lines of words with spaces between them → an HDF5 file with a dataset for each, named by its number.
+
+        ``output_format`` is all, top or average. ``sentence_to_index`` holds the numbers by sentence, unless they are
+        to be forgotten; with ``use_sentence_keys`` the datasets are named by the sentences themselves.
+        """
+        if output_format not in _FORMATS:
+            raise ValueError(f"output_format is {', '.join(_FORMATS)}; not {output_format!r}")
+        lines = [line.strip() for line in input_file]
+        if "" in lines:
+            raise ValueError(f"line {lines.index('') + 1} is empty: remove it, since vectors are found by line")
+        names = lines if use_sentence_keys else [str(number) for number in range(len(lines))]
+        if len(set(names)) < len(names):
+            raise ValueError("a sentence occurs twice: use_sentence_keys must be False")
+        vectors = self.embed_sentences((line.split() for line in lines), batch_size)
+        with new_file(output_file_path) as part, h5py.File(part, "w") as file:
+            for name, layers in zip(names, vectors, strict=True):
+                file.create_dataset(name, data=_FORMATS[output_format](layers))
+            if not (forget_sentences or use_sentence_keys):
+                index = json.dumps(dict(zip(lines, names, strict=True)))
+                file.create_dataset("sentence_to_index", data=[index], dtype=h5py.string_dtype())
+
+
+def _files(options_file: str | Path | None, weight_file: str | Path | None) -> tuple[Path, Path]:
+    """The two files. AllenNLP fetched them where an address, or nothing, was given."""
+    for name, file in (("options_file", options_file), ("weight_file", weight_file)):
+        if file is None or "://" in str(file):
+            what = "is not given" if file is None else f"is an address ({file})"
+            raise ValueError(f"{name} {what}: nothing is downloaded here, so give the path of a file")
+    return Path(str(options_file)), Path(str(weight_file))
+
+
+_ElmoBiLm = ElmoBiLm  # its name in AllenNLP
