@@ -273,14 +273,56 @@ def test_tensors_larger_than_their_file_are_refused(manylangs):
     refused(manylangs, "claims to hold more than it is large")
 
 
+def _network(**changes):
+    """The text of a network's description, with some of its settings changed."""
+    parts = {
+        "encoder": {"name": "elmo", "projection_dim": 8, "cell_clip": 3, "proj_clip": 3, "dim": 12, "n_layers": 2},
+        "token_embedder": {
+            "name": "cnn", "activation": "relu", "filters": [[1, 4], [2, 4], [3, 8]], "n_highway": 2, "word_dim": 6,
+            "char_dim": 5, "max_characters_per_token": 20,
+        },
+    }  # fmt: skip
+    return json.dumps({name: {**part, **changes.get(name, {})} for name, part in parts.items()})
+
+
+@pytest.mark.parametrize("config_path", ["tiny_cnn.json", "/home/them/tiny_cnn.json", "C:\\them\\tiny_cnn.json",
+                                         "../x/tiny_cnn.json", "configs/tiny_cnn.json"])  # fmt: skip
+def test_the_network_s_file_is_found_in_the_folder_wherever_it_was_once(manylangs, config_path):
+    (manylangs / "config.json").write_text(json.dumps({"config_path": config_path}))
+    assert polyseme.load(manylangs).dim == 16
+    (manylangs / "configs").mkdir()
+    (manylangs / "tiny_cnn.json").rename(manylangs / "configs" / "tiny_cnn.json")
+    if config_path == "configs/tiny_cnn.json":
+        assert polyseme.load(manylangs).dim == 16
+    else:
+        refused(manylangs, "lacks tiny_cnn.json")
+
+
+def test_a_published_folder_needs_no_file_of_its_network(manylangs):
+    name = "cnn_50_100_512_4096_sample.json"
+    (manylangs / "config.json").write_text(json.dumps({"config_path": f"/home/them/{name}"}))
+    # These weights are far smaller than the published ones, so it is told what was looked for.
+    refused(manylangs, r"'highways._layers.0.weight' has the shape \(32, 16\), not \(4096, 2048\)")
+    (manylangs / "tiny_cnn.json").rename(manylangs / name)  # a file in the folder is asked first
+    assert polyseme.load(manylangs).dim == 16
+
+
 def test_manylangs_files_that_do_not_fit_together_are_told(manylangs):
     for name, text, match in (
         ("word.dic", "今\t999\n<oov>\t0\n<bos>\t1\n<eos>\t2\n", "has the id 999"),
         ("word.dic", "今\t1\n", "lacks '<oov>'"),
         ("word.dic", "今\tx\n", "line 1"),
         ("config.json", '{"config_path": "../../../etc/passwd"}', "lacks passwd"),
+        ("config.json", json.dumps({"config_path": "x" * 5000}), "lacks xxx"),
+        ("config.json", json.dumps({"config_path": "x\0y"}), "lacks x"),
+        ("config.json", json.dumps({"config_path": ""}), "lacks the file of the network"),
         ("config.json", "[]", "not a table"),
-        ("tiny_cnn.json", '{"encoder": {"name": "lstm"}, "token_embedder": {"name": "cnn"}}', "of the kind 'lstm'"),
+        ("tiny_cnn.json", _network(encoder={"name": "lstm"}), "an encoder of the kind 'lstm'"),
+        ("tiny_cnn.json", _network(token_embedder={"name": "lstm"}), "which ELMoForManyLangs itself cannot run"),
+        ("tiny_cnn.json", _network(token_embedder={"name": "bpe"}), "a token_embedder of the kind 'bpe'"),
+        ("tiny_cnn.json", _network(token_embedder={"char_dim": 0, "word_dim": 0}), "a biLM that cannot be"),
+        ("tiny_cnn.json", _network(token_embedder={"filters": [[1, "x"]]}), "values of the wrong kind"),
+        ("tiny_cnn.json", _network(token_embedder={"filters": []}), "values of the wrong kind"),
         ("tiny_cnn.json", '{"encoder": {}}', "lacks"),
     ):
         kept = (manylangs / name).read_bytes()

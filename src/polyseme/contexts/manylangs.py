@@ -7,8 +7,8 @@ begin and the end of a word, in training and in use alike, so a faithful reader 
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import os
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import torch
@@ -20,11 +20,21 @@ from polyseme.contexts.elmo_options import ElmoOptions, filters_text
 from polyseme.contexts.torch_file import Tensors, highway_tensors, lstm_tensors
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
+from polyseme.store.elmo_files import read_settings
 
-_LONGEST_JSON = 1 << 20
 # In the order of our tables: unknown, begin and end of the sentence, then of the word (exchanged), padding.
 _LETTER_SPECIALS = ("<oov>", "<bos>", "<eos>", "<eow>", "<bow>", "<pad>")
 _WORD_SPECIALS = ("<oov>", "<bos>", "<eos>")
+_NO_CUT = 1000  # characters: longer than a word of any dictionary
+# The network of every language they published, under the two names that their program knows it by.
+_PUBLISHED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
+_PUBLISHED: dict[str, Any] = {
+    "encoder": {"name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096, "n_layers": 2},
+    "token_embedder": {
+        "name": "cnn", "activation": "relu", "n_highway": 2, "word_dim": 100, "char_dim": 50,
+        "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]], "max_characters_per_token": 50,
+    },
+}  # fmt: skip
 
 
 def open_manylangs(path: str | Path) -> Elmo:
@@ -60,21 +70,14 @@ def _options(folder: Path) -> tuple[ElmoOptions, dict[str, bool]]:
     network = _network(folder)
     try:
         encoder, token = network["encoder"], network["token_embedder"]
-        for part, name, known in (("encoder", encoder["name"], "elmo"), ("token_embedder", token["name"], "cnn")):
-            if str(name).lower() != known:
-                raise FormatError(f"{folder} has a {part} of the kind {name!r}; only {known!r} can be read")
         reads = {"chars": token["char_dim"] > 0, "words": token["word_dim"] > 0}
-        filters = tuple((width, number) for width, number in token["filters"])
-        if not all(type(n) is int and 0 < n <= 1 << 16 for pair in filters for n in pair):
-            raise ValueError
+        _check_kinds(folder, str(encoder["name"]), str(token["name"]), spells=reads["chars"])
         values: dict[str, Any] = {
             "alphabet": "+".join(kind for kind, used in reads.items() if used),
-            "char_dim": token["char_dim"] or None,
             "word_dim": token["word_dim"] or None,
-            "max_characters": token["max_characters_per_token"],
-            "filters": filters_text(filters) or None,
-            "activation": token["activation"],
-            "n_highway": token["n_highway"] if reads["chars"] else 0,
+            **(_spelling(token) if reads["chars"] else {"n_highway": 0}),
+            # Words are cut before they are looked up, though not by the program's other kind of embedder.
+            "max_characters": token["max_characters_per_token"] if token["name"].lower() == "cnn" else _NO_CUT,
             "hidden": encoder["dim"],
             "projection": encoder["projection_dim"],
             "n_layers": encoder["n_layers"],
@@ -91,32 +94,49 @@ def _options(folder: Path) -> tuple[ElmoOptions, dict[str, bool]]:
         raise FormatError(f"{folder} describes a biLM that cannot be: {error}") from None
 
 
+def _check_kinds(folder: Path, encoder: str, token_embedder: str, *, spells: bool) -> None:
+    if encoder.lower() != "elmo":
+        raise FormatError(f"{folder} has an encoder of the kind {encoder!r}; only 'elmo' can be read")
+    if token_embedder.lower() == "lstm" and spells:
+        # In every version it joins a matrix to tensors of three axes, which fails: no weights can come of it.
+        raise FormatError(
+            f"{folder} has a token_embedder of the kind 'lstm' that reads characters, which ELMoForManyLangs itself "
+            "cannot run; only 'cnn' can be read"
+        )
+    if token_embedder.lower() not in ("cnn", "lstm"):
+        raise FormatError(f"{folder} has a token_embedder of the kind {token_embedder!r}; only 'cnn' can be read")
+
+
+def _spelling(token: dict[str, Any]) -> dict[str, Any]:
+    """Our options of the character CNN."""
+    filters = tuple((width, number) for width, number in token["filters"])
+    if not filters or not all(type(n) is int and 0 < n <= 1 << 16 for pair in filters for n in pair):
+        raise ValueError
+    return {
+        "char_dim": token["char_dim"],
+        "filters": filters_text(filters),
+        "activation": token["activation"],
+        "n_highway": token["n_highway"],
+    }
+
+
 def _network(folder: Path) -> dict[str, Any]:
-    """The network's description: the file that ``config_path`` names, looked for inside the folder only."""
-    name = _json(folder / "config.json").get("config_path")
+    """The network's description: the file that ``config_path`` names, looked for inside the folder only.
+
+    Downloaded folders name a file of their authors' disk and come without it; their program brings it along.
+    """
+    name = read_settings(folder / "config.json").get("config_path")
     if not isinstance(name, str):
         raise FormatError(f"{folder / 'config.json'} does not name the file of the network ('config_path')")
-    basename = name.replace("\\", "/").rsplit("/", 1)[-1]
-    path = folder / basename
-    if not basename or not path.is_file():
-        raise FormatError(
-            f"{folder} lacks {basename or 'the file of the network'}: config.json names it; copy it there"
-        )
-    return _json(path)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _LONGEST_JSON:
-            raise FormatError(f"{path} is too large to be a configuration")
-        record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{path} is not JSON") from None
-    if not isinstance(record, dict):
-        raise FormatError(f"{path} is not a table of settings")
-    return record
+    named = PureWindowsPath(name)  # of either system: it parts a path at both kinds of slashes
+    outside = named.anchor or ".." in named.parts
+    for path in (folder / named.name, *(() if outside else (folder.joinpath(*named.parts),))):
+        if os.path.isfile(path):  # False, too, for what cannot be a path
+            return read_settings(path)
+    if named.name in _PUBLISHED_NAMES:
+        return _PUBLISHED
+    missing = named.name[:80] or "the file of the network"
+    raise FormatError(f"{folder} lacks {missing}: config.json names it; copy it there")
 
 
 def _dictionary(path: Path) -> dict[str, int]:
