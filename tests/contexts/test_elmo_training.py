@@ -19,11 +19,13 @@ import polyseme
 from polyseme.contexts.elmo import Elmo
 from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo_options import SIZES, ElmoOptions
+from polyseme.contexts.elmo_training import make_task
 from polyseme.contexts.perplexity import perplexity
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
+from polyseme.training.task import Part
 
 TINY = {"size": "tiny", "min_count": 1, "batch_tokens": 64, "threads": 1, "lr": 0.01, "hold_out": 0.1}
 
@@ -201,8 +203,33 @@ def _rows_of(batch):
     return [batch.inputs[:, place].tolist() for place in places]
 
 
+@pytest.mark.parametrize("sequences", ["sentences", "stream"])
+@pytest.mark.parametrize("of", [2, 3, 40])  # 40: more than there are rows
+def test_gradients_of_the_shares_add_up_to_those_of_the_batch(corpus, sequences, of):
+    options = ElmoOptions(**TINY, sequences=sequences, unroll=10, negatives=20, dropout=0.5)
+    alone, several = make_task(corpus, options), [make_task(corpus, options) for _ in range(of)]
+    for index in range(2):
+        whole = _gradients(alone, index, Part())
+        shares = [_gradients(task, index, Part(rank, of)) for rank, task in enumerate(several)]
+        for name, gradient in whole.items():
+            found = sum(share[name] for share in shares)
+            torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: name + text)
+    for name, states in alone.carried().items():
+        for rank, task in enumerate(several):
+            torch.testing.assert_close(task.carried()[name], Part(rank, of).rows(states), rtol=1e-4, atol=1e-6)
+
+
+def _gradients(task, index, part):
+    for parameter in task.module.parameters():
+        parameter.grad = None
+    loss = task.gradients(0, index, part)
+    found = {n: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for n, p in task.module.named_parameters()}
+    return {**found, "loss": torch.tensor([loss.total, loss.n])}
+
+
 TORCHRUN = """
 import os, signal, sys
+import numpy as np
 import polyseme
 from polyseme.contexts.elmo_task import BiLMTask
 
@@ -214,7 +241,8 @@ def gradients(self, epoch, index, part):
     return taken(self, epoch, index, part)
 
 BiLMTask.gradients = gradients
-polyseme.train("elmo", sys.argv[1], out=f"{sys.argv[2]}/{rank}", **eval(sys.argv[3]))
+model = polyseme.train("elmo", sys.argv[1], out=f"{sys.argv[2]}/{rank}", **eval(sys.argv[3]))
+np.savez(f"{sys.argv[2]}/{rank}.npz", **model.parts().tensors)
 """
 
 
@@ -238,8 +266,10 @@ def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_pa
     assert code == 0, said
     together = polyseme.load(tmp_path / "0").parts().tensors
     assert not (tmp_path / "1").exists()  # the first process writes the model
+    second = np.load(tmp_path / "1.npz")
     alone = Elmo.train(corpus, ElmoOptions(**options), Run()).parts().tensors
     for name, tensor in alone.items():
+        assert np.array_equal(together[name], second[name]), name
         np.testing.assert_allclose(together[name], tensor, rtol=1e-3, atol=2e-4, err_msg=name)
 
 
