@@ -163,6 +163,14 @@ def test_a_cached_vocabulary_is_trained_where_gradients_are_asked_for(files, cap
     assert not caplog.text
 
 
+def test_word_ids_without_a_cached_vocabulary_are_left_aside_and_that_is_said(files, caplog):
+    pair, _ = files
+    elmo, ids = Elmo(*pair, 1, dropout=0), batch_to_ids([["First", "."]])
+    found = elmo(ids, torch.tensor([[7, 8]]))["elmo_representations"][0]
+    assert "word ids are left aside" in caplog.text
+    assert torch.equal(found, elmo(ids)["elmo_representations"][0])
+
+
 def test_given_mix_weights_are_not_trained(files):
     pair, _ = files
     elmo = Elmo(*pair, 1, dropout=0, scalar_mix_parameters=[-9e10, 1.0, -9e10])
@@ -212,6 +220,13 @@ def test_the_embedder_of_the_first_versions(files):
     for one, found, real in zip(wanted, planes.numpy(), mask.numpy(), strict=True):
         np.testing.assert_allclose(found[:, real], one, atol=5e-6)
         assert not found[:, ~real].any()
+    in_batches = ElmoEmbedder(*pair)
+    in_batches.cuda_device = 0  # the loop of a GPU, walked on the CPU where the weights still are
+    for one, found in zip(wanted, in_batches.embed_sentences(iter(SENTENCES), batch_size=3), strict=True):
+        np.testing.assert_allclose(found, one, atol=5e-6)
+    assert embedder.embed_batch([]) == []
+    assert embedder.embed_batch([[]])[0].shape == (3, 0, model.dim)
+    assert embedder.batch_to_embeddings([[]])[0].shape == (1, 3, 0, model.dim)
     with pytest.raises(ValueError, match="torch finds no such GPU"):
         ElmoEmbedder(*pair, cuda_device=99)
 

@@ -221,6 +221,9 @@ class Elmo(nn.Module):
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Character ids ``(…, T, 50)`` (or word ids ``(…, T)`` of a cached vocabulary) → ``elmo_representations``, one
         ``(…, T, dim)`` for each mix, and ``mask (…, T)``."""
+        if word_inputs is not None and not self._has_cached_vocab:
+            log.warning("word ids are left aside: no vocabulary was cached (vocab_to_cache), words are spelt")
+            word_inputs = None
         if self._has_cached_vocab and word_inputs is None and inputs.dim() == 2:
             word_inputs = inputs
             characters = None
