@@ -40,17 +40,74 @@ def test_a_folder_of_somebody_else_is_never_replaced(tmp_path):
     assert (tmp_path / "diary.txt").read_text() == "dear diary"
 
 
-def test_a_killed_writer_leaves_nothing_that_looks_finished(tmp_path):
+WRITERS = {
+    "file": "with new_file(sys.argv[1]) as part:\n    part.write_text('half')",
+    "folder": "with new_folder(sys.argv[1], marker='model.json') as p:\n    (p / 'model.json').write_text('half')",
+}
+
+
+def writer(kind, path, last_act):
+    """A process that is writing ``path`` and then does ``last_act``."""
     code = (
-        "import sys, os, signal\n"
-        "from polyseme.atomic import new_folder\n"
-        "with new_folder(sys.argv[1], marker='model.json') as part:\n"
-        "    (part / 'model.json').write_text('{}')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"import os, signal, sys\nfrom polyseme.atomic import new_file, new_folder\n{WRITERS[kind]}\n    {last_act}\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m")])
-    assert done.returncode == -signal.SIGKILL
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def write(kind, path):
+    if kind == "file":
+        with new_file(path) as part:
+            part.write_text("whole")
+    else:
+        with new_folder(path, marker="model.json") as part:
+            (part / "model.json").write_text("whole")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_what_a_killed_writer_left_is_cleared_away_by_the_next(tmp_path, kind):
+    for _ in range(2):
+        with writer(kind, tmp_path / "m", "os.kill(os.getpid(), signal.SIGKILL)") as process:
+            assert process.wait() == -signal.SIGKILL
+        assert not (tmp_path / "m").exists()  # nothing that looks finished
+        assert len(os.listdir(tmp_path)) == 1
+    write(kind, tmp_path / "m")
+    assert os.listdir(tmp_path) == ["m"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_what_a_living_writer_is_at_is_never_touched(tmp_path, kind):
+    with writer(kind, tmp_path / "m", "print('written', flush=True); sys.stdin.read()") as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"written\n"
+        write(kind, tmp_path / "m")
+        assert len(os.listdir(tmp_path)) == 2
+        process.communicate(b"")  # lets it finish
+    assert process.returncode == 0
+    assert os.listdir(tmp_path) == ["m"]
+    finished = tmp_path / "m" if kind == "file" else tmp_path / "m" / "model.json"
+    assert finished.read_text() == "half"
+
+
+def test_what_belongs_to_others_is_not_cleared_away(tmp_path):
+    others = [".m.abcd1234.part", ".m.checkpoint.abcd1234.part", ".mm.abcd1234.part", ".m.old.part"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    (tmp_path / others[0] / "diary.txt").write_text("dear diary")
+    (tmp_path / ".m.efgh5678.part").write_text("a file")
+    write("folder", tmp_path / "m")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, ".m.efgh5678.part", "m"])
+
+
+def test_a_kill_between_the_two_renames_costs_no_model(tmp_path):
+    write("folder", tmp_path / "m")
+    act = "rename = os.rename; os.rename = lambda a, b: (rename(a, b), os.kill(os.getpid(), signal.SIGKILL))"
+    with writer("folder", tmp_path / "m", act) as process:
+        assert process.wait() == -signal.SIGKILL
     assert not (tmp_path / "m").exists()
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "m", marker="model.json"):
+        raise RuntimeError
+    assert (tmp_path / "m" / "model.json").read_text() == "whole"
+    assert os.listdir(tmp_path) == ["m"]
 
 
 def test_a_result_can_be_read_by_whom_the_umask_allows(tmp_path):
@@ -87,7 +144,7 @@ def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path, monkeypatc
     rename = os.rename
 
     def refuses_the_new(source, target):
-        if str(source).endswith(".part"):
+        if os.path.basename(source) == "new":
             raise OSError("no")
         rename(source, target)
 

@@ -1,15 +1,26 @@
-"""Files and folders that appear whole or not at all: written to a temporary sibling, then renamed."""
+"""Files and folders that appear whole or not at all: written in a temporary folder beside their place, then renamed.
+
+The temporary folder, ``.NAME.xxxxxxxx.part``, holds what is ``new`` and, for the moment of the change, what is ``old``.
+Its writer holds a lock on it, which the system lifts when the process dies, however it dies. So the next writer of the
+same path can tell what a dead one left, and clears it away.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polyseme.errors import FormatError
+
+try:
+    import fcntl
+except ImportError:  # not on this system: nobody's folders are ever taken for abandoned
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -17,17 +28,12 @@ def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
     path = Path(path)
     _check_file(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        _allow_usual_readers(part, 0o666)
-        _sync(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with _workshop(path) as workshop:
+        new = workshop / "new"
+        new.touch()
+        yield new
+        _sync(new)
+        os.replace(new, path)
 
 
 @contextmanager
@@ -35,25 +41,19 @@ def new_folder(path: str | Path, *, marker: str) -> Iterator[Path]:
     """The same for a folder. An old one is replaced only if it holds ``marker``, so never a stranger's folder."""
     path = Path(path)
     check_replaceable(path, marker=marker)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    try:
-        yield part
-        for file in part.iterdir():
-            _sync(file)
-        _allow_usual_readers(part, 0o777)
-        _swap(part, path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    with _workshop(path) as workshop:
+        new = workshop / "new"
+        new.mkdir()
+        yield new
+        _put(new, path, workshop)
 
 
 def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
     """Give a finished folder its name, in the place of an earlier result of the same kind."""
-    part, path = Path(part), Path(path)
+    path = Path(path)
     check_replaceable(path, marker=marker)
-    for file in part.iterdir():
-        _sync(file)
-    _swap(part, path)
+    with _workshop(path) as workshop:
+        _put(Path(part), path, workshop)
 
 
 def check_replaceable(path: str | Path, *, marker: str) -> None:
@@ -85,28 +85,76 @@ def _check_file(path: Path) -> None:
         raise FormatError(f"{path} is no plain file, and the result takes the place of what is there: name a file")
 
 
-def _swap(part: Path, path: Path) -> None:
-    if not path.exists():
-        os.rename(part, path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
+def _put(folder: Path, path: Path, workshop: Path) -> None:
+    for file in folder.iterdir():
+        _sync(file)
+    if path.exists():
+        os.rename(path, workshop / "old")
+    os.rename(folder, path)  # where this fails, _clear puts the old one back
+
+
+@contextmanager
+def _workshop(path: Path) -> Iterator[Path]:
+    """A locked folder beside ``path``, cleared away in the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _clear_abandoned(path)
+    workshop, handle = _locked_folder(path)
     try:
-        os.rename(path, old / path.name)
-        os.rename(part, path)
-    except OSError:
-        if not path.exists():
-            os.rename(old / path.name, path)
-        raise
+        yield workshop
     finally:
-        if path.exists():
-            shutil.rmtree(old, ignore_errors=True)
+        _clear(workshop, path)
+        if handle is not None:
+            os.close(handle)
 
 
-def _allow_usual_readers(path: Path, mode: int) -> None:
-    # tempfile makes things private; a finished result gets the permissions any new file would have.
-    umask = os.umask(0)
-    os.umask(umask)
-    path.chmod(mode & ~umask)
+def _locked_folder(path: Path) -> tuple[Path, int | None]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+        try:
+            handle = _lock(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # taken for abandoned before it was locked, and cleared away: make another
+        except OSError:
+            return folder, None  # this file system has no locks, so nobody will take it for abandoned either
+        if folder.exists():
+            return folder, handle
+        os.close(handle)
+
+
+def _lock(folder: Path) -> int:
+    """Lock a folder until the handle is closed or the process ends; an OSError where it is locked or cannot be."""
+    if fcntl is None:
+        raise OSError("this system has no locks")
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Clear away what dead writers of ``path`` left. A courtesy: where it fails, the work goes on."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
+    with suppress(OSError):
+        for folder in [entry for entry in path.parent.iterdir() if ours.fullmatch(entry.name) and entry.is_dir()]:
+            try:
+                handle = _lock(folder)
+            except OSError:
+                continue  # its writer lives, or another process was quicker
+            try:
+                if {entry.name for entry in folder.iterdir()} <= {"new", "old"}:
+                    _clear(folder, path)
+            finally:
+                os.close(handle)
+
+
+def _clear(workshop: Path, path: Path) -> None:
+    """Remove a workshop. An old result that was to be replaced and was not goes back to its place first."""
+    if os.path.lexists(workshop / "old") and not os.path.lexists(path):
+        os.rename(workshop / "old", path)
+    shutil.rmtree(workshop, ignore_errors=True)
 
 
 def _sync(file: Path) -> None:

@@ -36,7 +36,9 @@ class Manifest:
         self, folder: Path, entries: dict[str, Any], *, hashed: str = "whole", aside: tuple[str, ...] = ()
     ) -> None:
         """Describe the folder as it is, except the files ``aside``; ``hashed`` is whole, or ends where time counts."""
-        names = sorted(file.name for file in folder.iterdir() if file.name not in {self.marker, *aside})
+        names = sorted(
+            file.name for file in folder.iterdir() if file.is_file() and file.name not in {self.marker, *aside}
+        )
         files = {name: seal(folder / name, hashed=hashed) for name in names}
         whole = {"format": self.format, "polyseme": VERSION, **entries, "files": files}
         with new_file(folder / self.marker) as part:

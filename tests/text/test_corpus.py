@@ -172,12 +172,12 @@ def test_a_killed_build_leaves_nothing_that_opens(tmp_path: Path) -> None:
     path = _text(tmp_path, "他打了个电话，说明天去公园看书。\n" * 200_000)
     code = "import sys; from polyseme import Corpus; Corpus.build(sys.argv[1], sys.argv[2])"
     process = subprocess.Popen([sys.executable, "-c", code, str(path), str(tmp_path / "c")], start_new_session=True)
-    while not list(tmp_path.glob(".c.*/ids.i32")) and process.poll() is None:
+    while not list(tmp_path.glob(".c.*/new/ids.i32")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert not is_corpus(tmp_path / "c")
-    assert not any(is_corpus(folder) for folder in tmp_path.glob(".c.*"))
+    assert not any(is_corpus(folder) for folder in tmp_path.glob(".c.*/new"))
 
 
 def test_output_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
