@@ -41,7 +41,7 @@ def test_a_folder_of_somebody_else_is_never_replaced(tmp_path):
 
 
 WRITERS = {
-    "file": "with new_file(sys.argv[1]) as part:\n    part.write_text('half')",
+    "file": "with new_file(sys.argv[1]) as p:\n    p.write_text('half'); p.with_name('.tmp').write_text('')",
     "folder": "with new_folder(sys.argv[1], marker='model.json') as p:\n    (p / 'model.json').write_text('half')",
 }
 

@@ -29,11 +29,13 @@ def new_file(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     _check_file(path)
     with _workshop(path) as workshop:
-        new = workshop / "new"
-        new.touch()
-        yield new
-        _sync(new)
-        os.replace(new, path)
+        new = workshop / "new"  # a folder here too, for writers that put a temporary file beside theirs
+        new.mkdir()
+        part = new / path.name
+        part.touch()
+        yield part
+        _sync(part)
+        os.replace(part, path)
 
 
 @contextmanager
