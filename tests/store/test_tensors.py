@@ -75,3 +75,9 @@ def test_a_lying_header_allocates_nothing(tmp_path, entry):
     (tmp_path / "w").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
     with pytest.raises(FormatError, match="'w'"):
         tensors.read(tmp_path / "w")
+
+
+def test_a_file_can_be_read_by_whom_the_umask_allows(tmp_path):
+    tensors.write(tmp_path / "w", ARRAYS)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "w").stat().st_mode == (tmp_path / "plain").stat().st_mode

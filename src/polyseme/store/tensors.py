@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,11 @@ _LONGEST_HEADER = 100 << 20
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
     """Write the arrays to a safetensors file."""
+    path = Path(path)
+    path.touch()
+    mode = path.stat().st_mode
     save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata=metadata)
+    path.chmod(stat.S_IMODE(mode))  # save_file puts a private file there; who may read a model is for the umask to say
 
 
 def read(path: str | Path) -> dict[str, NDArray[Any]]:
