@@ -281,7 +281,7 @@ def test_the_token_embedder_is_one_mix_projected(files):
         plain()
 
 
-# Parameters of AllenNLP 0.9.0 and 1.5.0, in their order; calls by position or by name must mean the same here.
+# Parameters of AllenNLP's classes, in their order; calls by position or by name must mean the same here.
 SIGNATURES = {
     Elmo.__init__: "options_file weight_file num_output_representations requires_grad do_layer_norm dropout "
     "vocab_to_cache keep_sentence_boundaries scalar_mix_parameters module",

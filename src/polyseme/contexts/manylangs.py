@@ -98,7 +98,7 @@ def _check_kinds(folder: Path, encoder: str, token_embedder: str, *, spells: boo
     if encoder.lower() != "elmo":
         raise FormatError(f"{folder} has an encoder of the kind {encoder!r}; only 'elmo' can be read")
     if token_embedder.lower() == "lstm" and spells:
-        # In every version it joins a matrix to tensors of three axes, which fails: no weights can come of it.
+        # In the published program it joins a matrix to tensors of three axes, which fails: no weights can come of it.
         raise FormatError(
             f"{folder} has a token_embedder of the kind 'lstm' that reads characters, which ELMoForManyLangs itself "
             "cannot run; only 'cnn' can be read"
