@@ -66,7 +66,7 @@ def _command(row: catalog.Row) -> click.Command:
     @click.command(row.name, cls=MethodCommand, options=row.load_class().Options, help=help_text)
     @click.argument("sources", nargs=-1, required=True, metavar="TEXT_OR_CORPUS...")
     @click.option("-o", "--out", required=True, help="Folder of the model.")
-    @click.option("--resume", is_flag=True, help="Go on with an interrupted training.")
+    @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
     @click.option("--from", "start", help="A saved model to train further.")
     @text_options
     @click.pass_context
