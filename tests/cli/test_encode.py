@@ -111,6 +111,37 @@ def test_a_pipe_in_and_a_pipe_out(folder, wanted):
     )
 
 
+def test_json_lines_go_out_as_they_come_in(folder):
+    (folder / "w.vec").write_text("2 2\n打 1 2\n书 3 4\n", encoding="utf-8")
+    command = [sys.executable, "-m", "polyseme", "encode", "w.vec", "long.txt", "-o", "-", "--segment", "space"]
+    (folder / "long.txt").write_text("打 书\n" * 200_000, encoding="utf-8")  # more than pipes and buffers hold
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert json.loads(process.stdout.readline()) == {"tokens": ["打", "书"], "layers": [[[1, 2], [3, 4]]]}
+        assert process.poll() is None
+        process.stdout.close()  # as head -1 does
+        assert process.wait(60) == 141
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("suffix", ["h5", "npy", "jsonl"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, suffix):
+    resource = pytest.importorskip("resource")
+    (tmp_path / "w.vec").write_text("1 500\n打" + " 0.123456" * 500 + "\n", encoding="utf-8")
+    (tmp_path / "t.txt").write_text("打 打 打 打 打\n" * 200, encoding="utf-8")
+    command = [sys.executable, "-m", "polyseme", "encode", "w.vec", "t.txt", "-o", f"out.{suffix}"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"polyseme: out.{suffix}: ".encode())
+    assert done.stderr.count(b"\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt", "w.vec"]
+
+
 def test_pooled_lines(folder, wanted):
     for layers, plane in (("top", wanted[2][-1]), ("all", wanted[2].mean(axis=0))):
         found = np.load(encode(folder, "p.npy", "--pool", "max", "--layers", layers))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from polyseme.cli.show import print_table
+from polyseme.cli.show import print_table, shown_progress
 
 
 def test_columns_stand_under_each_other_whatever_the_script(capsys):
@@ -27,3 +27,14 @@ def test_a_piped_table_keeps_long_lines_whole_and_has_no_trailing_blanks(capsys)
 def test_text_that_no_terminal_takes_is_shown_all_the_same(capsys):
     print_table(("word",), [("a\udce4b",), ("\ud800",)])
     assert capsys.readouterr().out.splitlines() == ["word", "a\ufffdb", "\ufffd"]
+
+
+def test_the_end_is_said_once(capsys, monkeypatch):
+    clock = iter(range(0, 100, 11))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with shown_progress() as progress:
+        for done in (0, 5, 10):
+            progress("reading", done, 10)
+        monkeypatch.setattr("time.monotonic", lambda: 25)
+        progress("reading", 10, 10)
+    assert capsys.readouterr().err.splitlines() == ["reading 50% (11 s, 11 s left)", "reading 100% (22 s)"]

@@ -6,14 +6,18 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from polyseme.cli.show import shown_progress
 from polyseme.errors import FormatError, OptionError
 from polyseme.types import ContextEncoder, Progress, Sentence, SentenceEncoder
+
+if TYPE_CHECKING:
+    from polyseme.store.vector_files import Write
 
 SUFFIXES = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
@@ -45,18 +49,15 @@ def encode(
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
     encoder = _open(model, pool, "mean" if pool and layers == "all" else layers)
-    from polyseme.store.vector_files import writer
-
-    with shown_progress() as progress, _output(out) as path:
+    with shown_progress() as progress, _writing(chosen, out) as write:
         lines = Lines(file, progress)
-        with writer(chosen, path, lasting=out != "-") as write:
-            if isinstance(encoder, SentenceEncoder):
-                for text, vector in _pooled(encoder, lines, segment):
-                    write(text, [], vector)
-            else:
-                for sentence in encoder.encode_tokens(_cut(lines, segment), layers=_number(layers)):
-                    planes = sentence.layers if layers == "all" else sentence.layers[0]
-                    write(lines.taken(), sentence.tokens, planes)
+        if isinstance(encoder, SentenceEncoder):
+            for text, vector in _pooled(encoder, lines, segment):
+                write(text, [], vector)
+        else:
+            for sentence in encoder.encode_tokens(_cut(lines, segment), layers=_number(layers)):
+                planes = sentence.layers if layers == "all" else sentence.layers[0]
+                write(lines.taken(), sentence.tokens, planes)
         lines.finish()
 
 
@@ -119,7 +120,8 @@ class Lines:
         if self._next == len(self._ahead) or self._next > 4096:
             del self._ahead[: self._next]
             self._next = 0
-        self._progress("encoding", self._reader.consumed, self._size, lines=self._done)
+        read = self._reader.consumed if self._size is None else min(self._reader.consumed, self._size - 1)
+        self._progress("encoding", read, self._size, lines=self._done)  # read to the end is not yet done
         return line
 
     def finish(self) -> None:
@@ -161,24 +163,21 @@ def _batches(items: Iterable[Sentence], size: int) -> Iterator[list[Sentence]]:
         yield held
 
 
-class _output:
-    """Where to write: the file itself, or for standard output a temporary one that is copied there."""
+@contextmanager
+def _writing(form: str, out: str) -> Iterator[Write]:
+    """To the file named, or to standard output: there JSON lines as they come, other formats when they are whole."""
+    from polyseme.store.vector_files import stream_lines, writer
 
-    def __init__(self, out: str) -> None:
-        self.out = out
-
-    def __enter__(self) -> Path:
-        if self.out != "-":
-            return Path(self.out)
-        self._folder = tempfile.TemporaryDirectory(prefix="polyseme-")
-        return Path(self._folder.name) / "out"
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.out != "-":
-            return
-        if kind is None:
-            stream: BinaryIO = sys.stdout.buffer
-            with open(Path(self._folder.name) / "out", "rb") as file:
-                shutil.copyfileobj(file, stream)
-            stream.flush()
-        self._folder.cleanup()
+    if out != "-":
+        with writer(form, Path(out)) as write:
+            yield write
+    elif form == "jsonl":
+        with stream_lines(sys.stdout.fileno()) as write:
+            yield write
+    else:
+        with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+            with writer(form, Path(folder) / "out", lasting=False) as write:
+                yield write
+            with open(Path(folder) / "out", "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()

@@ -33,6 +33,10 @@ COMMANDS = {
 }
 
 
+class ReaderLeft(Exception):
+    """Nobody reads what is printed any more (``| head -1``). Of a BrokenPipeError click would make a failure."""
+
+
 class LazyGroup(click.Group):
     """Commands by name, imported only when called, so that ``--help`` is quick."""
 
@@ -50,6 +54,12 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS:
             ctx.fail(f"no command is called {args[0]!r}{close_matches(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderLeft from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -82,7 +92,7 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", 130)
-    except BrokenPipeError:
+    except ReaderLeft:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except PolysemeError as error:

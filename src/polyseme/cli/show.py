@@ -109,6 +109,7 @@ def _live_bars() -> Iterator[Progress]:
 def _spaced_lines(every: float = 10.0) -> Progress:
     started: dict[str, float] = {}
     last: dict[str, float] = {}
+    ended: set[str] = set()
 
     def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
         now = time.monotonic()
@@ -116,8 +117,9 @@ def _spaced_lines(every: float = 10.0) -> Progress:
             click.echo(f"{what} …", err=True)
         begun = started.setdefault(what, now)
         finished = total is not None and done >= total
-        if now - last.get(what, begun) < every and not (finished and what in last):
+        if now - last.get(what, begun) < every and not (finished and what in last and what not in ended):
             return
+        ended.update({what} if finished else ())
         last[what] = now
         share = f" {done / total:.0%}" if total else ""
         left = f", {(now - begun) * (total - done) / done:.0f} s left" if total and done and not finished else ""

@@ -51,6 +51,16 @@ def writer(form: str, path: Path, *, lasting: bool = True) -> Iterator[Write]:
             np.save(file, target.offsets)
 
 
+@contextmanager
+def stream_lines(descriptor: int) -> Iterator[Write]:
+    """The same for JSON lines to a file that is open already, such as standard output: each line goes out at once."""
+    target = _JsonLines(descriptor)
+    try:
+        yield target.write
+    finally:
+        target.release()
+
+
 class _Writer(ABC):
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,19 +77,50 @@ class _Writer(ABC):
         """Let go of what is open, finished or not."""
 
 
+class _Disk(io.FileIO):
+    """A file for HDF5, which crashes where a write fails: it is told of none, and we raise ``failed`` ourselves."""
+
+    failed: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while rest and self.failed is None:
+                rest = rest[super().write(rest) or 0 :]
+        except OSError as error:
+            self.failed = error
+        return size
+
+    def truncate(self, size: int | None = None) -> int:
+        if self.failed is None:
+            try:
+                return super().truncate(size)
+            except OSError as error:
+                self.failed = error
+        return size or 0
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self.failed is not None:
+            raise self.failed
+
+
 class _Hdf5(_Writer):
     """One dataset a sentence, by its number, and ``sentence_to_index``, the JSON of {text: number}."""
 
     def __init__(self, path: Path) -> None:
         import h5py
 
-        self._file: Any = h5py.File(path, "w")
+        self._disk = _Disk(path, "w+")
+        self._file: Any = h5py.File(self._disk, "w")
         self._text = h5py.string_dtype()
         self._index: Any = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by release
         self._count = self._size = 0
 
     def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
         self._file.create_dataset(str(self._count), data=vectors)
+        self._disk.check()
         # Spooled: the later of two equal sentences wins when the JSON is read, as it does with AllenNLP.
         self._size += self._index.write(f'{", " if self._count else ""}{json.dumps(text.strip())}: "{self._count}"')
         self._count += 1
@@ -92,9 +133,11 @@ class _Hdf5(_Writer):
             table = self._file.create_dataset("sentence_to_index", (1,), dtype=self._text)
             table[0] = "{" + self._index.read() + "}"
         self._file.close()
+        self._disk.check()
 
     def release(self) -> None:
         self._file.close()
+        self._disk.close()
         self._index.close()
 
 
@@ -147,8 +190,11 @@ class _Npy(_Writer):
 class _JsonLines(_Writer):
     """One object a sentence, numbers with the nine digits that give a float32 back."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "w", encoding="utf-8", errors="surrogatepass")  # noqa: SIM115 - closed by release
+    def __init__(self, path: Path | int) -> None:
+        ours = isinstance(path, Path)
+        self._file = open(  # noqa: SIM115 - closed by release
+            path, "w", -1 if ours else 1, encoding="utf-8", errors="surrogatepass", closefd=ours
+        )
 
     def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
         if vectors.ndim == 1:
