@@ -75,6 +75,9 @@ def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
     [
         (["info", "nothing.txt"], 1, "nothing.txt does not exist"),
         (["info", "empty.txt"], 1, "there is no text in"),
+        (["info", "-"], 1, "there is no text in standard input"),
+        (["info", "小说.txt/more"], 1, "does not exist"),
+        (["corpus", "远" * 100, "-o", "out"], 1, "cannot be read: File name too long"),
         (["corpus", "junk.bin", "-o", "out"], 1, "is not text"),
         (["corpus", "小说.txt", "-o", "."], 1, "the folder you are in"),
         (["corpus", "小说.txt", "-o", "empty.txt"], 1, "is a file"),
@@ -87,7 +90,7 @@ def test_mistakes_are_one_line(novel: Path, arguments: list[str], code: int, mes
     (novel.parent / "empty.txt").touch()
     (novel.parent / "junk.bin").write_bytes(bytes(range(256)) * 9)
     command = [sys.executable, "-m", "polyseme", *arguments]
-    done = subprocess.run(command, capture_output=True, cwd=novel.parent, check=False)
+    done = subprocess.run(command, input=b"", capture_output=True, cwd=novel.parent, check=False)
     assert done.returncode == code
     assert message in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1

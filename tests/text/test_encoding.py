@@ -101,7 +101,7 @@ def test_the_reader_says_what_binary_files_are(tmp_path: Path) -> None:
         text_of(written(tmp_path, b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n"))
     with pytest.raises(TextError, match="is not text"):
         text_of(written(tmp_path, bytes(range(256)) * 20))
-    with pytest.raises(TextError, match="damaged archive"):
+    with pytest.raises(TextError, match="cut short or damaged"):
         text_of(written(tmp_path, gzip.compress(CHINESE.encode() * 999)[:-9]))
 
 

@@ -92,6 +92,8 @@ def test_json_records_are_documents(tmp_path: Path) -> None:
     assert documents(Corpus.build(path)) == [["一篇。", "两段。"], ["下一篇。"]]
     with pytest.raises(TextError, match=r"a\.jsonl, line 1 has no text in the field 'body': it has 'text'"):
         Corpus.build(path, field="body")
+    with pytest.raises(TextError, match=r"c\.jsonl, line 1 has no text in the field 'text': there is 5 in it"):
+        Corpus.build(written(tmp_path, '{"text": 5}\n', "c.jsonl"))
     with pytest.raises(TextError, match=r"b\.jsonl, line 2 is not JSON"):
         Corpus.build(written(tmp_path, '{"text": "好"}\n{"text": \n', "b.jsonl"))
 

@@ -43,6 +43,11 @@ class Source:
     named: bool = True
 
     @property
+    def title(self) -> str:
+        """Its name as people say it."""
+        return "standard input" if self.name == STDIN else self.name
+
+    @property
     def size(self) -> int | None:
         """Bytes on disk; None for stdin and pipes."""
         return os.path.getsize(self.name) if self.name != STDIN and os.path.isfile(self.name) else None
@@ -57,13 +62,21 @@ def find_sources(paths: Sequence[str | Path]) -> list[Source]:
             found.append(Source(STDIN))
         elif os.path.isdir(name):
             found += _folder(Path(name))
-        elif os.path.exists(name):
-            found.append(Source(name))
         else:
-            raise TextError(f"{name} does not exist")
+            found.append(_file(name))
     if not found:
         raise TextError(f"there are no files in {', '.join(map(str, paths)) or 'no path at all'}")
     return found
+
+
+def _file(name: str) -> Source:
+    try:
+        os.stat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        raise TextError(f"{name} does not exist") from None
+    except OSError as error:  # such as a folder on the way that one may not enter
+        raise TextError(f"{name} cannot be read: {error.strerror}") from None
+    return Source(name)
 
 
 def _folder(folder: Path) -> list[Source]:
@@ -84,7 +97,7 @@ class Reader:
 
     def __init__(self, source: Source, *, encoding: str | None = None, errors: str = "strict") -> None:
         self.source = source
-        self.name = "standard input" if source.name == STDIN else source.name
+        self.name = source.title
         self.encoding = encodings.check_name(encoding) if encoding else None
         self.errors = errors
         self.consumed = 0
@@ -97,7 +110,7 @@ class Reader:
                     self.consumed = raw.tell() if raw.seekable() else self.consumed + len(text)
                     yield text.replace("\ufeff", "") if "\ufeff" in text else text
         except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-            raise TextError(f"{self.name} is a damaged archive: {error}") from None
+            raise TextError(f"{self.name} is cut short or damaged: it cannot be unpacked ({error})") from None
         except OSError as error:
             raise TextError(f"{self.name} cannot be read: {error.strerror or error}") from None
 
@@ -210,7 +223,7 @@ def read_blocks(
             log.warning("left out: %s", error)
         before += source.size or reader.consumed
     if not blocks:
-        raise TextError(f"there is no text in {', '.join(s.name for s in sources[:3])}")
+        raise TextError(f"there is no text in {', '.join(s.title for s in sources[:3])}")
 
 
 def _blocks(reader: Reader, format: str) -> Iterator[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -115,11 +116,19 @@ def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
             raise TextError(f"{where} is not JSON: {error}") from None
         text = record.get(settings.field) if isinstance(record, dict) else record
         if not isinstance(text, str):
-            names = ", ".join(map(repr, list(record)[:8])) if isinstance(record, dict) else type(record).__name__
-            raise TextError(f"{where} has no text in the field {settings.field!r}: it has {names or 'nothing'}")
+            raise TextError(f"{where} has no text in the field {settings.field!r}: {_shown(record, settings.field)}")
         starts.append(len(texts))
         texts += text.replace("\0", "\ufffd").encode("utf-8", "replace").decode().splitlines() or [""]
     return "\n".join(texts), starts
+
+
+def _shown(record: Any, field: str) -> str:
+    """What a record holds in the place of text."""
+    if not isinstance(record, dict):
+        return f"it is {json.dumps(record)[:40]}"
+    if field in record:
+        return f"there is {json.dumps(record[field])[:40]} in it"
+    return f"it has {', '.join(map(repr, list(record)[:8])) or 'nothing'}"
 
 
 def joined(tokens: Iterable[str]) -> str:
