@@ -153,3 +153,12 @@ def test_the_old_folder_stays_where_the_new_one_cannot_come(tmp_path, monkeypatc
         (part / "model.json").write_text("new")
     assert (tmp_path / "m" / "model.json").read_text() == "old"
     assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_full_disk_says_which_result_was_being_written(tmp_path):
+    with pytest.raises(OSError, match="full") as raised, new_folder(tmp_path / "m", marker="model.json"):
+        raise OSError(28, "the disk is full")
+    assert raised.value.filename == str(tmp_path / "m")
+    with pytest.raises(OSError, match="full") as raised, new_file(tmp_path / "f"):
+        raise OSError(28, "the disk is full")
+    assert raised.value.filename == str(tmp_path / "f")

@@ -28,6 +28,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
     path = Path(path)
     _check_file(path)
+    _check_writable(path.parent)
     with _workshop(path) as workshop:
         new = workshop / "new"  # a folder here too, for writers that put a temporary file beside theirs
         new.mkdir()
@@ -103,6 +104,10 @@ def _workshop(path: Path) -> Iterator[Path]:
     workshop, handle = _locked_folder(path)
     try:
         yield workshop
+    except OSError as error:
+        if error.filename is None:  # a write to a full disk does not say where it was
+            error.filename = str(path)
+        raise
     finally:
         _clear(workshop, path)
         if handle is not None:

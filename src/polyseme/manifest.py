@@ -42,7 +42,9 @@ class Manifest:
         files = {name: seal(folder / name, hashed=hashed) for name in names}
         whole = {"format": self.format, "polyseme": VERSION, **entries, "files": files}
         with new_file(folder / self.marker) as part:
-            part.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            # Bytes of a file's name that are no UTF-8 become escapes, from which JSON gives them back.
+            lines = json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+            part.write_bytes(lines.encode("utf-8", "backslashreplace"))
 
     def read(self, folder: str | Path) -> dict[str, Any]:
         """The description, checked as far as it speaks of itself."""
@@ -52,7 +54,9 @@ class Manifest:
         except (FileNotFoundError, NotADirectoryError):
             hint = f"({self.command} makes one)"
             raise FormatError(f"{folder} is not {self.kind}: it has no {self.marker} {hint}") from None
-        except (ValueError, OSError, RecursionError) as error:
+        except OSError as error:
+            raise FormatError(f"{file} cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"{file} cannot be read: {error}") from None
         if not isinstance(found, dict) or not isinstance(found.get("format"), int):
             raise FormatError(f"{file} is not the description of {self.kind}")

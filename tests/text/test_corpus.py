@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 import signal
 import subprocess
 import sys
@@ -149,6 +150,15 @@ def test_what_was_cut_or_altered_is_refused(tmp_path: Path, file: str, damage: o
         target.unlink()
     with pytest.raises(FormatError, match=message):
         Corpus.open(tmp_path / "c")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a file's name is always Unicode")
+def test_a_file_whose_name_is_no_utf8_is_read_and_remembered(tmp_path: Path) -> None:
+    name = tmp_path / os.fsdecode("测试.txt".encode("gbk"))
+    name.write_text("他打了个电话。", encoding="utf-8")
+    Corpus.build(name, tmp_path / "c")
+    assert json.loads((tmp_path / "c" / "corpus.json").read_text(encoding="utf-8"))["sources"] == [str(name)]
+    assert Corpus.open(tmp_path / "c").text(0) == "他打了个电话。"
 
 
 def test_ids_out_of_range_are_refused_even_with_a_right_checksum(tmp_path: Path) -> None:

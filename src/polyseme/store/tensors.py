@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from polyseme.errors import FormatError
@@ -27,7 +30,13 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[
     path = Path(path)
     path.touch()
     mode = path.stat().st_mode
-    save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata=metadata)
+    try:
+        save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata=metadata)
+    except SafetensorError as error:
+        reason = re.search(r"\(os error (\d+)\)", str(error))  # a full disk comes as text
+        if reason is None:
+            raise
+        raise OSError(int(reason[1]), os.strerror(int(reason[1]))) from None
     path.chmod(stat.S_IMODE(mode))  # save_file puts a private file there; who may read a model is for the umask to say
 
 

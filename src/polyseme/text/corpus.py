@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -221,13 +222,13 @@ class _Writing:
         self.segmentation, self.min_count, self.max_size = segmentation, min_count, max_size
 
     def __enter__(self) -> Self:
-        self.folder = new_folder(self.path, marker=MARKER)
-        self.builder = Builder(self.folder.__enter__(), self.segmentation)
+        self.open = ExitStack()
+        self.builder = Builder(self.open.enter_context(new_folder(self.path, marker=MARKER)), self.segmentation)
+        self.open.callback(self.builder.close)  # may fail too, on a full disk
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        self.builder.close()
-        self.folder.__exit__(*raised)
+        self.open.__exit__(*raised)
 
     def finish(self, sources: list[str]) -> None:
         self.builder.finish(min_count=self.min_count, max_size=self.max_size, sources=sources)
