@@ -349,6 +349,20 @@ def test_a_token_is_asked_for_and_taken_from_the_address(open_page: Open, librar
         other.close()
 
 
+def test_no_command_lies_under_its_copy_button(open_page: Open) -> None:
+    page = open_page("models", width=400, name="words")
+    script = """() => [...document.querySelectorAll('.code')].map((code) => {
+        const range = document.createRange();
+        range.selectNodeContents(code.querySelector('pre'));
+        const button = code.querySelector('.copy').getBoundingClientRect();
+        const under = (r) => r.right > button.left && r.top < button.bottom && r.bottom > button.top;
+        return [...range.getClientRects()].some(under);
+    })"""
+    covered = page.evaluate(script)
+    assert len(covered) >= 3
+    assert not any(covered)
+
+
 def test_words_that_look_like_html_stay_text(open_page: Open, serving: Any, tmp_path: Path) -> None:
     import numpy as np
 
