@@ -1,7 +1,7 @@
 """Training word vectors against gensim and fastText, per CPU-second, back to back; and their quality beside it.
 
     python benchmarks/words.py [--text FILE] [--tokens N]        a table of ratios, in a few minutes
-    python benchmarks/words.py --quality en|zh                   analogies and similarity, mean of three seeds (slow)
+    python benchmarks/words.py --quality en|zh [--seeds N]       analogies and similarity, mean of N seeds (slow)
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
 Without --text the English Wikipedia sample of the test data is taken. The reading of files is in benchmarks/files.py.
@@ -32,7 +32,6 @@ from polyseme.words.vectors import WordVectors
 
 DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 RUNS = 3
-SEEDS = (1, 2, 3)
 SHARED: dict[str, Any] = {"window": 5, "negative": 5, "sample": 1e-3, "min_count": 5, "epochs": 1}
 
 
@@ -234,18 +233,18 @@ def gensim_vectors(sentences: list[list[str]], options: dict[str, Any], seed: in
     return WordVectors(Vocabulary(model.wv.index_to_key, np.array(counts)), model.wv.vectors)
 
 
-def quality_table(language: str) -> None:
+def quality_table(language: str, seeds: int) -> None:
     """Skip-gram and CBOW with negatives, three passes, the same mean learning rate (0.0125)."""
     with tempfile.TemporaryDirectory() as name:
         text = Path(name) / "text"
         text.write_text(read_text(DATA / "corpora" / FILES[language][0], -1).lower(), encoding="utf-8")
         corpus = Corpus.build(text, Path(name) / "corpus")
         sentences = list(corpus)
-        print(f"{language}: {corpus.n_tokens:,} words, 3 passes, mean of {len(SEEDS)} seeds\n", flush=True)
+        print(f"{language}: {corpus.n_tokens:,} words, 3 passes, mean of {seeds} seeds\n", flush=True)
         for architecture in ("skipgram", "cbow"):
             options = {**SHARED, "epochs": 3}
             mine, theirs = [], []
-            for seed in SEEDS:
+            for seed in range(1, seeds + 1):
                 trained = polyseme.train("word2vec", corpus, seed=seed, architecture=architecture, lr=0.025, **options)
                 mine.append(scores(trained, language))
                 peer = gensim_vectors(sentences, {**options, "sg": int(architecture == "skipgram")}, seed)
@@ -261,9 +260,10 @@ def main() -> None:
     parser.add_argument("--text", type=Path, default=DATA / "corpora" / "enwiki.txt.xz")
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--quality", choices=("en", "zh"))
+    parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     if arguments.quality:
-        quality_table(arguments.quality)
+        quality_table(arguments.quality, arguments.seeds)
     else:
         with tempfile.TemporaryDirectory() as name:
             speed_table(english_task(arguments.text, arguments.tokens, Path(name)))
