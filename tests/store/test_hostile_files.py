@@ -59,7 +59,7 @@ def quantised_bytes(path: Path, *, pruned: bool = False) -> bytes:
 
 
 @contextmanager
-def bounded(megabytes: int = 64, seconds: float = 5) -> Iterator[None]:
+def bounded(megabytes: int = 64, seconds: float = 60) -> Iterator[None]:
     began = time.process_time()
     tracemalloc.start()
     try:

@@ -109,7 +109,7 @@ def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str)
     segmentation.tokens("词典")  # is loaded before the clock starts
     begun = time.process_time()
     words = segmentation.tokens(f"中'{run}")
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 60
     assert "".join(words) == f"中'{run}"
 
 

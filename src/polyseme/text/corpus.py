@@ -131,7 +131,7 @@ class Corpus:
         with _Writing(path, segment, min_count, max_size) as writing:
             for counted, done in counted_blocks(blocks, settings, workers):
                 writing.builder.add(counted)
-                progress("corpus", done, total, tokens=writing.builder.n_tokens, words=len(writing.builder.words))
+                progress("corpus", done, total, tokens=writing.builder.n_tokens, words=writing.builder.n_words)
             writing.finish([file.name for file in files])
         return writing.opened(cls)
 

@@ -20,6 +20,7 @@ from polyseme.text.numbers import WordNumbers
 from polyseme.text.segment import FUNCTION, Segmentation
 from polyseme.text.structure import Structure, joined, lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
+from polyseme.text.vocabulary import words_to_bytes
 
 END = b"\n"
 
@@ -93,12 +94,14 @@ class Counter:
         numbers = np.zeros(len(flat), dtype=np.int32)
         plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])
         numbers[~odd], counted.words = self.numbers.number(plain.encode())
+        new = []
         for place in np.flatnonzero(odd).tolist():
             if flat[place] not in self.odd:
                 self.odd[flat[place]] = self.numbers.count
                 self.numbers.count += 1
-                counted.words.append(flat[place])
+                new.append(flat[place])
             numbers[place] = self.odd[flat[place]]
+        counted.words += words_to_bytes(new)
         counted.ids = numbers - 1
         counted.ends = np.cumsum([len(row) for row in rows], dtype=np.int64).astype(np.int32)
 

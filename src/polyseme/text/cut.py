@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain, groupby
 
-PAGE = 2048  # characters, or more, cut by one call: much larger pages fall out of the processor's cache
+PAGE = 8192  # characters, or more, cut by one call, beside which other threads run
 
 Words = Callable[[str], list[str]]
 Job = tuple[str, str]  # rule, sentences

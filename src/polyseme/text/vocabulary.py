@@ -58,12 +58,15 @@ class Vocabulary:
 def words_to_bytes(words: Iterable[str]) -> bytes:
     """One word a line, UTF-8; the few characters that would break a line are escaped."""
     words = list(words)
-    text = "\n".join(words) + "\n" if words else ""
-    if text.count("\n") == len(words):  # no word has a newline: the others can be escaped in the whole
-        text = text.replace("\\", "\\\\").replace("\r", "\\r")
-    else:
-        text = "".join([f"{word.translate(_ESCAPES)}\n" for word in words])
-    return text.encode("utf-8", "surrogateescape")
+    lines = "".join([f"{word}\n" for word in words]).encode("utf-8", "surrogateescape")
+    if lines.count(b"\n") == len(words):
+        return escaped(lines)
+    return "".join([f"{word.translate(_ESCAPES)}\n" for word in words]).encode("utf-8", "surrogateescape")
+
+
+def escaped(lines: bytes) -> bytes:
+    """Words that have no newline in them, a line each, with the other characters escaped."""
+    return lines.replace(b"\\", b"\\\\").replace(b"\r", b"\\r")
 
 
 def words_from_bytes(data: bytes, *, where: str) -> list[str]:

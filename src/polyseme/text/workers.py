@@ -1,9 +1,10 @@
-"""The cutting of words in helper processes, in order.
+"""The cutting of words on all cores, in order.
 
-A helper is a fresh interpreter that talks over its pipes, so nothing depends on how the caller's program was started:
-no fork of a process with threads, no second run of the caller's script. It remembers nothing, so its memory does not
-grow, and the corpus is the same whatever the number of helpers. It ends when its input does: also when the builder is
-killed.
+jieba lets other threads run beside it, so threads are enough for Chinese. The rules for English are Python's own
+patterns, which do not: these blocks go to helper processes. A helper is a fresh interpreter that talks over its pipes,
+so nothing depends on how the caller's program was started: no fork of a process with threads, no second run of the
+caller's script. It remembers nothing, so its memory does not grow, and the corpus is the same whatever the number of
+helpers. It ends when its input does: also when the builder is killed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def counted_blocks(
 def _in_order(
     blocks: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
 ) -> Iterator[tuple[Counted, int]]:
-    """Results in the order of the blocks. A block that would only wait for a helper is cut here instead."""
+    """Results in the order of the blocks. A block that would only wait for its turn is cut here instead."""
     waiting: deque[tuple[Prepared, Future[bytes], int]] = deque()
     with ThreadPoolExecutor(number) as pool:
         try:
@@ -84,7 +85,7 @@ def _in_order(
 
 
 class Helpers:
-    """One process for each thread that asks."""
+    """Work for the threads of a pool, each with a process of its own where it needs one."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = words
@@ -92,7 +93,9 @@ class Helpers:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def work(self, jobs: list[cut.Job]) -> bytes:
-        """The answers of this thread's process."""
+        """The answers to the jobs, cut here or in this thread's process."""
+        if 2 * sum(len(lines) for rule, lines in jobs if rule != "english") > sum(len(lines) for _, lines in jobs):
+            return cut.work(jobs, self.words)
         process = getattr(self.mine, "process", None) or self._start()
         try:
             send(process.stdin, jobs)
