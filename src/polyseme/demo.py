@@ -30,6 +30,7 @@ from polyseme.words.vectors import WordVectors
 
 HOMOGRAPHS = ("张", "地", "里", "只", "家", "过", "所", "将")
 MINUTES = 7.5  # the other steps take about a minute and a half on two cores
+DROPOUT = 0.1  # less than usual: in these minutes a text of a million words is read too seldom to be learned by heart
 _RECORD = "demo.json"
 _ENOUGH = 50  # occurrences of a word that is shown
 _CANDIDATES = 40  # frequent words among which those with several senses are looked for
@@ -165,7 +166,8 @@ class Demo:
         Corpus.build(sources_of(self.sources), self.folder / "corpus", progress=self.progress)
 
     def _train(self, name: str) -> None:
-        given = {"minutes": self.minutes, **self.elmo_options} if name == "elmo" else self.word2vec_options
+        elmo = {"minutes": self.minutes, "dropout": DROPOUT, **self.elmo_options}
+        given = elmo if name == "elmo" else self.word2vec_options
         train(name, self.corpus, out=self.folder / name, resume=True, progress=self.progress, **given)
 
     def _build_index(self) -> None:

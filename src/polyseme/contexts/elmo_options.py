@@ -75,7 +75,7 @@ class ElmoOptions(TrainingOptions):
     batch_tokens: int = option(1024, "predictions of a step, in each direction", minimum=1)
     unroll: int = option(60, "longest piece of a sentence, or the steps of a stream that gradients go back", minimum=1)
     negatives: int = option(512, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
-    dropout: float = option(0.1, "share of a layer's input left out in training", minimum=0, maximum=0.95)
+    dropout: float = option(0.3, "share of a layer's input left out in training", minimum=0, maximum=0.95)
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
     )
