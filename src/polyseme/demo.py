@@ -168,7 +168,9 @@ class Demo:
     def _train(self, name: str) -> None:
         elmo = {"minutes": self.minutes, "dropout": DROPOUT, **self.elmo_options}
         given = elmo if name == "elmo" else self.word2vec_options
-        train(name, self.corpus, out=self.folder / name, resume=True, progress=self.progress, **given)
+        out = self.folder / name
+        begun = Path(f"{out}.checkpoint").exists()
+        train(name, self.corpus, out=out, resume=begun, progress=self.progress, **given)
 
     def _build_index(self) -> None:
         build_index(
