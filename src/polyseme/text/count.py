@@ -17,8 +17,8 @@ import numpy as np
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.cut import Job
 from polyseme.text.numbers import WordNumbers
-from polyseme.text.segment import FUNCTION, Segmentation
-from polyseme.text.structure import Structure, joined, lines_of, listed, structure_of
+from polyseme.text.segment import FUNCTION
+from polyseme.text.structure import joined, lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
 
@@ -48,11 +48,11 @@ class Counter:
         if block.format == "tagged":
             return self._prepare_tagged(block)
         text, records = lines_of(block, self.settings)
-        structure, breaks_after = structure_of(block, text, records, self.settings)
+        structure, sentences, breaks_after = structure_of(block, text, records, self.settings)
         segmentation = self.settings.segmentation
         if block.format == "segmented":
             segmentation = replace(segmentation, method="space", words=(), function=None)
-        lines = _without_blanks(structure, segmentation)
+        lines = segmentation.lines(sentences)
         counted = Counted(text.encode("utf-8", "replace"), breaks_after=breaks_after)
         structure.write_to(counted)
         if segmentation.method == FUNCTION:
@@ -129,14 +129,3 @@ class Counter:
         flat = "\n".join([word for row in rows for word, _ in row])
         words = iter(self.settings.segmentation.normalised(flat).split("\n"))
         return Prepared(counted, [], [["".join(word.split()) for word in islice(words, len(row))] for row in rows])
-
-
-def _without_blanks(structure: Structure, segmentation: Segmentation) -> str:
-    """The normalised sentences, one a line; one of which normalisation left nothing is taken out of the structure."""
-    lines = segmentation.lines(structure.sentences)
-    # Sentences have no spaces at their ends, so a blank line shows by these signs.
-    if "\n\n" in lines or " \n" in lines or not lines[:1].strip() or not lines[-1:].strip():
-        kept = [place for place, line in enumerate(lines.split("\n")) if line.strip()]
-        lines = "\n".join([line for line in lines.split("\n") if line.strip()])
-        structure.keep_only(kept if structure.sentences else [])
-    return lines

@@ -100,7 +100,7 @@ def _foreign_words() -> re.Pattern[str]:
     )
 
 
-def _by_jieba(jobs: Iterable[Job], cut: Words) -> str:
+def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
     """Lines cut by jieba, whole pages at once; in mixed ones foreign words stay whole.
 
     While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of them.
@@ -113,10 +113,16 @@ def _by_jieba(jobs: Iterable[Job], cut: Words) -> str:
             foreign += pieces[1::2]
             lines = "\0".join(pieces[::2])
         texts.append(lines)
-    found = " ".join([" ".join(cut(page)) for page in _pages("\n".join(texts))])
+    found = _encoded(map(cut, _pages("\n".join(texts))))
     if not foreign:
         return found
-    return "".join(chain.from_iterable(zip(found.split("\0"), [*foreign, ""], strict=True)))
+    whole = "\0".join([*foreign, ""]).encode("utf-8", "replace")
+    return b"".join(chain.from_iterable(zip(found.split(b"\0"), whole.split(b"\0"), strict=True)))
+
+
+def _encoded(pages: Iterable[list[str]]) -> bytes:
+    """The words of the pages. A page is joined and encoded while it is in the processor's own memory."""
+    return b" ".join([" ".join(words).encode("utf-8", "replace") for words in pages])
 
 
 def _pages(sentences: str) -> Iterator[str]:
@@ -130,16 +136,16 @@ def _pages(sentences: str) -> Iterator[str]:
 
 def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
     """The answers to the jobs, one after the other, in UTF-8; ``words`` is the user dictionary."""
-    answers: list[str] = []
+    answers: list[bytes] = []
     for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] == "mixed" else job[0]):
         if rule == "jieba":
             answers.append(_by_jieba(group, _jieba(words)))
             continue
         sentences = "\n".join([lines for _, lines in group])
         if rule == "english":
-            answers += [" ".join(by_rules(page)) for page in _pages(sentences)]
+            answers.append(_encoded(map(by_rules, _pages(sentences))))
         elif rule == "char":
-            answers.append(" ".join(sentences) + " \n")
+            answers.append(_encoded(map(list, _pages(sentences))))
         else:
-            answers.append(sentences.replace("\n", " \n ") + " \n")
-    return " ".join(answers).encode("utf-8", "replace")
+            answers.append(sentences.encode("utf-8", "replace").replace(b"\n", b" \n ") + b" \n")
+    return b" ".join(answers)

@@ -48,18 +48,18 @@ def check(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise OptionError(f"{name} is one of {', '.join(choices)}; not {value!r}{close_matches(value, choices)}")
 
 
-STABLE, CHANGES, JOINS = range(3)
+STABLE, CHANGES, JOINS, VANISHES = range(4)
 
 
 @cache
 def _table() -> NDArray[np.uint8]:
-    """For every character: does NFKC leave it alone, change it, or may it join it to the one before?"""
+    """For every character: does NFKC leave it alone, change it, drop it, or may it join it to the one before?"""
     table = np.zeros(0x110000, dtype=np.uint8)
     for low, high in _BLOCKS:
         table[low:high] = [_stability(chr(point)) for point in range(low, high)]
     table[0x10000:0x20000] = table[0x2F800:0x2FA20] = table[0xE0000:0xE1000] = CHANGES
     table[[ord(character) for character in WIDE]] = STABLE
-    table[list(_REPLACED)] = CHANGES
+    table[list(_REPLACED)] = [VANISHES if new is None else CHANGES for new in _REPLACED.values()]
     return table
 
 
@@ -70,13 +70,18 @@ def _stability(character: str) -> int:
     return CHANGES if unicodedata.normalize("NFKC", character) != character else STABLE
 
 
+def may_vanish(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Which of these characters are dropped; a text that begins with another one leaves something."""
+    return np.asarray(_table().take(codes, mode="clip") == VANISHES)
+
+
 def nfkc(text: str) -> str:
     """NFKC that keeps wide Chinese punctuation."""
     if text.isascii() and text.isprintable():
         return text
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     kinds = _table().take(codes, mode="clip")  # quicker than an index, and no code is too large
-    spots = np.flatnonzero(kinds)
+    spots = np.flatnonzero(kinds > STABLE)
     if not len(spots):
         return text
     breaks = np.flatnonzero(np.diff(spots) > 1)

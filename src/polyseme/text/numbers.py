@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ Nodes = NDArray[np.int32]
 Numbers = NDArray[np.int32]
 Pieces = NDArray[np.uint64]
 Places = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 PIECE = 8
 LONGEST = 64  # bytes; of a longer word, which no language has, a digest is looked up
@@ -194,10 +195,10 @@ def _with_digests(
     return np.frombuffer(b"".join(pieces), dtype=np.uint8), starts, lengths
 
 
-def gathered(data: NDArray[np.uint8], starts: Places, sizes: Places) -> NDArray[np.uint8]:
-    """The bytes of many places, one place after the other."""
+def gathered(data: NDArray[T], starts: Places, sizes: Places) -> NDArray[T]:
+    """The bytes or codes of many places, one place after the other."""
     ends = np.cumsum(sizes)
     places = np.repeat(starts - (ends - sizes), sizes)
     places += np.arange(len(places))
-    found: NDArray[np.uint8] = data[places]
+    found: NDArray[T] = data.take(places, mode="clip")
     return found

@@ -13,7 +13,7 @@ or any Python function from a string to a list of strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +64,9 @@ class Segmentation:
         """The text that is cut."""
         return normalise(text, self.normalise, self.script, self.case)
 
-    def lines(self, sentences: Sequence[str]) -> str:
-        """The sentences normalised, one a line, with plain spaces only, as ``jobs`` takes them."""
-        text = self.normalised("\n".join(sentences))
+    def lines(self, text: str) -> str:
+        """Sentences, one a line, normalised and with plain spaces only, as ``jobs`` takes them."""
+        text = self.normalised(text)
         return text if self.normalise == "nfkc" else cut.plain_spaces(text)
 
     def jobs(self, lines: str) -> list[cut.Job]:

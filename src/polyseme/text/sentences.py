@@ -71,17 +71,20 @@ _BLANKS = np.isin(range(HAN + 1), (SPACE, NEWLINE))
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, without the spaces around them; a line break ends one, too."""
-    starts, ends, _, _ = sentence_spans(text)
+    starts, ends, _, _ = sentence_spans(text, codes_of(text))
     return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def sentence_spans(text: str) -> tuple[Places, Places, Places, int]:
+def codes_of(text: str) -> Codes:
+    """The characters as numbers, between newlines: there is always one before a character and one after it."""
+    return np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
+
+
+def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int]:
     """Where each sentence of the text starts and ends, the number of its line, and how many lines end in the text."""
-    # A newline at each end saves looking whether there is a character before or after another.
-    codes = np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
     kinds = _CLASS.take(codes, mode="clip")
     lines = np.flatnonzero(kinds == NEWLINE)
-    after = _wide_ends(codes, kinds, lines)
+    after = _wide_ends(kinds, lines)
     narrow = _narrow_ends(text, kinds, after)
     starts = np.sort(np.concatenate([lines + 1, after, narrow]))[:-1]
     ends = np.append(starts[1:], len(kinds) - 1)
@@ -91,13 +94,13 @@ def sentence_spans(text: str) -> tuple[Places, Places, Places, int]:
     return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3
 
 
-def _wide_ends(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> Places:
+def _wide_ends(kinds: NDArray[np.uint8], lines: Places) -> Places:
     """The places after 。！？；… and what closes with them."""
     marks = np.flatnonzero(kinds == END)
     ends: Places = marks[kinds[marks + 1] != END] + 1
     if not len(ends):
         return ends
-    open_quotes = _inside_quotes(codes, lines, ends)
+    open_quotes = _inside_quotes(kinds, lines, ends)
     moving = np.arange(len(ends))
     while len(moving):
         here = kinds[ends[moving]]
@@ -112,9 +115,9 @@ def _wide_ends(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> Places:
     return kept
 
 
-def _inside_quotes(codes: Codes, lines: Places, places: Places) -> NDArray[np.bool_]:
+def _inside_quotes(kinds: NDArray[np.uint8], lines: Places, places: Places) -> NDArray[np.bool_]:
     """Is there an odd number of straight quotes between the start of the line and this place?"""
-    quotes = np.flatnonzero(codes == ord('"'))
+    quotes = np.flatnonzero(kinds == QUOTE)
     line_starts = lines[np.searchsorted(lines, places) - 1]
     number = np.searchsorted(quotes, places) - np.searchsorted(quotes, line_starts)
     return np.asarray(number % 2, dtype=np.bool_)

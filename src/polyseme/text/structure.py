@@ -11,22 +11,18 @@ import numpy as np
 
 from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, IntArray, Settings
-from polyseme.text.sentences import Places, sentence_spans
+from polyseme.text.normalise import may_vanish, nfkc
+from polyseme.text.numbers import gathered
+from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
 
 
 class Structure:
-    """The sentences of a block, the lines they are in, and the documents."""
+    """Where the sentences of a block are, the lines they are in, and the documents."""
 
-    def __init__(self, sentences: list[str], spans: Places, lines: Places, documents: Places) -> None:
-        self.sentences = sentences
+    def __init__(self, spans: Places, lines: Places, documents: Places) -> None:
         self.spans = spans  # start and end of each in the text, in bytes
         self.lines = lines
         self.documents = documents  # a number for each sentence, which changes where a document begins
-
-    def keep_only(self, kept: list[int]) -> None:
-        """Leave out the other sentences; paragraphs and documents that have none left vanish."""
-        self.sentences = [self.sentences[place] for place in kept]
-        self.spans, self.lines, self.documents = self.spans[kept], self.lines[kept], self.documents[kept]
 
     def write_to(self, counted: Counted) -> None:
         """All but the words."""
@@ -40,13 +36,10 @@ def _changes(values: Places) -> IntArray:
     return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
 
 
-def _places_in_bytes(text: str, places: Places) -> Places:
-    """Places in a text as places in its UTF-8."""
-    if text.isascii():
-        return places
-    codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
+def _places_in_bytes(codes: Codes, places: Places) -> Places:
+    """Places in a text as places in its UTF-8; the codes begin with a newline more than the text."""
     more_than_one = (codes > 0x7F).astype(np.int32) + (codes > 0x7FF) + (codes > 0xFFFF)
-    more: IntArray = np.append(np.int32(0), np.cumsum(more_than_one, dtype=np.int32))[places]
+    more: IntArray = np.cumsum(more_than_one, dtype=np.int32)[places]
     return places + more
 
 
@@ -55,16 +48,20 @@ def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structur
     pieces = [text.encode("utf-8", "replace") for text in texts]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     starts = np.append(0, ends[:-1])[: len(ends)]
-    return Structure(texts, np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
+    return Structure(np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
 
 
-def structure_of(block: Block, text: str, records: list[int] | None, settings: Settings) -> tuple[Structure, bool]:
-    """The sentences of text in lines; and whether a document ends after them.
+def structure_of(block: Block, text: str, records: list[int] | None, settings: Settings) -> tuple[Structure, str, bool]:
+    """The structure of text in lines; its sentences, one a line; and whether a document ends after them.
 
     Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
     """
-    starts, ends, lines, n_lines = sentence_spans(text)
-    sentences = [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    codes = codes_of(text)
+    starts, ends, lines, n_lines = sentence_spans(text, codes)
+    if settings.segmentation.normalise == "nfkc":
+        doubtful = np.flatnonzero(may_vanish(codes[starts + 1])).tolist()
+        if blank := [i for i in doubtful if not nfkc(text[starts[i] : ends[i]]).strip()]:
+            starts, ends, lines = (np.delete(array, blank) for array in (starts, ends, lines))
     mode = settings.documents_of(block.format)
     before = 0 if block.continues else -1  # the last line that is not this block's
     ends_after = False
@@ -77,8 +74,17 @@ def structure_of(block: Block, text: str, records: list[int] | None, settings: S
         ends_after = n_lines - (int(lines[-1]) if len(lines) else before) > 1
     else:
         documents = np.zeros(len(lines), dtype=np.int64)
-    spans = _places_in_bytes(text, np.stack([starts, ends], axis=1))
-    return Structure(sentences, spans, lines - before, documents + block.new_source), ends_after
+    spans = _places_in_bytes(codes, np.stack([starts, ends], axis=1))
+    structure = Structure(spans, lines - before, documents + block.new_source)
+    return structure, _one_a_line(codes, starts + 1, ends + 1), ends_after
+
+
+def _one_a_line(codes: Codes, starts: Places, ends: Places) -> str:
+    """The sentences between these places with newlines between them. Slices of the text would take twice the time."""
+    sizes = ends - starts + 1
+    lines = gathered(codes, starts, sizes)
+    lines[np.cumsum(sizes) - 1] = ord("\n")
+    return lines[:-1].tobytes().decode("utf-32-le")
 
 
 def lines_of(block: Block, settings: Settings) -> tuple[str, list[int] | None]:
