@@ -148,9 +148,10 @@ class _Pieces:
 
     def _grow(self, size: int) -> None:
         full = np.flatnonzero(self.piece)
+        full = full[np.argsort(-self.node[full])]  # the oldest, which are the most frequent, come last and stay at home
         piece, node = self.piece[full], self.node[full]
         prefix = self.prefix[full] if self.prefixed else None
-        self._clear(1 << (6 * size).bit_length())
+        self._clear(1 << (3 * size).bit_length())
         slots, strange = self._look_up(piece, prefix)
         self._settle(slots, strange, piece, prefix)
         self.node[slots] = node
