@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyseme.text.cut import CODING
 from polyseme.text.numbers import WordNumbers
 from polyseme.text.vocabulary import words_from_bytes
 
@@ -20,12 +21,12 @@ WORD = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1,
 )
 def test_blocks_of_words(blocks: list[list[str]]) -> None:
     numbers, expected = WordNumbers(), {"\n": 0}
-    numbers.number(b"\n")
+    numbers.number("\n".encode(CODING))
     for block in blocks:
         words = [word for word in block if " " not in word]
         known = len(expected)
         want = [expected.setdefault(word, len(expected)) for word in words]
-        got, new = numbers.number(" ".join(words).encode())
+        got, new = numbers.number(" ".join(words).encode(CODING))
         assert got.tolist() == want
         assert words_from_bytes(new, where="here") == list(expected)[known:]
     assert numbers.count == len(expected)
@@ -34,6 +35,6 @@ def test_blocks_of_words(blocks: list[list[str]]) -> None:
 def test_many_words_and_one_of_a_megabyte() -> None:
     numbers = WordNumbers()
     words = [f"word{i % 70_000}" for i in range(150_000)]
-    got, new = numbers.number(("x" * (1 << 20) + "  " + " ".join(words) + " ").encode())
+    got, new = numbers.number(("x" * (1 << 20) + "  " + " ".join(words) + " ").encode(CODING))
     assert got.tolist() == [0, *(1 + i % 70_000 for i in range(150_000))]
     assert new.count(b"\n") == numbers.count == 70_001

@@ -115,7 +115,7 @@ def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str)
 
 def test_lines_of_different_kinds_keep_their_words_and_their_order() -> None:
     lines = ["我在café里。", "你好吗？", "Don't go, Zoë.", "", "他说naïve，她说café。", "天气好。"]
-    words = cut.work(Segmentation("auto").jobs("\n".join(lines)), ()).decode()
+    words = cut.work(Segmentation("auto").jobs("\n".join(lines)), ()).decode(cut.CODING)
     assert [line.split() for line in words.split("\n")[:-1]] == [
         ["我", "在", "café", "里", "。"],
         ["你好", "吗", "？"],

@@ -15,14 +15,14 @@ from itertools import count as count_up
 import numpy as np
 
 from polyseme.text.block import Block, Counted, Settings
-from polyseme.text.cut import Job
+from polyseme.text.cut import CODING, Job
 from polyseme.text.numbers import WordNumbers
 from polyseme.text.segment import FUNCTION
 from polyseme.text.structure import joined, lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
 
-END = b"\n"
+END = "\n"
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Counter:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.numbers = WordNumbers()
-        self.numbers.number(END)  # number 0 ends a sentence
+        self.numbers.number(END.encode(CODING))  # number 0 ends a sentence
         self.odd: dict[str, int] = {}  # words that hold spaces or are empty, of the caller's lists and functions
 
     def prepare(self, block: Block) -> Prepared:
@@ -93,7 +93,7 @@ class Counter:
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)
         plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])
-        numbers[~odd], counted.words = self.numbers.number(plain.encode())
+        numbers[~odd], counted.words = self.numbers.number(plain.encode(CODING))
         new = []
         for place in np.flatnonzero(odd).tolist():
             if flat[place] not in self.odd:

@@ -1,5 +1,5 @@
 """The segmenters at work. A job is a rule and some sentences, one a line; its answer is text again: words with spaces
-between them, and a newline for a word at the end of every sentence.
+between them, and a newline for a word at the end of every sentence. It is in UTF-16, as the words are numbered.
 
 Helper processes import this file, so it imports little: no NumPy.
 """
@@ -10,9 +10,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 
+CODING = "utf-16-le"
 PAGE = 8192  # characters, or more, cut by one call, beside which other threads run
+
+_SPACE = " ".encode(CODING)
 
 Words = Callable[[str], list[str]]
 Job = tuple[str, str]  # rule, sentences
@@ -24,7 +27,7 @@ HAN_RANGES = (
 # Letters of other scripts, and Latin ones with accents, whose words jieba would tear into characters.
 FOREIGN_RANGES = (
     *((0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x1FFF), (0x2C00, 0x2DFF), (0x3041, 0x30FA), (0x30FC, 0x318F)),
-    *((0xA000, 0xD7FF), (0xFF66, 0xFFDC)),
+    *((0xA000, 0xD7FF), (0xFE20, 0xFE2F), (0xFF66, 0xFFDC)),
 )
 _FOREIGN = "".join(f"{chr(low)}-{chr(high)}" for low, high in FOREIGN_RANGES)
 _BLANKS = (
@@ -86,7 +89,7 @@ def _jieba(words: tuple[str, ...]) -> Words:
 
 @cache
 def _foreign_words() -> re.Pattern[str]:
-    letter = f"[A-Za-z0-9{_FOREIGN}{_marks()}]"
+    letter = f"[A-Za-z0-9{_FOREIGN}]"
     rest = rf"{letter}*(?:[-'’·]{letter}+)*"
     # Every branch begins with a class of characters, which is quickly refused, and a run is tried from its beginning
     # only: from each of its letters in turn, a long one would take forever.
@@ -113,16 +116,21 @@ def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
             foreign += pieces[1::2]
             lines = "\0".join(pieces[::2])
         texts.append(lines)
-    found = _encoded(map(cut, _pages("\n".join(texts))))
-    if not foreign:
-        return found
-    whole = "\0".join([*foreign, ""]).encode("utf-8", "replace")
-    return b"".join(chain.from_iterable(zip(found.split(b"\0"), whole.split(b"\0"), strict=True)))
+    whole = iter(foreign)
+    return _encoded(_put_back(" ".join(cut(page)), whole) for page in _pages("\n".join(texts)))
 
 
-def _encoded(pages: Iterable[list[str]]) -> bytes:
-    """The words of the pages. A page is joined and encoded while it is in the processor's own memory."""
-    return b" ".join([" ".join(words).encode("utf-8", "replace") for words in pages])
+def _put_back(text: str, foreign: Iterator[str]) -> str:
+    """The next foreign words in the places of the NULs."""
+    if "\0" not in text:
+        return text
+    pieces = text.split("\0")
+    return "".join(chain.from_iterable(zip(pieces, [*islice(foreign, len(pieces) - 1), ""], strict=True)))
+
+
+def _encoded(pages: Iterable[str]) -> bytes:
+    """The pages as one text; each is encoded while it is in the processor's own memory."""
+    return _SPACE.join([page.encode(CODING, "replace") for page in pages])
 
 
 def _pages(sentences: str) -> Iterator[str]:
@@ -135,7 +143,7 @@ def _pages(sentences: str) -> Iterator[str]:
 
 
 def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
-    """The answers to the jobs, one after the other, in UTF-8; ``words`` is the user dictionary."""
+    """The answers to the jobs, one after the other; ``words`` is the user dictionary."""
     answers: list[bytes] = []
     for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] == "mixed" else job[0]):
         if rule == "jieba":
@@ -143,9 +151,9 @@ def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
             continue
         sentences = "\n".join([lines for _, lines in group])
         if rule == "english":
-            answers.append(_encoded(map(by_rules, _pages(sentences))))
+            answers.append(_encoded(" ".join(by_rules(page)) for page in _pages(sentences)))
         elif rule == "char":
-            answers.append(_encoded(map(list, _pages(sentences))))
+            answers.append(_encoded(map(" ".join, _pages(sentences))))
         else:
-            answers.append(sentences.encode("utf-8", "replace").replace(b"\n", b" \n ") + b" \n")
-    return b" ".join(answers)
+            answers.append((sentences.replace("\n", " \n ") + " \n").encode(CODING, "replace"))
+    return _SPACE.join(answers)

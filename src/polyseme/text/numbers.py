@@ -1,8 +1,8 @@
 """Numbers for words, whole blocks of text at a time, in NumPy.
 
-A word is looked up eight bytes at a time: a node stands for eight bytes, and perhaps the node of the bytes before
-them, so the table is exact, whatever the length of a word. Chinese words of two characters and English ones of up to
-eight letters, nine tenths of a text, are one lookup. Nodes are found by open addressing, for all words of a block at
+A word is looked up four characters at a time: a node stands for four, and perhaps the node of the characters before
+them, so the table is exact, whatever the length of a word. Nearly all Chinese words are one lookup, English ones one or
+two. Nodes are found by open addressing, for all words of a block at
 once, at slots that hang on two random factors, so no text can be made that fills one slot only. Nothing is sorted: of
 all that write to one place, the last remains. Numbers go by first appearance and depend on nothing else.
 Where whole blocks are looked up, ``take`` that clips stands for an index: it checks no bounds and takes half the time.
@@ -17,18 +17,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.text.cut import CODING
 from polyseme.text.vocabulary import escaped
 
+Characters = NDArray[np.uint16]
 Nodes = NDArray[np.int32]
 Numbers = NDArray[np.int32]
 Pieces = NDArray[np.uint64]
 Places = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
-PIECE = 8
-LONGEST = 64  # bytes; of a longer word, which no language has, a digest is looked up
-SPACE = 32
-_KEPT = np.array([(1 << 8 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n bytes
+PIECE = 4  # characters of 16 bits, looked up as one number
+LONGEST = 32  # of a longer word, which no language has, a digest is looked up
+SPACE = " ".encode(CODING)
+_KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n characters
 
 
 class WordNumbers:
@@ -42,19 +44,18 @@ class WordNumbers:
         self._number: Numbers = np.full(1 << 16, -1, dtype=np.int32)  # by node, of the word that ends there; -1: none
 
     def number(self, text: bytes) -> tuple[Numbers, bytes]:
-        """The numbers of the words of ``text``, which has spaces between them and no NUL; the new ones, a line each.
+        """The numbers of the words of a text in UTF-16, with spaces between them and no NUL; the new ones, a line each.
 
         A newline may be a word too, if it was numbered first of all.
         """
-        text = b"".join((b" ", text, b" " * PIECE))
-        data = np.frombuffer(text, dtype=np.uint8)
-        gaps = np.flatnonzero(data[: len(text) - PIECE + 1] == SPACE)
+        data = np.frombuffer(b"".join((SPACE, text, SPACE * PIECE)), dtype=np.uint16)
+        gaps = np.flatnonzero(data[: len(data) - PIECE + 1] == ord(" "))
         lengths = np.diff(gaps) - 1
         starts = gaps[:-1] + 1
         if not lengths.all():
             full = lengths > 0
             starts, lengths = starts[full], lengths[full]
-        data, places, sizes = _with_digests(text, data, starts, lengths)
+        data, places, sizes = _with_digests(data, starts, lengths)
         nodes = self._nodes_of(data, places, sizes)
         numbers = self._number.take(nodes, mode="clip")
         new = np.flatnonzero(numbers < 0)
@@ -66,12 +67,12 @@ class WordNumbers:
         numbers[new] = self._number[nodes[new]]
         new = new[met]
         words = gathered(data, starts[new], lengths[new] + 1)  # with the space behind each
-        return numbers, escaped(words.tobytes().replace(b" ", b"\n"))
+        return numbers, escaped(words.tobytes().decode(CODING).replace(" ", "\n").encode())
 
-    def _nodes_of(self, data: NDArray[np.uint8], starts: Places, lengths: Places) -> Nodes:
+    def _nodes_of(self, data: Characters, starts: Places, lengths: Places) -> Nodes:
         """The nodes that these words end at."""
-        # pieces[i] is the eight bytes from place i on.
-        pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, (1,))
+        # pieces[i] is the four characters from place i on.
+        pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, data.strides)
         piece = pieces.take(starts, mode="clip") & _KEPT.take(lengths, mode="clip")
         nodes, self._nodes = self._first.nodes_of(piece, None, self._nodes)
         going_on = np.flatnonzero(lengths > PIECE)
@@ -177,23 +178,21 @@ def _mixed(product: Pieces, factor: np.uint64, slots: int) -> Places:
     return product.view(np.int64)
 
 
-def _with_digests(
-    text: bytes, data: NDArray[np.uint8], starts: Places, lengths: Places
-) -> tuple[NDArray[np.uint8], Places, Places]:
+def _with_digests(data: Characters, starts: Places, lengths: Places) -> tuple[Characters, Places, Places]:
     """Data, places and lengths to look words up at: a very long one at its digest, longer than all other words."""
     giants = np.flatnonzero(lengths > LONGEST).tolist()
     if not giants:
         return data, starts, lengths
     starts, lengths = starts.copy(), lengths.copy()
-    pieces = [text]
-    end = len(text)
+    pieces = [data.tobytes()]
+    end = len(data)
     for word in giants:
-        bytes_of_word = text[starts[word] : starts[word] + lengths[word]]
-        pieces.append(hashlib.blake2b(bytes_of_word).digest() + len(bytes_of_word).to_bytes(PIECE, "little"))
+        characters = data[starts[word] : starts[word] + lengths[word]].tobytes()
+        pieces.append(hashlib.blake2b(characters).digest() + len(characters).to_bytes(8, "little"))
         starts[word], lengths[word] = end, LONGEST + PIECE
         end += LONGEST + PIECE
-    pieces.append(b" " * PIECE)
-    return np.frombuffer(b"".join(pieces), dtype=np.uint8), starts, lengths
+    pieces.append(SPACE * PIECE)
+    return np.frombuffer(b"".join(pieces), dtype=np.uint16), starts, lengths
 
 
 def gathered(data: NDArray[T], starts: Places, sizes: Places) -> NDArray[T]:

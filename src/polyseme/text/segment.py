@@ -79,7 +79,7 @@ class Segmentation:
         if self.method == FUNCTION:
             return self.call(text)
         words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ").replace("\0", "\ufffd")), self.words)
-        return words.decode().split()
+        return words.decode(cut.CODING).split()
 
     def call(self, text: str) -> list[str]:
         """What the Python function makes of normalised text."""
