@@ -138,9 +138,7 @@ class Demo:
             return None
         corpus = self.corpus
         tags = f", {len(corpus.tag_names)} tags" if corpus.tags is not None else ""
-        return (
-            f"{corpus.n_tokens:,} words, {len(corpus.vocabulary):,} different, {corpus.n_sentences:,} sentences{tags}"
-        )
+        return f"{corpus.n_tokens:,} words, {corpus.n_vocabulary:,} different, {corpus.n_sentences:,} sentences{tags}"
 
     def _opened_model(self, name: str) -> str | None:
         if not (self.folder / name).exists():

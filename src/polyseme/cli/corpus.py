@@ -86,7 +86,7 @@ def corpus(
     limits: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "workers": workers}
     with shown_progress() as progress:
         built = Corpus.build(sources, out, segment=segmentation, progress=progress, **limits, **reading)
-    facts = {**built.facts, "vocabulary": len(built.vocabulary)}
+    facts = {**built.facts, "vocabulary": built.n_vocabulary}
     if as_json:
         print_json({"corpus": out, **facts, "fingerprint": built.fingerprint})
         return

@@ -52,7 +52,9 @@ class Batch:
 class Numbered(Protocol):
     """Text as words by number: a Corpus, or sentences at hand."""
 
-    all_words: list[str]
+    @property
+    def all_words(self) -> list[str]: ...
+
     ids: NDArray[np.int32]
     sentence_offsets: NDArray[np.int64]
 

@@ -58,12 +58,14 @@ class Corpus:
 
     def _read_arrays(self, header: dict[str, Any]) -> None:
         folder = self.path
-        words = words_from_bytes((folder / "words.txt").read_bytes(), where=str(folder / "words.txt"))
-        counts = mapped(folder / "counts.i64", np.int64)
-        if len(words) != len(counts) or not 0 <= header["vocabulary"] <= len(words):
+        self._words: NDArray[np.uint8] = mapped(folder / "words.txt", np.uint8)
+        self._counts: NDArray[np.int64] = mapped(folder / "counts.i64", np.int64)
+        self.n_vocabulary: int = header["vocabulary"]
+        words = int(np.count_nonzero(self._words == ord("\n")))
+        if words != len(self._counts) or not 0 <= self.n_vocabulary <= words:
             raise FormatError(f"{folder} was altered: its words and their counts do not fit together")
         self.ids: NDArray[np.int32] = mapped(folder / "ids.i32", np.int32)
-        check_numbers(folder / "ids.i32", np.int32, len(words))
+        check_numbers(folder / "ids.i32", np.int32, words)
         self._text: NDArray[np.uint8] = mapped(folder / "text.utf8", np.uint8)
         self._text_spans = spans(folder / "text.i64", len(self._text))
         self.sentence_offsets = offsets(folder / "sentences.i64", len(self.ids))
@@ -71,8 +73,6 @@ class Corpus:
         self.document_offsets = offsets(folder / "documents.i64", self.n_sentences)
         if len(self._text_spans) != self.n_sentences:
             raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
-        self.all_words = words  # min_count and max_size leave out the rare ones, and ids keep them
-        self.vocabulary = Vocabulary(words, counts).cut(max_size=header["vocabulary"])
         self.tag_names: list[str] = header.get("tag_names") or []
         self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
         if self.tags is not None:
@@ -155,6 +155,16 @@ class Corpus:
             writing.finish(["the sentences"])
         return writing.opened(cls)
 
+    @cached_property
+    def all_words(self) -> list[str]:
+        """By number: min_count and max_size leave out the rare ones, and ids keep them."""
+        return words_from_bytes(self._words.tobytes(), where=str(self.path / "words.txt"))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words that are trained on, with their counts; ``n_vocabulary`` of them."""
+        return Vocabulary(self.all_words, self._counts).cut(max_size=self.n_vocabulary)
+
     @property
     def n_tokens(self) -> int:
         """Words of the text, each as often as it occurs."""
@@ -205,7 +215,7 @@ class Corpus:
         return np.repeat(np.arange(self.n_documents, dtype=np.int64), sizes)
 
     def __repr__(self) -> str:
-        facts = f"{self.n_tokens:,} tokens, {self.n_sentences:,} sentences, {len(self.vocabulary):,} words"
+        facts = f"{self.n_tokens:,} tokens, {self.n_sentences:,} sentences, {self.n_vocabulary:,} words"
         return f"Corpus({str(self.path)!r}: {facts})"
 
 
