@@ -181,3 +181,11 @@ def test_many_open_braces_are_read_in_a_moment() -> None:
     begun = time.process_time()
     assert read_tagged(f"{word}/v") == ("", [(word, "v")])
     assert time.process_time() - begun < 60
+
+
+def test_a_line_of_characters_nobody_sees_is_blank(tmp_path: Path) -> None:
+    path = written(tmp_path, "一行。\n\u200b \u200e\n二行。\u00ad\n\u200b三行。")
+    corpus = Corpus.build(path)
+    assert [corpus.text(i) for i in range(len(corpus))] == ["一行。", "二行。", "\u200b三行。"]
+    assert [corpus.sentence(i)[-1] for i in range(len(corpus))] == ["。"] * 3
+    assert corpus.document_offsets.tolist() == [0, 1, 3]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import OptionError
-from polyseme.text.normalise import WIDE, nfkc, normalise
+from polyseme.text.normalise import WIDE, may_vanish, nfkc, normalise
 from polyseme.text.segment import Segmentation
 
 
@@ -53,3 +54,9 @@ def test_script_and_case() -> None:
 def test_a_wrong_value_is_an_option_error() -> None:
     with pytest.raises(OptionError, match="normalise is one of nfkc, none; not 'nfck'; did you mean 'nfkc'"):
         Segmentation(normalise="nfck")
+
+
+def test_only_characters_that_may_vanish_leave_nothing() -> None:
+    points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000 and not chr(point).isspace()]
+    alone = nfkc("\n".join(map(chr, points))).split("\n")
+    assert may_vanish(np.array(points, dtype=np.uint32)).tolist() == [not left.strip() for left in alone]
