@@ -271,6 +271,7 @@ def test_tsne_that_fails_leaves_pca_and_says_why(
         page = open_page("map", base=base, model="words", method="tsne")
         page.wait_for_selector("canvas[data-method=pca]")
         assert "cannot take 9 GB" in page.inner_text("main")
+        page.close()  # before the server: what it still asks for would be refused
 
 
 def test_curves_are_drawn_from_the_records(open_page: Open) -> None:
@@ -331,6 +332,7 @@ def test_an_empty_view_shows_the_command_that_fills_it(open_page: Open, serving:
     with serving(create_app(Library([]))) as base:
         page = open_page(view, base=base)
         assert texts(page, ".empty pre")[0].startswith("polyseme ")
+        page.close()
 
 
 def test_a_token_is_asked_for_and_taken_from_the_address(open_page: Open, library: Library, serving: Any) -> None:
@@ -347,6 +349,7 @@ def test_a_token_is_asked_for_and_taken_from_the_address(open_page: Open, librar
         other.wait_for_url("blob:**")
         assert "/api/neighbours" in other.inner_text("body")
         other.close()
+        page.close()
 
 
 def test_no_command_lies_under_its_copy_button(open_page: Open) -> None:
@@ -380,3 +383,5 @@ def test_words_that_look_like_html_stay_text(open_page: Open, serving: Any, tmp_
         assert sorted(texts(graph, ".node text")) == sorted(words)
         card = open_page("models", base=base)
         assert card.locator("main img, main b, main i, main script").count() == 0
+        for each in (page, graph, card):
+            each.close()
