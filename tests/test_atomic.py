@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from polyseme.atomic import check_replaceable, new_file, new_folder
+from polyseme.atomic import Scratch, check_replaceable, new_file, new_folder
 from polyseme.errors import FormatError
 
 
@@ -162,3 +165,34 @@ def test_a_full_disk_says_which_result_was_being_written(tmp_path):
     with pytest.raises(OSError, match="full") as raised, new_file(tmp_path / "f"):
         raise OSError(28, "the disk is full")
     assert raised.value.filename == str(tmp_path / "f")
+
+
+def test_the_last_of_several_writers_of_one_folder_stays(tmp_path):
+    path = tmp_path / "model"
+
+    def write(number: int) -> None:
+        for _ in range(40):
+            with new_folder(path, marker="model.json") as folder:
+                (folder / "model.json").write_text("{}")
+                (folder / "number").write_text(str(number))
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(write, number) for number in range(4)]:
+            future.result()
+    assert (path / "number").read_text() in "0123"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def test_scratch_is_gone_with_its_object_and_after_a_crash_with_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = Scratch()
+    (scratch.path / "file").write_text("some")
+    crash = "import os, tempfile, polyseme.atomic as a; s = a.Scratch(); print(s.path); os.kill(os.getpid(), 9)"
+    left = subprocess.run([sys.executable, "-c", crash], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=-1).stdout
+    assert Path(os.fsdecode(left).strip()).is_dir()
+    with Scratch() as other:
+        assert not Path(os.fsdecode(left).strip()).exists()
+        assert other.is_dir()
+        assert (scratch.path / "file").exists()
+    del scratch
+    assert list(tmp_path.iterdir()) == []

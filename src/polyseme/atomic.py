@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from polyseme.errors import FormatError
@@ -51,6 +52,22 @@ def new_folder(path: str | Path, *, marker: str) -> Iterator[Path]:
         _put(new, path, workshop)
 
 
+class Scratch:
+    """A folder among the system's temporary ones that is gone with this object; after a crash, with the next one."""
+
+    def __init__(self) -> None:
+        open = ExitStack()
+        self.path = open.enter_context(_workshop(Path(tempfile.gettempdir()) / "polyseme")) / "new"
+        self.close = weakref.finalize(self, open.close)
+        self.path.mkdir()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
     """Give a finished folder its name, in the place of an earlier result of the same kind."""
     path = Path(path)
@@ -62,6 +79,11 @@ def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
 def check_replaceable(path: str | Path, *, marker: str) -> None:
     """Refuse to write over anything that is not an earlier result of ours; call it before long work."""
     path = Path(path)
+    with _alone(path.parent):
+        _check_replaceable(path, marker)
+
+
+def _check_replaceable(path: Path, marker: str) -> None:
     if path.is_dir():
         if path.resolve() == Path.cwd():
             raise FormatError(f"{path} is the folder you are in, which cannot be replaced: choose another output path")
@@ -91,9 +113,10 @@ def _check_file(path: Path) -> None:
 def _put(folder: Path, path: Path, workshop: Path) -> None:
     for file in folder.iterdir():
         _sync(file)
-    if path.exists():
-        os.rename(path, workshop / "old")
-    os.rename(folder, path)  # where this fails, _clear puts the old one back
+    with _alone(path.parent):
+        if path.exists():
+            os.rename(path, workshop / "old")
+        os.rename(folder, path)  # where this fails, _clear puts the old one back
 
 
 @contextmanager
@@ -141,6 +164,21 @@ def _lock(folder: Path) -> int:
     return handle
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of all the writers into this folder, one at a time: while one changes names, another sees none or half."""
+    handle = None
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # it does not exist yet, or has no locks
+                handle = os.open(folder, os.O_RDONLY)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
 def _clear_abandoned(path: Path) -> None:
     """Clear away what dead writers of ``path`` left. A courtesy: where it fails, the work goes on."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
@@ -159,8 +197,9 @@ def _clear_abandoned(path: Path) -> None:
 
 def _clear(workshop: Path, path: Path) -> None:
     """Remove a workshop. An old result that was to be replaced and was not goes back to its place first."""
-    if os.path.lexists(workshop / "old") and not os.path.lexists(path):
-        os.rename(workshop / "old", path)
+    with _alone(path.parent):
+        if os.path.lexists(workshop / "old") and not os.path.lexists(path):
+            os.rename(workshop / "old", path)
     shutil.rmtree(workshop, ignore_errors=True)
 
 

@@ -90,6 +90,7 @@ def corpus(
     if as_json:
         print_json({"corpus": out, **facts, "fingerprint": built.fingerprint})
         return
-    shown = ", ".join(f"{facts[name]:,} {name}" for name in ("tokens", "sentences", "documents"))
+    parts = [(facts[name], name) for name in ("tokens", "sentences", "documents")]
+    shown = ", ".join(f"{number:,} {name[:-1] if number == 1 else name}" for number, name in parts)
     seconds = time.monotonic() - begun
     click.echo(f"corpus in {out}: {shown}, vocabulary {facts['vocabulary']:,} ({seconds:.1f} s)", err=True)

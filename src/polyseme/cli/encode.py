@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from polyseme.atomic import Scratch
 from polyseme.cli.show import shown_progress
 from polyseme.errors import FormatError, OptionError
 from polyseme.types import ContextEncoder, Progress, Sentence, SentenceEncoder
@@ -175,9 +175,9 @@ def _writing(form: str, out: str) -> Iterator[Write]:
         with stream_lines(sys.stdout.fileno()) as write:
             yield write
     else:
-        with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-            with writer(form, Path(folder) / "out", lasting=False) as write:
+        with Scratch() as folder:
+            with writer(form, folder / "out", lasting=False) as write:
                 yield write
-            with open(Path(folder) / "out", "rb") as file:
+            with open(folder / "out", "rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,9 +60,8 @@ def train(
                 f"{' and '.join(reading)}, or build the corpus anew with it"
             )
         return _train(cls, corpus, checked, out, resume, start, progress)
-    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        built = Corpus.build(corpus, Path(folder) / "corpus", progress=progress, **reading)
-        return _train(cls, built, checked, out, resume, start, progress)
+    built = Corpus.build(corpus, progress=progress, **reading)  # lives as long as this object
+    return _train(cls, built, checked, out, resume, start, progress)
 
 
 def _train(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.atomic import new_folder
+from polyseme.atomic import Scratch, new_folder
 from polyseme.errors import FormatError, OptionError
 from polyseme.text.align import token_spans
 from polyseme.text.block import DOCUMENTS, Settings
@@ -227,8 +226,8 @@ class _Writing:
     ) -> None:
         if min_count < 1 or (max_size is not None and max_size < 1):
             raise OptionError(f"min_count and max_size are at least 1; not {min_count} and {max_size}")
-        self.temporary = tempfile.TemporaryDirectory(prefix="polyseme-") if path is None else None
-        self.path = Path(self.temporary.name) / "corpus" if self.temporary else Path(path or "")
+        self.scratch = Scratch() if path is None else None
+        self.path = self.scratch.path / "corpus" if self.scratch else Path(path or "")
         self.segmentation, self.min_count, self.max_size = segmentation, min_count, max_size
 
     def __enter__(self) -> Self:
@@ -246,5 +245,5 @@ class _Writing:
     def opened(self, cls: type[C]) -> C:
         corpus = cls(self.path)
         corpus.segmentation = self.segmentation  # with its function, if it has one
-        corpus._kept_alive = self.temporary
+        corpus._kept_alive = self.scratch
         return corpus

@@ -6,13 +6,13 @@ from them for a longer text is an estimate, and said to be one.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from polyseme.atomic import Scratch
 from polyseme.text.block import Block, Settings
 from polyseme.text.build import Builder
 from polyseme.text.corpus import Sources
@@ -40,8 +40,8 @@ def survey(
     settings = Settings(segmentation, documents, field, single=len(files) == 1)
     blocks = read_blocks(files, encoding=encoding, errors=errors, format=format)
     seen = _Seen()
-    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        builder = Builder(Path(folder), segmentation)
+    with Scratch() as folder:
+        builder = Builder(folder, segmentation)
         try:
             sample = _count(seen, blocks, settings, builder)
             counts = builder.counted()

@@ -6,15 +6,14 @@ end the runs are merged stretch by stretch.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.atomic import Scratch
 from polyseme.errors import TrainingError
 from polyseme.text.corpus import Corpus
 from polyseme.types import Progress
@@ -35,7 +34,7 @@ class Cooccurrence:
     n_words: int
     symmetric: bool
     runs: int = 1
-    folder: Any = field(default=None, repr=False)  # the temporary folder, alive as long as the arrays are
+    folder: Scratch | None = field(default=None, repr=False)  # the temporary folder, alive as long as the arrays are
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -61,7 +60,7 @@ def count(
     keys: NDArray[np.uint64] = np.full(_slots(memory, len(corpus.ids) * window, window), EMPTY, dtype=np.uint64)
     sums = np.zeros(len(keys), dtype=np.float64)
     ids, offsets = read_only(corpus.ids), read_only(corpus.sentence_offsets)
-    folder: Any = None
+    folder: Scratch | None = None
     runs: list[Run] = []
     filled = at = 0
     count_some = partial(count_pairs, ids, offsets, plot.numbers, n_words)
@@ -71,17 +70,17 @@ def count(
         while at < end:
             at, filled = count_some(at, end, window, symmetric, harmonic, keys, sums, filled)
             if at < end:
-                folder = folder or tempfile.TemporaryDirectory(prefix="polyseme-")
-                runs.append(_spilled(_emptied(keys, sums), Path(folder.name) / f"run{len(runs)}"))
+                folder = folder or Scratch()
+                runs.append(_spilled(_emptied(keys, sums), folder.path / f"run{len(runs)}"))
                 filled = 0
         progress("counting pairs", at, len(ids), pairs=filled + sum(len(run[0]) for run in runs))
     last = _emptied(keys, sums)
     if not runs and not len(last[0]):
         raise TrainingError("no two words of the vocabulary stand in one sentence: give more text, or lower min_count")
-    if not runs:
+    if folder is None:
         return Cooccurrence(*last, n_words, symmetric)
     del keys, sums
-    merged = _merged([*runs, last], Path(folder.name), block=max(1 << 16, (memory << 20) // 64))
+    merged = _merged([*runs, last], folder.path, block=max(1 << 16, (memory << 20) // 64))
     return Cooccurrence(*merged, n_words, symmetric, runs=len(runs) + 1, folder=folder)
 
 
