@@ -30,7 +30,7 @@ from polyseme.contexts.elmo_options import PAPER_FILTERS, ElmoOptions
 from polyseme.contexts.elmo_task import BiLMTask
 from polyseme.contexts.elmo_training import make_task
 from polyseme.contexts.sampled_softmax import sampled_softmax_loss
-from polyseme.memory import keep_freed_memory
+from polyseme.machine import keep_freed_memory
 from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
 from polyseme.training.course import Position, take_step

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -56,9 +57,9 @@ class Scratch:
     """A folder among the system's temporary ones that is gone with this object; after a crash, with the next one."""
 
     def __init__(self) -> None:
-        open = ExitStack()
-        self.path = open.enter_context(_workshop(Path(tempfile.gettempdir()) / "polyseme")) / "new"
-        self.close = weakref.finalize(self, open.close)
+        held = ExitStack()
+        self.path = held.enter_context(_workshop(Path(tempfile.gettempdir()) / "polyseme")) / "new"
+        self.close = weakref.finalize(self, held.close)
         self.path.mkdir()
 
     def __enter__(self) -> Path:
@@ -166,13 +167,21 @@ def _lock(folder: Path) -> int:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Of all the writers into this folder, one at a time: while one changes names, another sees none or half."""
+    """Of all the writers into this folder, one at a time: while one changes names, another sees none or half.
+
+    A courtesy of a moment: a stranger who holds a lock on the folder for longer does not stop us.
+    """
     handle = None
+    for _ in range(100):
+        try:
+            handle = _lock(folder)
+        except BlockingIOError:  # noqa: PERF203 - a wait, not work
+            time.sleep(0.02)
+        except OSError:
+            break  # it does not exist yet, or has no locks
+        else:
+            break
     try:
-        if fcntl is not None:
-            with suppress(OSError):  # it does not exist yet, or has no locks
-                handle = os.open(folder, os.O_RDONLY)
-                fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         if handle is not None:
@@ -197,13 +206,14 @@ def _clear_abandoned(path: Path) -> None:
 
 def _clear(workshop: Path, path: Path) -> None:
     """Remove a workshop. An old result that was to be replaced and was not goes back to its place first."""
-    with _alone(path.parent):
-        if os.path.lexists(workshop / "old") and not os.path.lexists(path):
-            os.rename(workshop / "old", path)
+    if os.path.lexists(workshop / "old"):
+        with _alone(path.parent):
+            if not os.path.lexists(path):
+                os.rename(workshop / "old", path)
     shutil.rmtree(workshop, ignore_errors=True)
 
 
 def _sync(file: Path) -> None:
     if file.is_file():
-        with open(file, "rb") as handle:
+        with open(file, "r+b") as handle:  # Windows syncs only what may be written
             os.fsync(handle.fileno())

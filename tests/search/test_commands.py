@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import sys
@@ -33,7 +32,8 @@ def run(*arguments: str | Path, cwd: Path) -> Ended:
     """Run a command in this process: what it imports is imported once for all tests."""
     out, err = io.StringIO(), io.StringIO()
     command = ["polyseme", *map(str, arguments)]
-    with contextlib.chdir(cwd), redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+    with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
         patch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as ended:
             main()

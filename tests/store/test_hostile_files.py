@@ -156,6 +156,11 @@ def test_cut_compressed_data_is_refused(compress, tmp_path: Path) -> None:
         + struct.pack("<3iqq", 1, 1, 0, 5, -1)
         + b"a\x00"
         + struct.pack("<qb??qqi", 1, 0, True, True, 1 << 40, 3, 1 << 30),
+        struct.pack("<2i", fasttext_format.MAGIC, 12)
+        + Settings(3).to_bytes()
+        + struct.pack("<3iqq", 1, 1, 0, 5, -1)
+        + b"a\x00"
+        + struct.pack("<qb?qq", 1, 0, False, 1 << 62, 0),
         b"",
         b"\x80\x04\x95" + bytes(50),
         b"PK\x03\x04" + bytes(50),
@@ -184,6 +189,18 @@ def test_a_decompression_bomb_is_refused_early(unit: bytes, header: bytes, tmp_p
             file.write(unit * ((1 << 20) // len(unit)))
     with bounded(megabytes=80):
         refused(path)
+
+
+def test_a_bomb_in_the_shape_of_a_fasttext_model_is_refused_early(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.bin.gz"
+    start = struct.pack("<2i", fasttext_format.MAGIC, 12) + Settings(100).to_bytes()
+    words = struct.pack("<3iqq", 1, 1, 0, 5, -1) + b"a\x00" + struct.pack("<qb?qq", 1, 0, False, 1 << 20, 100)
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(start + words)
+        for _ in range(400):
+            file.write(bytes(1 << 20))
+    with bounded(megabytes=400):
+        assert "100 times its size" in refused(path)
 
 
 def test_nan_is_found_in_fasttext_files(tmp_path: Path) -> None:

@@ -112,13 +112,33 @@ def test_the_number_of_workers_changes_no_byte(tmp_path: Path) -> None:
     assert corpus.sentence(-2) + corpus.sentence(-1) == Segmentation().tokens(lines[-1])
 
 
-def test_an_error_in_a_helper_is_the_same_error(tmp_path: Path) -> None:
+def test_an_error_late_in_the_text_leaves_nothing(tmp_path: Path) -> None:
     lines = [json.dumps({"text": "他打了电话。" * 80}, ensure_ascii=False)] * 6_000 + ["{"]
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(PolysemeError, match="line 6,001 is not JSON"):
         Corpus.build(path, tmp_path / "c", segment="char", workers=2)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("words", [(), tuple(f"字典{i}" for i in range(100_000))], ids=["at work", "at its start"])
+def test_a_helper_that_dies_is_an_error_in_one_line(words: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("polyseme.text.workers._RUN", "import os; os._exit(1)")
+    path = _text(tmp_path, "The dog saw a cat, and it ran away.\n" * 100_000)
+    with pytest.raises(PolysemeError, match="a helper process ended"):
+        Corpus.build(path, tmp_path / "c", segment="auto", words=words, workers=2)
+    assert not (tmp_path / "c").exists()
+
+
+def test_sentences_at_hand_are_taken_in_batches(tmp_path: Path, monkeypatch) -> None:
+    sentences = [[f"词{i}", "。"] for i in range(11)]
+    whole = Corpus.from_sentences(sentences)
+    monkeypatch.setattr("polyseme.text.corpus.BATCH", 4)
+    for documents, offsets in (("file", [0, 11]), ("line", list(range(12)))):
+        corpus = Corpus.from_sentences(iter(sentences), documents=documents)
+        assert list(corpus) == sentences == list(whole)
+        assert corpus.document_offsets.tolist() == offsets
+        assert corpus.paragraph_offsets.tolist() == list(range(12))
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:

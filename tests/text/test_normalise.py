@@ -60,3 +60,10 @@ def test_only_characters_that_may_vanish_leave_nothing() -> None:
     points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000 and not chr(point).isspace()]
     alone = nfkc("\n".join(map(chr, points))).split("\n")
     assert may_vanish(np.array(points, dtype=np.uint32)).tolist() == [not left.strip() for left in alone]
+
+
+@pytest.mark.parametrize("text", ["カﾞ", "ｶﾞ", "ハﾟ", "e\u200b\u0301", "\uac00\uffa0", "か\u200b\uff9e", "\u3131\u314f"])
+def test_what_joins_the_character_before_it_joins_it(text: str) -> None:
+    seen = "".join(c for c in text if c != "\u200b")
+    assert nfkc(text) == unicodedata.normalize("NFKC", seen)
+    assert nfkc(nfkc(text)) == nfkc(text)

@@ -9,13 +9,15 @@ from polyseme.text.cut import CODING
 from polyseme.text.numbers import WordNumbers
 from polyseme.text.vocabulary import words_from_bytes
 
+# Words as long as a piece, several, and the longest that is no digest; of two that differ, one behind its 32nd unit.
+AT_THE_EDGES = ["的", "the", *("a" * n for n in (4, 5, 8, 9, 32, 33, 40)), "a" * 39 + "b", "𠀀" * 16, "𠀀" * 17, "\n"]
 WORD = st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1, max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.lists(st.one_of(WORD, st.sampled_from(["的", "the", "a" * 8, "a" * 9, "a" * 17, "\n"])), max_size=60),
+        st.lists(st.one_of(WORD, st.sampled_from(AT_THE_EDGES)), max_size=60),
         max_size=5,
     )
 )

@@ -59,7 +59,7 @@ def segmentation_of(segment: str, words: str | None, normalise: str, script: str
 @text_options
 @click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Leave rarer words out.")
 @click.option("--max-size", type=click.IntRange(1), help="Keep at most so many words.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; every core unless given.")
+@click.option("--workers", type=click.IntRange(1), help="Cores to use; all unless given.")
 @json_option
 def corpus(
     sources: tuple[str, ...],

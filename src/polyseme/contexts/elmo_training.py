@@ -23,10 +23,11 @@ from polyseme.contexts.elmo_options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo_reader import Reader
 from polyseme.contexts.elmo_task import BiLMTask
 from polyseme.errors import OptionError, TrainingError
+from polyseme.machine import cores
 from polyseme.store.model import About, Run
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
-from polyseme.training.options import TrainingOptions, available_cores
+from polyseme.training.options import TrainingOptions
 
 E = TypeVar("E", bound=Elmo)
 
@@ -44,7 +45,7 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
     if start is not None and not isinstance(start, Elmo):
         raise OptionError(f"elmo goes on from an elmo model, not from {start.method}")
     task = make_task(corpus, options, start)
-    threads = options.threads or (available_cores() if corpus.n_tokens > SMALL_CORPUS else 1)
+    threads = options.threads or (cores() if corpus.n_tokens > SMALL_CORPUS else 1)
     fit(task, replace(options, threads=threads), run)
     about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
     reader, mix = task.reader, start.mix if start else None

@@ -14,6 +14,7 @@ from polyseme.errors import FormatError
 
 CHUNK = 8 << 20
 LONGEST_STRING = 1 << 16
+UNPACKED = 100  # times its size a compressed file of more than a few megabytes may hold: vectors hardly shrink
 
 
 class BinaryReader:
@@ -24,6 +25,7 @@ class BinaryReader:
         self._file = file
         self._ahead = b""  # read from the file, not yet handed out
         self._left = size
+        self._most = None if size is not None else UNPACKED * path.stat().st_size + 4 * CHUNK
 
     def fields(self, form: str) -> tuple[Any, ...]:
         """Little-endian numbers, as ``struct`` describes them."""
@@ -99,3 +101,7 @@ class BinaryReader:
     def _count(self, n: int) -> None:
         if self._left is not None:
             self._left -= n
+        if self._most is not None:
+            self._most -= n
+            if self._most < 0:
+                raise FormatError(f"{self.path} unpacks to more than {UNPACKED} times its size: these are no vectors")

@@ -160,9 +160,9 @@ def _flag(reader: BinaryReader) -> bool:
 
 
 def _read_matrix(reader: BinaryReader, what: str, quantised: bool, dim: int) -> FloatArray:
-    matrix = read_quantised(reader, what) if quantised else _read_dense(reader, what)
+    matrix = read_quantised(reader, what) if quantised else _read_dense(reader, what, dim)
     if matrix.shape[1] != dim:
-        raise FormatError(f"{reader.path} is altered: rows of its {what} have {matrix.shape[1]:,} numbers, not {dim:,}")
+        raise _wrong_width(reader, what, matrix.shape[1], dim)
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
             raise FormatError(f"{reader.path} holds NaN or infinity in its {what}: the file is damaged")
@@ -180,11 +180,17 @@ def _split(reader: BinaryReader, model: FastTextFile, matrix: FloatArray) -> tup
     return matrix[:n_words], matrix[n_words:]
 
 
-def _read_dense(reader: BinaryReader, what: str) -> FloatArray:
-    n_rows, dim = reader.fields("qq")
-    if n_rows < 0 or dim < 0:
-        raise FormatError(f"{reader.path} is altered: its {what} cannot be {n_rows:,} × {dim:,}")
+def _read_dense(reader: BinaryReader, what: str, dim: int) -> FloatArray:
+    n_rows, width = reader.fields("qq")
+    if n_rows < 0:
+        raise FormatError(f"{reader.path} is altered: its {what} cannot have {n_rows:,} rows")
+    if width != dim:
+        raise _wrong_width(reader, what, width, dim)
     return reader.array(np.float32, n_rows * dim, what).reshape(n_rows, dim)
+
+
+def _wrong_width(reader: BinaryReader, what: str, width: int, dim: int) -> FormatError:
+    return FormatError(f"{reader.path} is altered: rows of its {what} have {width:,} numbers, not {dim:,}")
 
 
 def write(path: str | Path, model: FastTextFile) -> None:

@@ -64,7 +64,7 @@ def read_curve(path: str | Path) -> list[dict[str, Any]]:
     file = Path(path) / "training.jsonl"
     try:
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{file} cannot be read: {error}") from None
 
 

@@ -75,8 +75,8 @@ def _view(path: Path, name: str, entry: Any, data: NDArray[np.uint8]) -> NDArray
         dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"]), entry["data_offsets"]
         fits = all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end))
         fits = fits and end - begin == math.prod(shape) * dtype.itemsize and end <= len(data)
+        if fits:
+            return np.asarray(data[begin:end]).view(dtype).reshape(shape)
     except (KeyError, TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise FormatError(f"{path} is cut short or altered: {name!r} does not lie inside the file")
-    return np.asarray(data[begin:end]).view(dtype).reshape(shape)
+        pass
+    raise FormatError(f"{path} is cut short or altered: {name!r} does not lie inside the file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,9 @@ Sources = str | Path | Sequence[str | Path]
 READING = (
     "segment", "words", "normalise", "script", "case", "format", "field", "documents", "encoding", "errors"
 )  # fmt: skip
+
+
+BATCH = 10_000  # sentences at hand that are worked on at once
 
 
 def is_corpus(path: str | Path) -> bool:
@@ -73,6 +77,8 @@ class Corpus:
         if len(self._text_spans) != self.n_sentences:
             raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
         self.tag_names: list[str] = header.get("tag_names") or []
+        if not isinstance(self.tag_names, list) or not all(isinstance(name, str) for name in self.tag_names):
+            raise FormatError(f"{folder / MARKER} was altered: its 'tag_names' are no names")
         self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
         if self.tags is not None:
             check_numbers(folder / "tags.u16", np.uint16, len(self.tag_names))
@@ -115,7 +121,7 @@ class Corpus:
         documents    auto, file, blank-line or line: what a document is
         encoding     None finds it: UTF-8, UTF-16, GB18030 or Big5;  errors  strict or replace bad bytes
         min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
-        workers      processes; None takes every core. The result is the same for any number.
+        workers      cores to use; None takes all. The result is the same for any number.
         """
         check("format", format, FORMATS)
         check("documents", documents, DOCUMENTS)
@@ -150,7 +156,9 @@ class Corpus:
         segmentation = Segmentation.of(segment)
         with _Writing(path, segmentation, min_count, max_size) as writing:
             counter = Counter(Settings(segmentation))
-            writing.builder.add(counter.count_sentences(sentences, each_a_document=documents == "line"))
+            rest = iter(sentences)
+            while batch := list(islice(rest, BATCH)):
+                writing.builder.add(counter.count_sentences(batch, each_a_document=documents == "line"))
             writing.finish(["the sentences"])
         return writing.opened(cls)
 

@@ -1,7 +1,7 @@
 """Blocks to numbered words, in two steps with the segmenter between them.
 
 ``prepare`` finds the sentences of a block, normalises them and says what is to be cut; ``finish`` numbers the words.
-Both are NumPy over whole blocks and quick; the cutting is the long part, and other processes can do it.
+Both are NumPy over whole blocks and quick; the cutting is the long part, and others can do it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Counter:
         return counted
 
     def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
-        """Sentences at hand, as a block: each is kept as it is, even when it is empty."""
+        """Sentences at hand, as a block that goes on with the document before; each is kept, even when it is empty."""
         rows: list[list[str]] = []
         texts = []
         for sentence in sentences:
@@ -81,7 +81,7 @@ class Counter:
             rows.append(self.settings.segmentation.tokens(sentence) if raw else list(sentence))  # type: ignore[arg-type]
             texts.append(sentence if isinstance(sentence, str) else joined(sentence))
         numbers = np.arange(1, len(rows) + 1)
-        structure, text = listed(texts, numbers, numbers if each_a_document else np.ones_like(numbers))
+        structure, text = listed(texts, numbers, numbers if each_a_document else np.zeros_like(numbers))
         counted = Counted(text)
         structure.write_to(counted)
         self._number_rows(counted, rows)

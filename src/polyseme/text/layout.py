@@ -45,6 +45,8 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 def mapped(file: Path, dtype: Any) -> NDArray[Any]:
     """An array file, memory-mapped; an empty file is an empty array."""
+    if not file.is_file():
+        raise FormatError(f"{file.parent} is incomplete: {file.name} is missing")
     size = file.stat().st_size
     if size % np.dtype(dtype).itemsize:
         raise FormatError(f"{file} was cut or altered: {size:,} bytes are no whole number of entries")

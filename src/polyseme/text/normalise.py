@@ -65,9 +65,10 @@ def _table() -> NDArray[np.uint8]:
 
 def _stability(character: str) -> int:
     # Vowel signs such as U+0B3E have combining class 0 and still compose with the letter before them; so do jamo.
-    if unicodedata.category(character) in ("Mn", "Mc") or "\u1160" <= character < "\u1200":
+    form = unicodedata.normalize("NFKC", character)
+    if unicodedata.category(form[0]) in ("Mn", "Mc") or "\u1160" <= form[0] < "\u1200":
         return JOINS
-    return CHANGES if unicodedata.normalize("NFKC", character) != character else STABLE
+    return CHANGES if form != character else STABLE
 
 
 def may_vanish(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
@@ -89,7 +90,7 @@ def nfkc(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for start, end in runs:
-        if kinds[start] == JOINS and start > done and text[start - 1] not in _NO_BASE:
+        if kinds[start] >= JOINS and start > done and text[start - 1] not in _NO_BASE:
             start -= 1
         pieces += (text[done:start], unicodedata.normalize("NFKC", text[start:end].translate(_REPLACED)))
         done = end

@@ -1,10 +1,9 @@
 """Numbers for words, whole blocks of text at a time, in NumPy.
 
-A word is looked up four characters at a time: a node stands for four, and perhaps the node of the characters before
-them, so the table is exact, whatever the length of a word. Nearly all Chinese words are one lookup, English ones one or
-two. Nodes are found by open addressing, for all words of a block at
-once, at slots that hang on two random factors, so no text can be made that fills one slot only. Nothing is sorted: of
-all that write to one place, the last remains. Numbers go by first appearance and depend on nothing else.
+A word is looked up four units of UTF-16 at a time: a node stands for four, and perhaps the node of those before them,
+so the table is exact, whatever the length of a word. Nearly all Chinese words are one lookup, English ones one or two.
+Nodes are found by open addressing, for all words of a block at once, at slots that hang on two random factors, so no
+text can be made that fills one slot only. Nothing is sorted. Numbers go by first appearance and depend on nothing else.
 Where whole blocks are looked up, ``take`` that clips stands for an index: it checks no bounds and takes half the time.
 """
 
@@ -20,17 +19,17 @@ from numpy.typing import NDArray
 from polyseme.text.cut import CODING
 from polyseme.text.vocabulary import escaped
 
-Characters = NDArray[np.uint16]
+Units = NDArray[np.uint16]
 Nodes = NDArray[np.int32]
 Numbers = NDArray[np.int32]
 Pieces = NDArray[np.uint64]
 Places = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
-PIECE = 4  # characters of 16 bits, looked up as one number
-LONGEST = 32  # of a longer word, which no language has, a digest is looked up
+PIECE = 4  # units of 16 bits, looked up as one number
+LONGEST = 32  # units; of a longer word, which no language has, a digest is looked up
 SPACE = " ".encode(CODING)
-_KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n characters
+_KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n units
 
 
 class WordNumbers:
@@ -38,8 +37,8 @@ class WordNumbers:
 
     def __init__(self) -> None:
         self.count = 0
-        self._first = _Pieces(1 << 16, prefixed=False)
-        self._later = _Pieces(1 << 14, prefixed=True)
+        self._first = _NodeTable(1 << 16, prefixed=False)
+        self._later = _NodeTable(1 << 14, prefixed=True)
         self._nodes = 0  # of both tables together
         self._number: Numbers = np.full(1 << 16, -1, dtype=np.int32)  # by node, of the word that ends there; -1: none
 
@@ -69,9 +68,9 @@ class WordNumbers:
         words = gathered(data, starts[new], lengths[new] + 1)  # with the space behind each
         return numbers, escaped(words.tobytes().decode(CODING).replace(" ", "\n").encode())
 
-    def _nodes_of(self, data: Characters, starts: Places, lengths: Places) -> Nodes:
+    def _nodes_of(self, data: Units, starts: Places, lengths: Places) -> Nodes:
         """The nodes that these words end at."""
-        # pieces[i] is the four characters from place i on.
+        # pieces[i] is the four units from place i on.
         pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, data.strides)
         piece = pieces.take(starts, mode="clip") & _KEPT.take(lengths, mode="clip")
         nodes, self._nodes = self._first.nodes_of(piece, None, self._nodes)
@@ -89,7 +88,7 @@ class WordNumbers:
         return nodes
 
 
-class _Pieces:
+class _NodeTable:
     """Pieces of words in the slots they are found at, with their nodes. No piece is 0, so that is an empty slot."""
 
     def __init__(self, slots: int, *, prefixed: bool) -> None:
@@ -137,19 +136,23 @@ class _Pieces:
         return other
 
     def _settle(self, slots: Places, strange: Places, piece: Pieces, prefix: Nodes | None) -> None:
-        """Move the strange ones on to their slots: of several that want an empty one, the last gets it."""
+        """Move the strange ones on to their slots: of several that want an empty one, one gets it."""
         while len(strange):
             free = strange[self.piece[slots[strange]] == 0]
-            self.piece[slots[free]] = piece[free]
             if prefix is not None:
+                # NumPy does not say which of several writes stays, so one claims the slot before it writes both.
+                self.node[slots[free]] = free
+                free = free[self.node[slots[free]] == free]
+                self.node[slots[free]] = -1
                 self.prefix[slots[free]] = prefix[free]
+            self.piece[slots[free]] = piece[free]
             other = self._other(slots[strange], piece[strange], None if prefix is None else prefix[strange])
             strange = strange[other]
             slots[strange] = (slots[strange] + 1) & (len(self.piece) - 1)
 
     def _grow(self, size: int) -> None:
         full = np.flatnonzero(self.piece)
-        full = full[np.argsort(-self.node[full])]  # the oldest, which are the most frequent, come last and stay at home
+        full = full[np.argsort(-self.node[full])]  # the oldest, which are the most frequent, are written last
         piece, node = self.piece[full], self.node[full]
         prefix = self.prefix[full] if self.prefixed else None
         self._clear(1 << (3 * size).bit_length())
@@ -161,7 +164,8 @@ class _Pieces:
 def _met_first(scratch: Nodes, places: NDArray[Any]) -> Places:
     """Which of the places stand in the list for the first time, without sorting: ``scratch`` is written at them."""
     order = np.arange(len(places), dtype=np.int32)
-    scratch[places[::-1]] = order[::-1]
+    scratch[places] = len(places)
+    np.minimum.at(scratch, places, order)
     return np.flatnonzero(scratch[places] == order)
 
 
@@ -178,7 +182,7 @@ def _mixed(product: Pieces, factor: np.uint64, slots: int) -> Places:
     return product.view(np.int64)
 
 
-def _with_digests(data: Characters, starts: Places, lengths: Places) -> tuple[Characters, Places, Places]:
+def _with_digests(data: Units, starts: Places, lengths: Places) -> tuple[Units, Places, Places]:
     """Data, places and lengths to look words up at: a very long one at its digest, longer than all other words."""
     giants = np.flatnonzero(lengths > LONGEST).tolist()
     if not giants:
@@ -187,8 +191,8 @@ def _with_digests(data: Characters, starts: Places, lengths: Places) -> tuple[Ch
     pieces = [data.tobytes()]
     end = len(data)
     for word in giants:
-        characters = data[starts[word] : starts[word] + lengths[word]].tobytes()
-        pieces.append(hashlib.blake2b(characters).digest() + len(characters).to_bytes(8, "little"))
+        whole = data[starts[word] : starts[word] + lengths[word]].tobytes()
+        pieces.append(hashlib.blake2b(whole).digest() + len(whole).to_bytes(8, "little"))
         starts[word], lengths[word] = end, LONGEST + PIECE
         end += LONGEST + PIECE
     pieces.append(SPACE * PIECE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 METHODS = ("auto", "jieba", "char", "space", "english")
-HEAVY = ("auto", "jieba", "english")  # worth the help of other processes
+HEAVY = ("auto", "jieba", "english")  # worth more than one thread or process
 FUNCTION = "function"
 Function = Callable[[str], list[str]]
 

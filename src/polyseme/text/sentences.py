@@ -76,7 +76,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def codes_of(text: str) -> Codes:
-    """The characters as numbers, between newlines: there is always one before a character and one after it."""
+    """The characters as numbers, with a newline before them and two after: every place has neighbours to look at."""
     return np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
 
 
@@ -91,7 +91,7 @@ def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int
     starts, ends = _stripped(kinds, starts, ends)
     full = starts < ends
     starts, ends = starts[full], ends[full]
-    return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3
+    return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3  # three newlines are not the text's
 
 
 def _wide_ends(kinds: NDArray[np.uint8], lines: Places) -> Places:

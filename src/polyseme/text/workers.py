@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -22,7 +21,7 @@ from itertools import chain, islice
 from typing import IO
 
 from polyseme.errors import TextError
-from polyseme.memory import keep_freed_memory
+from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import cut
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.count import Counter, Prepared
@@ -31,11 +30,6 @@ from polyseme.text.segment import HEAVY
 
 SERIAL = 8  # a text of fewer blocks is not worth starting helpers
 _RUN = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.helper import serve; serve()"
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def counted_blocks(
@@ -96,8 +90,8 @@ class Helpers:
         """The answers to the jobs, cut here or in this thread's process."""
         if 2 * sum(len(lines) for rule, lines in jobs if rule != "english") > sum(len(lines) for _, lines in jobs):
             return cut.work(jobs, self.words)
-        process = getattr(self.mine, "process", None) or self._start()
         try:
+            process = getattr(self.mine, "process", None) or self._start()
             send(process.stdin, jobs)
             answer: bytes = receive(process.stdout)
         except (EOFError, OSError):

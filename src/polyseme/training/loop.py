@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from polyseme.errors import TrainingError
-from polyseme.memory import keep_freed_memory
+from polyseme.machine import cores, keep_freed_memory
 from polyseme.store.checkpoint import Snapshot
 from polyseme.store.model import Run
 from polyseme.training.course import Position, progress_of, take_step
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.optimisers import Optimiser
-from polyseme.training.options import TrainingOptions, available_cores
+from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group, joined_processes
 from polyseme.training.task import Loss, Score, Task
 
@@ -38,7 +38,7 @@ def fit(task: Task, options: TrainingOptions, run: Run) -> None:
     """Train ``task.module``; in the end it holds the weights with the best held-out score."""
     from polyseme.training.shared import can_share, train_shared
 
-    threads = options.threads or available_cores()
+    threads = options.threads or cores()
     before = torch.get_num_threads()
     if options.epochs:  # a warm-up that is longer than a tenth of the training would be most of it
         options = replace(options, warmup=min(options.warmup, options.epochs * task.n_steps(0) // 10))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from polyseme.options import option
@@ -27,11 +26,3 @@ class TrainingOptions:
     patience: int = option(4, "reports without a better held-out score after which to stop; 0: never", minimum=0)
     threads: int = option(0, "processes that share the weights; 1 is reproducible; 0: the cores there are", minimum=0)
     seed: int = option(1, "seed of every random choice", minimum=0)
-
-
-def available_cores() -> int:
-    """Cores this process may run on."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1

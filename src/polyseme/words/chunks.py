@@ -8,7 +8,6 @@ al. 2011), and their order decides the last bits.
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 import time
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TrainingError
+from polyseme.machine import cores
 from polyseme.store.model import Run
 from polyseme.types import Progress
 
@@ -43,10 +43,8 @@ def preparing(progress: Progress) -> Iterator[None]:
 
 
 def available_threads(wanted: int | None) -> int:
-    """The number wanted, or as many as there are processors for this process."""
-    if wanted is not None:
-        return wanted
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The number wanted, or one for every core."""
+    return cores() if wanted is None else wanted
 
 
 def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.int64]:

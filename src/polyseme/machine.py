@@ -1,11 +1,17 @@
-"""Freed memory kept for the next piece of work."""
+"""What there is to work with: cores and memory."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+
+
+def cores() -> int:
+    """The cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def keep_freed_memory() -> None:
