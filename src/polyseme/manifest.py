@@ -18,6 +18,7 @@ from polyseme.atomic import new_file
 from polyseme.errors import FormatError
 from polyseme.version import VERSION
 
+MARKERS = ("corpus.json", "model.json", "index.json")
 WHOLE = 64 << 20
 ENDS = 1 << 20
 
@@ -83,6 +84,16 @@ class Manifest:
             whole = "sha256" in kept and (everything or size <= WHOLE)
             if kept.get("sha256" if whole else "ends") != (sha256(file) if whole else _sha256_of_ends(file)):
                 raise FormatError(f"{file} was altered: it does not have the checksum that {self.marker} keeps")
+
+
+def is_ours(folder: str | Path) -> bool:
+    """Is this folder a corpus, model or index? A stranger's index.json does not speak of polyseme at its beginning."""
+    for file in (Path(folder) / marker for marker in MARKERS):
+        if file.is_file():
+            with open(file, "rb") as handle:
+                if b'"polyseme"' in handle.read(200):
+                    return True
+    return False
 
 
 def seal(file: Path, *, hashed: str = "whole") -> dict[str, Any]:

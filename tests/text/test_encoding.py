@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from polyseme.errors import PolysemeError, TextError
 from polyseme.text import read
+from polyseme.text.encoding import check_name
 from polyseme.text.read import Reader, Source
 
 CHINESE = "他打了个电话，说明天去公园。\n这是一个测试文件，里面有中文，也有 English words 和数字 123。\n"
@@ -152,3 +153,9 @@ def test_the_same_book_in_four_encodings_reads_the_same(tmp_path: Path, shared_d
     assert texts["traditional.big5.txt"] == texts["traditional.utf8.txt"].encode("big5", "ignore").decode("big5")
     assert texts["simplified.gbk.txt"] == texts["simplified.utf16.txt"].encode("gbk", "ignore").decode("gbk")
     assert "浮生六" in texts["simplified.gbk.txt"]
+
+
+@pytest.mark.parametrize("name", ["utf-9", "base64", "rot13", "undefined", "zlib"])
+def test_only_encodings_of_text_are_taken(name: str) -> None:
+    with pytest.raises(PolysemeError, match=f"no text encoding called '{name}'"):
+        check_name(name)

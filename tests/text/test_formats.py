@@ -189,3 +189,34 @@ def test_a_line_of_characters_nobody_sees_is_blank(tmp_path: Path) -> None:
     assert [corpus.text(i) for i in range(len(corpus))] == ["一行。", "二行。", "\u200b三行。"]
     assert [corpus.sentence(i)[-1] for i in range(len(corpus))] == ["。"] * 3
     assert corpus.document_offsets.tolist() == [0, 1, 3]
+
+
+def test_what_polyseme_made_is_not_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("他打了个电话。", encoding="utf-8")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.json").write_text("一个别人的文件。", encoding="utf-8")
+    tokens = [Corpus.build(tmp_path, tmp_path / "corpus", segment="char").n_tokens for _ in range(3)]
+    assert tokens == [15, 15, 15]
+    with pytest.raises(TextError, match="already, not text"):
+        find_sources([tmp_path / "corpus"])
+
+
+@pytest.mark.parametrize("format", ["tagged", "segmented"])
+def test_words_that_are_given_are_not_cut_into_characters(format: str, tmp_path: Path) -> None:
+    path = written(tmp_path, "迈向/v 新/a 世纪/n\n")
+    with pytest.raises(TextError, match="whose words are given"):
+        Corpus.build(path, format=format, segment="char")
+    assert Corpus.build(path, format=format, segment="jieba").n_tokens == 3
+
+
+def test_lone_surrogates_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "他\\ud83d说好了。\\ud83d\\ude00"}\n', encoding="utf-8")
+    corpus = Corpus.build(path)
+    assert [corpus.text(i) for i in range(len(corpus))] == ["他\ufffd说好了。", "😀"]
+
+
+def test_the_fingerprint_knows_the_size_of_the_vocabulary(tmp_path: Path) -> None:
+    path = written(tmp_path, "他打了个电话。他走了。")
+    prints = [Corpus.build(path, max_size=size).fingerprint for size in (None, 100, 3, 3)]
+    assert prints[0] == prints[1] != prints[2] == prints[3]

@@ -128,3 +128,20 @@ def test_lines_of_different_kinds_keep_their_words_and_their_order() -> None:
 
 def test_a_stray_nul_is_no_foreign_word() -> None:
     assert Segmentation("auto", normalise="none").tokens("在café，\0里。") == ["在", "café", "，", "\ufffd", "里", "。"]
+
+
+@pytest.mark.parametrize(
+    ("word", "settings", "text", "expected"),
+    [
+        ("網絡安全法案", {"script": "simplified"}, "通過網絡安全法案", ["通过", "网络安全法案"]),
+        ("ＡＢＣ公司", {}, "在ABC公司", ["在", "ABC公司"]),
+        ("iPhone手机", {"case": "lower"}, "买iPhone手机", ["买", "iphone手机"]),
+    ],
+)
+def test_the_user_dictionary_is_normalised_as_the_text_is(word, settings, text, expected) -> None:
+    assert Segmentation("jieba", words=(word,), **settings).tokens(text) == expected
+
+
+def test_one_string_is_no_user_dictionary() -> None:
+    with pytest.raises(OptionError, match="words is a list of words"):
+        Segmentation("jieba", words="云计算")  # type: ignore[arg-type]

@@ -141,7 +141,8 @@ class Builder:
                 file.write(rank[np.frombuffer(data, dtype=np.int32)].data)
 
     def _describe(self, vocabulary: int, sources: list[str]) -> None:
-        digest = hashlib.sha256(repr(sorted(self.segmentation.to_json().items())).encode("utf-8", "replace"))
+        made = (sorted(self.segmentation.to_json().items()), vocabulary)
+        digest = hashlib.sha256(repr(made).encode("utf-8", "replace"))
         named = ["words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64"]
         for name in [*named, "tags.u16"] if self.tag_names else named:
             with open(self.folder / name, "rb") as handle:

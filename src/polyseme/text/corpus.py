@@ -127,7 +127,7 @@ class Corpus:
         check("documents", documents, DOCUMENTS)
         check("errors", errors, ("strict", "replace"))
         if not isinstance(segment, Segmentation):
-            segment = Segmentation.of(segment, normalise=normalise, script=script, case=case, words=tuple(words))
+            segment = Segmentation.of(segment, normalise=normalise, script=script, case=case, words=words)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
         sizes = [file.size for file in files]
         total = None if None in sizes else sum(size or 0 for size in sizes)

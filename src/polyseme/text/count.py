@@ -14,11 +14,12 @@ from itertools import count as count_up
 
 import numpy as np
 
+from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.cut import CODING, Job
 from polyseme.text.numbers import WordNumbers
 from polyseme.text.segment import FUNCTION
-from polyseme.text.structure import joined, lines_of, listed, structure_of
+from polyseme.text.structure import joined, lines_of, listed, sound, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
 
@@ -45,11 +46,16 @@ class Counter:
 
     def prepare(self, block: Block) -> Prepared:
         """Find and normalise the sentences of a block."""
+        segmentation = self.settings.segmentation
+        if block.format in ("tagged", "segmented") and segmentation.method in ("char", FUNCTION):
+            raise TextError(
+                f"{block.source} is {block.format} text, whose words are given: segment {segmentation.method} would "
+                "cut later text in another way; choose another, or format text"
+            )
         if block.format == "tagged":
             return self._prepare_tagged(block)
         text, records = lines_of(block, self.settings)
         structure, sentences, breaks_after = structure_of(block, text, records, self.settings)
-        segmentation = self.settings.segmentation
         if block.format == "segmented":
             segmentation = replace(segmentation, method="space", words=(), function=None)
         lines = segmentation.lines(sentences)
@@ -89,7 +95,7 @@ class Counter:
 
     def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
         """Words at hand. Those that could not stand between spaces are numbered one by one."""
-        flat = [word.encode("utf-8", "replace").decode() for word in chain.from_iterable(rows)]
+        flat = [sound(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)
         plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])

@@ -106,7 +106,7 @@ def check_name(encoding: str) -> str:
     """The name of a text encoding that Python has, or an error."""
     try:
         info = codecs.lookup(encoding)
-        b"".decode(info.name)
+        "a".encode(info.name)  # refused by codecs that are not of text, such as base64
     except (LookupError, ValueError):
         raise OptionError(f"there is no text encoding called {encoding!r}; usual ones: {', '.join(NAMES)}") from None
     return info.name

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from polyseme.errors import TextError
+from polyseme.manifest import is_ours
 from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
 from polyseme.text.formats import sniff
@@ -54,7 +55,7 @@ class Source:
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """The files behind paths and folders, in order; a folder's files sorted, hidden ones left out."""
+    """The files behind paths and folders, in order; a folder's files sorted, without hidden ones and what we made."""
     found: list[Source] = []
     for path in paths:
         name = os.fspath(path)
@@ -83,11 +84,11 @@ def _folder(folder: Path) -> list[Source]:
     def refuse(error: OSError) -> None:
         raise TextError(f"{error.filename} cannot be read: {error.strerror}")
 
-    if (folder / "corpus.json").exists():
-        raise TextError(f"{folder} is a corpus already, not text")
+    if is_ours(folder):
+        raise TextError(f"{folder} is a corpus, model or index already, not text")
     files = []
     for root, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and not is_ours(Path(root, name)))
         files += [Path(root, name) for name in names if not name.startswith(".")]
     return [Source(str(file), named=False) for file in sorted(files) if file.is_file()]
 

@@ -50,6 +50,12 @@ class Segmentation:
         check("case", self.case, CASES)
         if self.words and self.method not in ("auto", "jieba"):
             raise OptionError(f"a user dictionary works with segment auto or jieba, not with {self.method}")
+        given: object = self.words
+        if isinstance(given, str):
+            raise OptionError(f"words is a list of words, not one string: {given[:20]!r}")
+        # As the text will be when they are looked for in it.
+        written = (word.strip() for word in self.normalised("\n".join(self.words)).split("\n"))
+        object.__setattr__(self, "words", tuple(dict.fromkeys(filter(None, written))))
 
     @classmethod
     def of(cls, segment: str | Function | Segmentation, **settings: Any) -> Segmentation:

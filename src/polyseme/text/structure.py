@@ -124,8 +124,17 @@ def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
         if not isinstance(text, str):
             raise TextError(f"{where} has no text in the field {settings.field!r}: {_shown(record, settings.field)}")
         starts.append(len(texts))
-        texts += text.replace("\0", "\ufffd").encode("utf-8", "replace").decode().splitlines() or [""]
+        texts += sound(text.replace("\0", "\ufffd")).splitlines() or [""]
     return "\n".join(texts), starts
+
+
+def sound(text: str) -> str:
+    """Lone surrogates, which are no characters, as U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _shown(record: Any, field: str) -> str:
