@@ -9,7 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from polyseme.words.chunks import chunk_bounds
+from polyseme.types import silent
+from polyseme.words.chunks import chunk_bounds, preparing
 from polyseme.words.kernels_huffman import huffman_tree, no_tree
 from polyseme.words.kernels_ngrams import ngram_hashes
 from polyseme.words.kernels_predict import Inputs, Plan, Text, train_chunk
@@ -197,6 +198,15 @@ def test_frequent_words_are_kept_as_seldom_as_word2vec_c_keeps_them():
     chances = keep_chances(np.array([5000, 100, 1, 4899]), 1e-3) / 2**32
     np.testing.assert_allclose(chances[:3], [0.0467214, 0.4162278, 1.0], atol=1e-6)
     assert (keep_chances(np.array([5, 1]), 0.0) == 0xFFFFFFFF).all()
+
+
+def test_what_breaks_off_the_compiling_comes_through():
+    for reason, raised in ((KeyboardInterrupt, KeyboardInterrupt), (ZeroDivisionError, RuntimeError)):
+        with pytest.raises(raised), preparing(silent):
+            try:
+                raise reason
+            finally:
+                raise RuntimeError("no compiled object yet")
 
 
 def test_chunks_end_between_sentences_unless_one_is_very_long():

@@ -38,7 +38,16 @@ PATIENCE = 120.0  # seconds that a kill may cost within an epoch
 def preparing(progress: Progress) -> Iterator[None]:
     """Tells a Progress of code that is being loaded or, the first time on a machine, compiled, which takes a while."""
     progress(PREPARING, 0, None)
-    yield
+    try:
+        yield
+    except Exception as error:
+        # Numba answers Ctrl-C in the midst of compiling with an error of its own.
+        reason: BaseException | None = error
+        while reason and not isinstance(reason, (KeyboardInterrupt, SystemExit)):
+            reason = reason.__context__
+        if reason:
+            raise reason from None
+        raise
     progress(PREPARING, 1, 1)
 
 
