@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from polyseme.errors import PolysemeError, TextError
 from polyseme.text import read
-from polyseme.text.encoding import check_name
+from polyseme.text.encoding import check_name, detect
 from polyseme.text.read import Reader, Source
 
 CHINESE = "他打了个电话，说明天去公园。\n这是一个测试文件，里面有中文，也有 English words 和数字 123。\n"
@@ -46,6 +46,16 @@ def written(folder: Path, data: bytes, name: str = "a.txt") -> Path:
         ("Plain English.", "utf-16-le", "utf-16-le"),
         ("Plain English.", "ascii", "utf-8"),
         ("Он сказал: да.\n", "utf-16-le", "utf-16-le"),
+        ("他在房子裏面看書，說了很多話。", "cp950", "big5"),
+        ("圍碁、生銹、恒星、嫺靜，一百€～史蒂文‧金", "cp950", "big5"),
+        ("佢哋話今日唔得閒，啲嘢好貴㗎，我喺度食咗飯，冇錢嘅。", "big5hkscs", "big5"),
+        ("날씨가 좋습니다.", "utf-16-le", "utf-16-le"),
+        ("날씨가 좋습니다.", "utf-16-be", "utf-16-be"),
+        ("الطقس جميل اليوم.", "utf-16-le", "utf-16-le"),
+        ("आज मौसम बहुत अच्छा है।", "utf-16-be", "utf-16-be"),
+        ("วันนี้อากาศดีมาก", "utf-16-be", "utf-16-be"),
+        ("วันนี้อากาศดีมาก", "utf-16-le", "utf-16-le"),
+        ("N\bNA\bAM\bME\bE of an old manual, struck over", "ascii", "utf-8"),
     ],
 )
 def test_the_encoding_is_found(tmp_path: Path, text: str, encoding: str, found: str) -> None:
@@ -59,6 +69,21 @@ def test_characters_that_lie_across_chunks_are_whole(tmp_path: Path, encoding: s
     text = "a" + TRADITIONAL * 9000
     assert len(text.encode(encoding)) > 2 * read.CHUNK
     assert text_of(written(tmp_path, text.encode(encoding))) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "cp950", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("size", [8, 12, 20, 40])
+def test_short_texts_are_enough(encoding: str, size: int) -> None:
+    text = (TRADITIONAL if encoding == "cp950" else CHINESE).split(" ")[0].replace("\n", "") * 3
+    pieces = [text[start : start + size].encode(encoding) for start in range(len(text) // 3)]
+    assert {detect(piece, whole=True) for piece in pieces} == {{"cp950": "big5"}.get(encoding, encoding)}
+
+
+def test_after_a_bad_character_big5_goes_on(tmp_path: Path) -> None:
+    path = written(tmp_path, TRADITIONAL.encode("big5") + b"\xfe\xff" + TRADITIONAL.encode("big5"))
+    with pytest.raises(TextError, match=f"byte 0xfe at offset {len(TRADITIONAL.encode('big5'))} is not BIG5"):
+        text_of(path)
+    assert text_of(path, errors="replace") == f"{TRADITIONAL}\ufffd{TRADITIONAL}"
 
 
 def test_a_long_english_beginning_does_not_hide_the_encoding(tmp_path: Path) -> None:

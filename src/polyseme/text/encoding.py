@@ -2,11 +2,14 @@
 
 Valid UTF-8 is UTF-8. Otherwise each encoding decodes a sample, and the one whose characters are mostly frequent Chinese
 ones, with the fewest undecodable bytes, is taken: Big5 read as GB18030 decodes too, but to characters nobody uses.
+
+Big5 is read as browsers do: with the characters that Windows (cp950) and Hong Kong (HKSCS) added to it.
 """
 
 from __future__ import annotations
 
 import codecs
+import unicodedata
 
 from polyseme.errors import OptionError, TextError
 
@@ -46,6 +49,8 @@ _FREQUENT = frozenset(
     "題類须领题風风飛飞飯餘饭首香馬驚马體高麼黃黄點黨齊齐龍龙"
 )
 _PUNCTUATION = frozenset("、。，！？：；「」『』“”‘’《》〈〉（）【】—…·～　")
+# Bytes that no text has, least of all in number; a character of UTF-16 may have one in its place.
+_CONTROLS = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
 
 def mark_of(head: bytes) -> tuple[str, int] | None:
@@ -61,45 +66,108 @@ def detect(sample: bytes, *, whole: bool) -> str | None:
 
     ``whole`` says that the sample is all there is; otherwise it may end within a character.
     """
-    if b"\0" not in sample and _errors(sample, "utf-8", whole) == 0:
+    doubtful = _is_doubtful(sample)
+    valid = b"\0" not in sample and _is_valid(sample, "utf-8", whole)
+    if valid and not doubtful:
         return "utf-8"
-    candidates = ("utf-16-le", "utf-16-be") if b"\0" in sample else NAMES
+    candidates = ("utf-16-le", "utf-16-be") if doubtful else NAMES
     best = max(candidates, key=lambda name: _plausibility(sample, name, whole))
     if _plausibility(sample, best, whole) > 0:
         return best
-    return "utf-8" if b"\0" in sample and _plausibility(sample, "utf-8", whole) > 0 else None
+    return "utf-8" if valid or (doubtful and _plausibility(sample, "utf-8", whole) > 0) else None
 
 
-def _decode(sample: bytes, name: str, whole: bool) -> str:
-    return codecs.getincrementaldecoder(name)("replace").decode(sample, final=whole)
+def is_plain(chunk: bytes) -> bool:
+    """Is it ASCII, whatever follows it?"""
+    return chunk.isascii() and not _is_doubtful(chunk)
 
 
-def _errors(sample: bytes, name: str, whole: bool) -> int:
+def _is_doubtful(sample: bytes) -> bool:
+    """Valid UTF-8 perhaps, but no text: Thai in UTF-16 is ASCII with a control character in every second place."""
+    return b"\0" in sample or 10 * len(sample.translate(None, _CONTROLS)) < 9 * len(sample)
+
+
+_BIG5_ERRORS = "polyseme-big5-"
+
+
+class _Big5(codecs.IncrementalDecoder):
+    """Big5 with what was added to it; after a bad character the next one begins where a reader would say it does."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._inner = codecs.getincrementaldecoder("big5hkscs")(_BIG5_ERRORS + errors)
+
+    def decode(self, input: bytes, final: bool = False) -> str:  # type: ignore[override]
+        text = self._inner.decode(input, final)
+        return text.replace("∼", "～").replace("•", "‧")  # by Windows, which most Big5 comes from
+
+    def getstate(self) -> tuple[bytes, int]:
+        return self._inner.getstate()
+
+
+def _big5_error(error: UnicodeError) -> tuple[str, int]:
+    """The euro of Windows; else an error, or one sign for both bytes of a character that is not there."""
+    assert isinstance(error, UnicodeDecodeError)
+    pair = error.object[error.start : error.start + 2]
+    if pair == b"\xa3\xe1":
+        return "€", error.start + 2
+    error.end = error.start + 1 + (len(pair) == 2 and pair[1] > 0x7F)
+    return "\ufffd", error.end
+
+
+def _big5_strict(error: UnicodeError) -> tuple[str, int]:
+    found = _big5_error(error)
+    if found[0] == "\ufffd":
+        raise error
+    return found
+
+
+codecs.register_error(f"{_BIG5_ERRORS}replace", _big5_error)
+codecs.register_error(f"{_BIG5_ERRORS}strict", _big5_strict)
+
+
+def decoder(name: str, errors: str = "strict") -> codecs.IncrementalDecoder:
+    """What turns the bytes of this encoding into text, piece by piece."""
+    return (_Big5 if name == "big5" else codecs.getincrementaldecoder(name))(errors)
+
+
+def _is_valid(sample: bytes, name: str, whole: bool) -> bool:
     try:
-        codecs.getincrementaldecoder(name)().decode(sample, final=whole)
+        decoder(name).decode(sample, final=whole)
     except UnicodeDecodeError:
-        return 1
-    return 0
+        return False
+    return True
 
 
 def _plausibility(sample: bytes, name: str, whole: bool) -> float:
     """Above 0: text. Frequent characters speak for an encoding; undecodable bytes, controls and private use against."""
-    text = _decode(sample, name, whole)
+    text = decoder(name, "replace").decode(sample, final=whole)
     wide = [c for c in text if c > "\x7f"]
     if not text:
         return 0.0
     bad = sum(c == "\ufffd" or "\ue000" <= c <= "\uf8ff" or c < "\t" or "\x0e" <= c < " " for c in text) / len(text)
     if not wide:
         return 1.0 - 20 * bad
-    likely = sum(c in _FREQUENT or c in _PUNCTUATION or _alphabetic(c) for c in wide) / len(wide)
-    return likely - 0.12 - 8 * bad
+    likely = sum(c in _FREQUENT or c in _PUNCTUATION or _is_letter(c) for c in wide)
+    spaced = " " in text
+    other = sum(_is_other_letter(c, hangul=spaced) for c in wide)
+    if other > len(wide) / 2:  # some are in any text that is read in the wrong encoding
+        likely += other
+    return likely / len(wide) - 0.12 - 8 * bad
 
 
-def _alphabetic(character: str) -> bool:
-    """Letters of alphabets that UTF-8 and UTF-16 carry: Latin, Greek, Cyrillic, kana, full-width."""
+def _is_letter(character: str) -> bool:
+    """Letters that Chinese text may have among its characters: Latin, Greek, Cyrillic, kana, full-width."""
     return (
         "\xc0" <= character <= "\u052f" or "\u3041" <= character <= "\u30ff" or "\uff01" <= character <= "\uff5a"
     ) and (character.isalpha())
+
+
+def _is_other_letter(character: str, *, hangul: bool) -> bool:
+    """Letters, and their signs, from Armenian to Mongolian; Hangul among spaces, which misread Chinese has none of."""
+    if hangul and "\uac00" <= character <= "\ud7a3":
+        return True
+    return "\u0530" <= character <= "\u18af" and unicodedata.category(character)[0] in "LMP"
 
 
 def check_name(encoding: str) -> str:

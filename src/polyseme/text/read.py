@@ -129,7 +129,7 @@ class Reader:
         if mark and (name is None or codecs.lookup(name).name.replace("-sig", "") in (mark[0], mark[0][:6])):
             name, offset = mark
             chunk = chunk[offset:]
-        while name is None and chunk.isascii() and b"\0" not in chunk:
+        while name is None and encodings.is_plain(chunk):
             if not chunk:
                 self.encoding = self.encoding or "utf-8"
                 return
@@ -145,7 +145,7 @@ class Reader:
 
     def _rest(self, stream: IO[bytes], chunk: bytes, following: bytes, offset: int) -> Iterator[str]:
         assert self.encoding
-        decoder = codecs.getincrementaldecoder(self.encoding)(self.errors)
+        decoder = encodings.decoder(self.encoding, self.errors)
         while True:
             pending = _pending(decoder)
             try:
