@@ -196,3 +196,34 @@ def test_scratch_is_gone_with_its_object_and_after_a_crash_with_the_next(tmp_pat
         assert (scratch.path / "file").exists()
     del scratch
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a result", "to nothing yet"])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_link_stays_one_and_the_result_is_where_it_leads(tmp_path, kind, there):
+    (tmp_path / "disk").mkdir()
+    real, link = tmp_path / "disk" / "m", tmp_path / "link"
+    if there:
+        write(kind, real)
+    link.symlink_to(Path("disk", "m"))
+    with writer(kind, link, "pass") as process:
+        assert process.wait() == 0
+    assert link.is_symlink()
+    assert (real if kind == "file" else real / "model.json").read_text() == "half"
+    assert sorted(os.listdir(tmp_path)) == ["disk", "link"]
+    assert os.listdir(tmp_path / "disk") == ["m"]
+
+
+def test_a_link_in_a_circle_is_told_before_the_work(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(FormatError, match="leads back to itself"):
+        check_replaceable(tmp_path / "a", marker="model.json")
+    with pytest.raises(FormatError, match="leads back to itself"), new_file(tmp_path / "a"):
+        pass
+
+
+def test_a_file_behind_a_link_is_written_under_the_name_that_was_asked_for(tmp_path):
+    (tmp_path / "vectors.npy").symlink_to("blob")
+    with new_file(tmp_path / "vectors.npy") as part:
+        assert part.name == "vectors.npy"  # by which its writer chooses the format

@@ -1,5 +1,7 @@
 """Files and folders that appear whole or not at all: written in a temporary folder beside their place, then renamed.
 
+Where the path is a symbolic link, its place is where the link leads.
+
 The temporary folder, ``.NAME.xxxxxxxx.part``, holds what is ``new`` and, for the moment of the change, what is ``old``.
 Its writer holds a lock on it, which the system lifts when the process dies, however it dies. So the next writer of the
 same path can tell what a dead one left, and clears it away.
@@ -28,13 +30,13 @@ except ImportError:  # not on this system: nobody's folders are ever taken for a
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
-    path = Path(path)
+    name, path = Path(path).name, followed(path)
     _check_file(path)
     _check_writable(path.parent)
     with _workshop(path) as workshop:
         new = workshop / "new"  # a folder here too, for writers that put a temporary file beside theirs
         new.mkdir()
-        part = new / path.name
+        part = new / name
         part.touch()
         yield part
         _sync(part)
@@ -44,7 +46,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 @contextmanager
 def new_folder(path: str | Path, *, marker: str) -> Iterator[Path]:
     """The same for a folder. An old one is replaced only if it holds ``marker``, so never a stranger's folder."""
-    path = Path(path)
+    path = followed(path)
     check_replaceable(path, marker=marker)
     with _workshop(path) as workshop:
         new = workshop / "new"
@@ -71,15 +73,25 @@ class Scratch:
 
 def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
     """Give a finished folder its name, in the place of an earlier result of the same kind."""
-    path = Path(path)
+    path = followed(path)
     check_replaceable(path, marker=marker)
     with _workshop(path) as workshop:
         _put(Path(part), path, workshop)
 
 
+def followed(path: str | Path) -> Path:
+    """The place a symbolic link leads to, whether anything is there yet or not; any other path as it is."""
+    if not os.path.islink(path):
+        return Path(path)
+    end = os.path.realpath(path)
+    if os.path.islink(end):
+        raise FormatError(f"{path} is a link that leads back to itself: choose another output path")
+    return Path(end)
+
+
 def check_replaceable(path: str | Path, *, marker: str) -> None:
     """Refuse to write over anything that is not an earlier result of ours; call it before long work."""
-    path = Path(path)
+    path = followed(path)
     with _alone(path.parent):
         _check_replaceable(path, marker)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.atomic import check_replaceable, new_file, publish_folder
+from polyseme.atomic import check_replaceable, followed, new_file, publish_folder
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search import layout, sources
@@ -72,7 +72,7 @@ def build_index(
     ``model`` is best given as a path: the index remembers it, and encodes the sentences of later queries with it.
     """
     checked = make_options(IndexOptions, options)
-    out = Path(out)
+    out = followed(out)  # so that unfinished work lies on the same disk
     check_replaceable(out, marker=layout.MARKER)
     text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     known: dict[str, Any] = {"fingerprint": None}

@@ -45,7 +45,7 @@ def find(record: dict[str, Any], index: Path, what: str) -> Path:
         raise FormatError(f"{index} does not know where its {what} is: name it with --{what}")
     for path in (index / relative, Path(absolute)):
         if path.exists():
-            return Path(os.path.normpath(path))
+            return path.resolve()  # of a link to an index, .. is beside where the link leads
     raise FormatError(f"the {what} of {index} is not at {absolute} any more: name it with --{what}")
 
 
