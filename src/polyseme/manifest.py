@@ -1,8 +1,9 @@
 """The description of a folder of ours: what it holds, in which format, with size and checksum of every other file.
 
 A corpus, a model and an index each keep one (corpus.json, model.json, index.json), written last. A folder that was cut,
-altered or written in another format is refused in one line. Files up to ``WHOLE`` bytes are hashed at opening where
-their SHA-256 was kept; of larger ones only the ends are, and ``verify`` with ``everything`` hashes every byte.
+altered or written in another format is refused in one line. The description has a checksum of its own. A file is hashed
+at opening up to the size that its kind of folder sets; of a larger one only the ends are, and ``verify`` with
+``everything`` hashes every byte.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from polyseme.errors import FormatError
 from polyseme.version import VERSION
 
 MARKERS = ("corpus.json", "model.json", "index.json")
-WHOLE = 64 << 20
 ENDS = 1 << 20
 
 
@@ -32,19 +32,25 @@ class Manifest:
     format: int
     command: str  # what makes such a folder: "polyseme corpus"
     entries: Mapping[str, type]
+    whole: int = 64 << 20  # files up to so many bytes are hashed whole at opening
 
-    def write(
-        self, folder: Path, entries: dict[str, Any], *, hashed: str = "whole", aside: tuple[str, ...] = ()
-    ) -> None:
-        """Describe the folder as it is, except the files ``aside``; ``hashed`` is whole, or ends where time counts."""
-        names = sorted(
-            file.name for file in folder.iterdir() if file.is_file() and file.name not in {self.marker, *aside}
-        )
-        files = {name: seal(folder / name, hashed=hashed) for name in names}
-        whole = {"format": self.format, "polyseme": VERSION, **entries, "files": files}
+    def seals(self, folder: Path, *, aside: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+        """Size and checksums of every file but the description and those ``aside``, to be compared by ``verify``."""
+        files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in {self.marker, *aside})
+        return {file.name: self.seal(file) for file in files}
+
+    def seal(self, file: Path) -> dict[str, Any]:
+        """Size and checksums of one file."""
+        record: dict[str, Any] = {"size": file.stat().st_size, "sha256": sha256(file)}
+        return {**record, "ends": _sha256_of_ends(file)} if record["size"] > self.whole else record
+
+    def write(self, folder: Path, entries: dict[str, Any], seals: dict[str, dict[str, Any]]) -> None:
+        """Describe the folder."""
+        found = {"format": self.format, "polyseme": VERSION, **entries, "files": seals}
+        found["checksum"] = checksum(found)
         with new_file(folder / self.marker) as part:
             # Bytes of a file's name that are no UTF-8 become escapes, from which JSON gives them back.
-            lines = json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+            lines = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
             part.write_bytes(lines.encode("utf-8", "backslashreplace"))
 
     def read(self, folder: str | Path) -> dict[str, Any]:
@@ -52,6 +58,7 @@ class Manifest:
         file = Path(folder) / self.marker
         try:
             found = json.loads(file.read_text(encoding="utf-8"))
+            own = checksum(found) if isinstance(found, dict) else None
         except (FileNotFoundError, NotADirectoryError):
             hint = f"({self.command} makes one)"
             raise FormatError(f"{folder} is not {self.kind}: it has no {self.marker} {hint}") from None
@@ -68,6 +75,9 @@ class Manifest:
         for key, kind in {**self.entries, "files": dict}.items():
             if not isinstance(found.get(key), kind):
                 raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
+        # What was written before descriptions had a checksum ends with the files.
+        if list(found)[-1] != "files" and found.get("checksum") != own:
+            raise FormatError(f"{file} was altered: it does not have the checksum that it keeps of itself")
         return found
 
     def verify(self, folder: str | Path, found: dict[str, Any], *, everything: bool = False) -> None:
@@ -81,8 +91,12 @@ class Manifest:
                 raise FormatError(f"{file.with_name(self.marker)} was altered: no size is kept for {file.name}")
             if size != kept["size"]:
                 raise FormatError(f"{file} was cut or altered: {size:,} bytes, and {self.marker} says {kept['size']:,}")
-            whole = "sha256" in kept and (everything or size <= WHOLE)
-            if kept.get("sha256" if whole else "ends") != (sha256(file) if whole else _sha256_of_ends(file)):
+            whole = everything or "ends" not in kept
+            if whole and "sha256" not in kept:
+                raise FormatError(
+                    f"{file} cannot be verified: {self.marker} keeps no checksum of all of it; {self.command} makes one"
+                )
+            if kept["sha256" if whole else "ends"] != (sha256(file) if whole else _sha256_of_ends(file)):
                 raise FormatError(f"{file} was altered: it does not have the checksum that {self.marker} keeps")
 
 
@@ -96,14 +110,10 @@ def is_ours(folder: str | Path) -> bool:
     return False
 
 
-def seal(file: Path, *, hashed: str = "whole") -> dict[str, Any]:
-    """Size and checksums of a file, to be compared by ``verify``."""
-    record: dict[str, Any] = {"size": file.stat().st_size}
-    if hashed == "whole":
-        record["sha256"] = sha256(file)
-    if hashed == "ends" or record["size"] > WHOLE:
-        record["ends"] = _sha256_of_ends(file)
-    return record
+def checksum(description: Mapping[str, Any]) -> str:
+    """Of a description's content, whatever the order and the spaces, its checksum left out."""
+    content = json.loads(json.dumps({key: value for key, value in description.items() if key != "checksum"}))
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(file: Path) -> str:

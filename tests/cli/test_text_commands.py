@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import polyseme
+from polyseme.cli.info import info
+from polyseme.errors import FormatError
 from polyseme.text.corpus import READING, Corpus
+from polyseme.text.layout import CORPUS
 from polyseme.text.segment import Segmentation
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
@@ -132,3 +139,34 @@ def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> 
     assert "--smoothing" in of_method
     for flag in READING:
         assert f"--{flag} " in of_text
+
+
+@pytest.mark.parametrize("name", ["ids.i32", "text.utf8", "text.i64", "counts.i64"])
+def test_verify_checks_every_byte_of_a_corpus(novel: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("polyseme.text.build.CORPUS", replace(CORPUS, whole=0))  # as if the files were large ones
+    monkeypatch.setattr("polyseme.manifest.ENDS", 1)
+    Corpus.build(novel, tmp_path / "c")
+    monkeypatch.undo()
+    header = json.loads((tmp_path / "c" / "corpus.json").read_text())
+    for file, kept in header["files"].items():
+        assert kept["sha256"] == hashlib.sha256((tmp_path / "c" / file).read_bytes()).hexdigest()
+    monkeypatch.setattr("polyseme.manifest.ENDS", 1)
+    CliRunner().invoke(info, [str(tmp_path / "c"), "--verify"], catch_exceptions=False)
+    data = bytearray((tmp_path / "c" / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "c" / name).write_bytes(data)
+    with pytest.raises(FormatError, match=f"{name} was altered"):
+        CliRunner().invoke(info, [str(tmp_path / "c"), "--verify"], catch_exceptions=False)
+
+
+def test_verify_says_where_an_older_corpus_keeps_no_whole_checksums(novel: Path, tmp_path: Path) -> None:
+    Corpus.build(novel, tmp_path / "c")
+    header = json.loads((tmp_path / "c" / "corpus.json").read_text())
+    del header["checksum"]
+    for kept in header["files"].values():
+        kept["ends"] = kept.pop("sha256")  # of so small a file they are the same
+    (tmp_path / "c" / "corpus.json").write_text(json.dumps(header))
+    assert json.loads(run("info", tmp_path / "c", "--json").stdout)["verified"] == "sizes and checksums of small files"
+    done = run("info", tmp_path / "c", "--verify")
+    assert done.returncode == 1
+    assert "cannot be verified: corpus.json keeps no checksum of all of it" in done.stderr.decode()

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from polyseme.errors import FormatError
-from polyseme.manifest import seal
+from polyseme.manifest import checksum
 from polyseme.search import Index, build_index
-from polyseme.search.layout import CELLS, MARKER, TABLES, TOKENS, codes_name
+from polyseme.search.layout import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
 from polyseme.store import tensors
 from polyseme.text.corpus import Corpus
 
@@ -32,12 +32,13 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     file = folder / MARKER
     manifest = json.loads(file.read_text())
     change(manifest)
+    manifest["checksum"] = checksum(manifest)
     file.write_text(json.dumps(manifest))
 
 
 def reseal(folder: Path) -> None:
     """What an attacker would do: make the checksums fit the altered files."""
-    edit(folder, lambda m: m["files"].update({name: seal(folder / name) for name in m["files"]}))
+    edit(folder, lambda m: m["files"].update({name: INDEX.seal(folder / name) for name in m["files"]}))
 
 
 def refused(folder: Path, **where: Any) -> str:

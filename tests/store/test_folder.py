@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import polyseme
 from polyseme.errors import FormatError, TrainingError
+from polyseme.manifest import checksum
 from polyseme.store.checkpoint import Checkpoint, Snapshot
 from polyseme.store.folder import MODEL, Parts, read_curve, read_parts, write_folder
 
@@ -39,13 +42,13 @@ def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, name, how
     else:
         data[-1] ^= 1
         (path / name).write_bytes(data[:-1] if how == "cut" else data)
-    with pytest.raises(FormatError, match=name) as error:
-        read_parts(path, MODEL.read(path))
+    with pytest.raises(FormatError, match=f"incomplete: {name} is missing" if how == "missing" else name) as error:
+        polyseme.load(path)
     assert "\n" not in str(error.value)
 
 
 def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyseme.manifest.WHOLE", 64)
+    monkeypatch.setattr("polyseme.store.folder.MODEL", replace(MODEL, whole=64))
     monkeypatch.setattr("polyseme.manifest.ENDS", 16)
     path = write(tmp_path / "m")
     weights = path / "weights.safetensors"
@@ -76,9 +79,33 @@ def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified
 def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
     path = write(tmp_path / "m")
     manifest = json.loads((path / "model.json").read_text())
-    (path / "model.json").write_text(json.dumps({**manifest, **change}))
+    manifest |= change
+    (path / "model.json").write_text(json.dumps({**manifest, "checksum": checksum(manifest)}))
     with pytest.raises(FormatError, match=message):
         read_parts(path, MODEL.read(path))
+
+
+def test_no_byte_of_a_description_changes_unseen(tmp_path):
+    path = write(tmp_path / "m")
+    data = (path / "model.json").read_bytes()
+    for place in range(len(data) - 1):  # behind the last brace is a newline
+        (path / "model.json").write_bytes(data[:place] + bytes([data[place] ^ 2]) + data[place + 1 :])
+        with pytest.raises(FormatError, match=r"model\.json|of format 3") as error:
+            MODEL.read(path)
+        assert "\n" not in str(error.value)
+
+
+def test_a_description_that_was_written_before_they_had_a_checksum_is_read(tmp_path):
+    path = write(tmp_path / "m")
+    manifest = json.loads((path / "model.json").read_text())
+    del manifest["checksum"]
+    (path / "model.json").write_text(json.dumps(manifest))
+    assert MODEL.read(path) == manifest
+
+
+def test_a_description_may_hold_what_json_changes(tmp_path):
+    MODEL.write(tmp_path, {"method": "\ud83d\ude00", "options": {10: (1, 2.5), 9: float("inf")}, "tables": []}, {})
+    assert MODEL.read(tmp_path)["options"] == {"10": [1, 2.5], "9": float("inf")}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "\x00", "null"])

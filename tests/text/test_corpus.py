@@ -157,7 +157,11 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
         ("sentences.i64", None, "incomplete"),
         ("corpus.json", lambda data: data[:50], "cannot be read"),
         ("corpus.json", lambda data: data.replace(b'"format": 1', b'"format": 9'), "upgrade polyseme"),
-        ("corpus.json", lambda data: data.replace(b'"vocabulary": ', b'"vocabulary": 9'), "do not fit"),
+        (
+            "corpus.json",
+            lambda data: data.replace(b'"vocabulary": ', b'"vocabulary": 9'),
+            "checksum that it keeps of itself",
+        ),
         ("corpus.json", lambda data: b"[]", "not the description"),
     ],
 )
@@ -182,19 +186,22 @@ def test_a_file_whose_name_is_no_utf8_is_read_and_remembered(tmp_path: Path) -> 
 
 
 def test_ids_out_of_range_are_refused_even_with_a_right_checksum(tmp_path: Path) -> None:
-    from polyseme.manifest import seal
+    from polyseme.manifest import checksum
+    from polyseme.text.layout import CORPUS
 
     Corpus.from_sentences([["a", "b"]], tmp_path / "c")
     for name, values in (("ids.i32", np.array([0, 7], np.int32)), ("sentences.i64", np.array([0, 9], np.int64))):
         header = json.loads((tmp_path / "c" / "corpus.json").read_text())
         before = (tmp_path / "c" / name).read_bytes()
         (tmp_path / "c" / name).write_bytes(values.tobytes())
-        header["files"][name] = seal(tmp_path / "c" / name)
+        header["files"][name] = CORPUS.seal(tmp_path / "c" / name)
+        header["checksum"] = checksum(header)
         (tmp_path / "c" / "corpus.json").write_text(json.dumps(header))
         with pytest.raises(FormatError, match=f"{name} was altered"):
             Corpus.open(tmp_path / "c")
         (tmp_path / "c" / name).write_bytes(before)
-        header["files"][name] = seal(tmp_path / "c" / name)
+        header["files"][name] = CORPUS.seal(tmp_path / "c" / name)
+        header["checksum"] = checksum(header)
         (tmp_path / "c" / "corpus.json").write_text(json.dumps(header))
 
 

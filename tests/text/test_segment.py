@@ -76,7 +76,7 @@ def test_a_user_dictionary_keeps_words_whole(tmp_path: Path) -> None:
 def test_it_cuts_the_same_after_it_was_stored(method: str) -> None:
     words = ("咖啡馆吧",) if method in ("auto", "jieba") else ()
     kept = Segmentation(method, script="simplified", case="lower", words=words)
-    again = Segmentation.from_json(json.loads(json.dumps(kept.to_json())))
+    again = Segmentation.from_json(json.loads(json.dumps(kept.to_json())), where="model.json")
     assert again == kept
     assert again.tokens(MIXED) == kept.tokens(MIXED)
 
@@ -85,13 +85,13 @@ def test_a_function_cuts_now_but_cannot_be_restored() -> None:
     kept = Segmentation.of(lambda text: text.split("-"))
     assert kept.tokens("a-b c--d") == ["a", "b c", "d"]
     with pytest.raises(TextError, match="segmented by a Python function"):
-        Segmentation.from_json(kept.to_json()).tokens("a-b")
+        Segmentation.from_json(kept.to_json(), where="model.json").tokens("a-b")
 
 
 @pytest.mark.parametrize("record", [{}, {"method": 3}, [], {"method": "auto", "normalise": "nfkc"}, {"method": "x"}])
 def test_a_strange_record_is_refused(record: object) -> None:
-    with pytest.raises(FormatError):
-        Segmentation.from_json(record)  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match=r"^model\.json"):
+        Segmentation.from_json(record, where="model.json")  # type: ignore[arg-type]
 
 
 @given(text=st.text(max_size=60), method=st.sampled_from(METHODS))

@@ -11,6 +11,7 @@ from polyseme.cli.corpus import segmentation_of, text_options
 from polyseme.cli.show import json_option, print_json, print_table
 
 WORDS_SHOWN = 10
+VERIFIED = {True: "every byte", False: "sizes and checksums of small files"}
 NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, says the refusal to load it
 
 
@@ -18,13 +19,13 @@ NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, 
 @click.argument("path")
 @text_options
 @click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary's size.")
-@click.option("--verify", is_flag=True, help="Of a model or index: check every byte of its files.")
+@click.option("--verify", is_flag=True, help="Of a corpus, model or index: check every byte of its files.")
 @json_option
 def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -> None:
     """What is this text, corpus, model or index? PATH is a file or folder, or - for text on stdin."""
     kind = _kind(path)
     if kind == "corpus":
-        facts = _corpus(path, min_count)
+        facts = _corpus(path, min_count, verify)
     elif kind == "polyseme":
         facts = _model(path, verify)
     elif kind == "index":
@@ -58,9 +59,11 @@ def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "text", **survey(path, segmentation=segmentation, min_count=min_count, **flags)}
 
 
-def _corpus(path: str, min_count: int) -> dict[str, Any]:
+def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
     from polyseme.text.corpus import Corpus
+    from polyseme.text.layout import CORPUS
 
+    CORPUS.verify(path, CORPUS.read(path), everything=verify)
     corpus = Corpus.open(path)
     return {
         "kind": "corpus",
@@ -73,6 +76,7 @@ def _corpus(path: str, min_count: int) -> dict[str, Any]:
         "segmentation": corpus.segmentation.to_json(),
         "sample": [corpus.sentence(i) for i in range(min(3, len(corpus)))],
         "fingerprint": corpus.fingerprint,
+        "verified": VERIFIED[verify],
     }
 
 
@@ -92,7 +96,7 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
         "polyseme": manifest.get("polyseme"),
         "format": manifest["format"],
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
-        "verified": "every byte" if verify else "sizes and checksums of small files",
+        "verified": VERIFIED[verify],
     }
 
 
@@ -108,7 +112,7 @@ def _index(path: str, verify: bool) -> dict[str, Any]:
         "model": manifest["model"].get("path"),
         "corpus": manifest["corpus"].get("path"),
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
-        "verified": "every byte" if verify else "sizes and checksums of small files",
+        "verified": VERIFIED[verify],
     }
 
 

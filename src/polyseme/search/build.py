@@ -190,7 +190,7 @@ class _Builder:
             "options": options_to_json(self.options),
             "facts": self._facts(cells, recall),
         }
-        layout.INDEX.write(self.part, manifest, aside=(_STATE,))
+        layout.INDEX.write(self.part, manifest, layout.INDEX.seals(self.part, aside=(_STATE,)))
         (self.part / _STATE).unlink()  # last: a kill before this line costs the cells, not the encoding
         publish_folder(self.part, self.out, marker=layout.MARKER)
 

@@ -43,7 +43,8 @@ def write_folder(
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in curve)
         (part / "training.jsonl").write_text(lines, encoding="utf-8")
         (part / "README.md").write_text(card, encoding="utf-8")
-        MODEL.write(part, {**manifest, "tables": sorted(parts.tables)}, aside=("README.md",))
+        seals = MODEL.seals(part, aside=("README.md",))
+        MODEL.write(part, {**manifest, "tables": sorted(parts.tables)}, seals)
 
 
 def read_parts(path: str | Path, manifest: dict[str, Any]) -> Parts:

@@ -12,7 +12,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options, options_to_json
 from polyseme.store.card import model_card
 from polyseme.store.checkpoint import Checkpoint, Snapshot
-from polyseme.store.folder import MODEL, Parts, read_curve, read_parts, write_folder
+from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts, write_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
 from polyseme.types import Progress, silent
@@ -99,10 +99,11 @@ def open_folder(path: str | Path) -> Model:
         options: Any = make_options(cls.Options, manifest["options"])
     except OptionError as error:
         raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
+    parts = read_parts(path, manifest)
     segmentation = manifest.get("segmentation")
     about = About(
-        segmentation=Segmentation.from_json(segmentation) if segmentation else None,
+        segmentation=Segmentation.from_json(segmentation, where=Path(path) / MARKER) if segmentation else None,
         corpus=manifest.get("corpus") or {},
         curve=read_curve(path),
     )
-    return cls.from_parts(options, read_parts(path, manifest), about)
+    return cls.from_parts(options, parts, about)

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
-from polyseme.text.layout import write_header
+from polyseme.text.layout import CORPUS
 from polyseme.text.numbers import gathered
 from polyseme.text.segment import Segmentation
 
 CHUNK = 1 << 22  # bytes of a file worked on at once
 WORDS = 1 << 18  # words sorted into their file at once
 MOST_TAGS = 4096
+FINGERPRINTED = ("words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64")  # what is trained on
 
 
 class Builder:
@@ -141,13 +142,10 @@ class Builder:
                 file.write(rank[np.frombuffer(data, dtype=np.int32)].data)
 
     def _describe(self, vocabulary: int, sources: list[str]) -> None:
-        made = (sorted(self.segmentation.to_json().items()), vocabulary)
-        digest = hashlib.sha256(repr(made).encode("utf-8", "replace"))
-        named = ["words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64"]
-        for name in [*named, "tags.u16"] if self.tag_names else named:
-            with open(self.folder / name, "rb") as handle:
-                while piece := handle.read(CHUNK):
-                    digest.update(piece)
+        seals = CORPUS.seals(self.folder)
+        content = [*FINGERPRINTED, "tags.u16"] if self.tag_names else FINGERPRINTED
+        made = [sorted(self.segmentation.to_json().items()), vocabulary, *(seals[name]["sha256"] for name in content)]
+        fingerprint = hashlib.sha256(repr(made).encode("utf-8", "replace")).hexdigest()
         facts: dict[str, Any] = {
             "tokens": self.n_tokens,
             "sentences": self.n_sentences,
@@ -161,6 +159,6 @@ class Builder:
             "vocabulary": vocabulary,
             "sources": sources,
             "tag_names": list(self.tag_names),
-            "fingerprint": digest.hexdigest(),
+            "fingerprint": fingerprint,
         }
-        write_header(self.folder, header)
+        CORPUS.write(self.folder, header, seals)

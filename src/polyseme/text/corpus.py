@@ -55,7 +55,7 @@ class Corpus:
         header = read_header(self.path)
         self.facts: dict[str, Any] = header["facts"]
         self.fingerprint: str = header["fingerprint"]
-        self.segmentation = Segmentation.from_json(header["segmentation"])
+        self.segmentation = Segmentation.from_json(header["segmentation"], where=self.path / MARKER)
         self._read_arrays(header)
         self._kept_alive: Any = None
 

@@ -28,12 +28,8 @@ CORPUS = Manifest(
     1,
     "polyseme corpus",
     {"segmentation": dict, "facts": dict, "fingerprint": str, "vocabulary": int},
+    whole=4 << 20,  # opening a large corpus is to cost nothing
 )
-
-
-def write_header(folder: Path, header: dict[str, Any]) -> None:
-    """corpus.json, last of all files."""
-    CORPUS.write(folder, header, hashed="ends")
 
 
 def read_header(folder: Path) -> dict[str, Any]:

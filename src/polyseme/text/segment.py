@@ -102,8 +102,8 @@ class Segmentation:
         return {**kept, "words": list(self.words)}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gave."""
+    def from_json(cls, record: Mapping[str, Any], *, where: object) -> Self:
+        """What ``to_json`` gave, as it stands in the file ``where``."""
         try:
             words = tuple(record.get("words", ()))
             names = {name: record[name] for name in ("method", "normalise", "script", "case")}
@@ -111,9 +111,11 @@ class Segmentation:
                 raise TypeError
             return cls(**names, words=words)
         except (AttributeError, KeyError, TypeError):
-            raise FormatError(f"this is no description of a segmentation: {str(record)[:80]}") from None
+            raise FormatError(
+                f"{where} was altered: this is no description of a segmentation: {str(record)[:80]}"
+            ) from None
         except OptionError as error:
-            raise FormatError(f"the segmentation is not one this polyseme knows: {error}") from None
+            raise FormatError(f"{where}: the segmentation is not one this polyseme knows: {error}") from None
 
 
 def read_words(path: str) -> tuple[str, ...]:
