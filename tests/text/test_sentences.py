@@ -27,15 +27,26 @@ from polyseme.text.sentences import split_sentences
         "He lives in the U.S.| He likes it there.",
         "See Fig. 2 and e.g. Table 3.| That is all...| Then it ended.",
         "1. The first point.| 2. The second one.",
+        "See Fig. 3.| The thing is big.| It is no. 5.| He left.",
         "So do I.| The end.",
         "The cat sat.| The sun shone on Sun. Jan. 5 at St. Mary's.| He said no.| They left.",
         "She works at Apple Inc. in California.| The company is large.",
         "第一行\n|第二行。|还有",
+        "他说:'你好。'|她笑了。|'我也don't。'|完。|'走吧。",
+        "我看了《你好！李焕英》和《Who?什么…》。|《怎么办？》很好；|〈走吧！再见〉也好。",
+        "《开头。|没有完。|《西游记》完。|书名《这样\n|不算！》|完。",
+        "यह ठीक है।| वह गया।| کیا حال ہے؟| ٹھیک ہے۔| بس",
         "One line\r\n|two lines\u2028|three",
     ],
 )
 def test_sentences(marked: str) -> None:
     assert split_sentences(marked.replace("|", "")) == [sentence.strip() for sentence in marked.split("|")]
+
+
+@pytest.mark.parametrize("line_end", ["\r", "\r\n", "\u2028", "\x85", "\f"])
+def test_every_line_end_is_one(line_end: str) -> None:
+    lines = ["1. The first point.", "No. The end", "I. A king came. 2. He left", "5. The fifth Mr. Smith."]
+    assert split_sentences(line_end.join(lines)) == split_sentences("\n".join(lines))
 
 
 @given(st.text(max_size=120))

@@ -1,7 +1,8 @@
 """Splitting text into sentences, Chinese and English, a whole block at a time in NumPy. 断句
 
 Chinese: after 。！？；… (any run of them) and the closing quotes and brackets that follow, except before a comma.
-Narrow ! ? and . do the same between Han characters.
+Narrow ! ? and . do the same between Han characters. Marks within a title, 《你好！李焕英》, end nothing.
+Hindi । and Urdu ۔ ؟ are as the Chinese ones.
 English: after . ! ? and closing quotes, before a space and something that can begin a sentence; not after
 abbreviations (Mr. e.g. U.S.), initials (J. Smith) or in numbers.
 """
@@ -29,16 +30,17 @@ However When While As If After Before Since For From With Both Each Some Many Mo
 """
 _TITLES, _NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_CAPITALISED, _ALWAYS, _EITHER, _BEGINNERS))
 
-ENDS = "。！？；…｡"
+ENDS = "。！？；…｡؟۔।॥"
 WIDE_CLOSING = "”’」』）】》〉〕］｝"
-_NARROW_CLOSING = "'»"
+_TITLE_MARKS = ("《》", "〈〉")
+_LONGEST_TITLE = 60
 _OPENING = "“‘「『（【《〈〔［\"'([«¿¡"
 _ABBREVIATIONS = _TITLES | _NEVER | _MAYBE
 _LAST_PART = re.compile(r"[\s(\[\"“‘'—–-]+")
 _WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
 # What a character is to a splitter. Beyond the basic plane all are OTHER.
-OTHER, NEWLINE, SPACE, END, NARROW_END, CLOSE, NARROW_CLOSE, QUOTE, COMMA, LOWER, HAN = range(11)
+OTHER, NEWLINE, SPACE, END, NARROW_END, CLOSE, APOSTROPHE, QUOTE, COMMA, LOWER, HAN, TITLE = range(12)
 Places = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 
@@ -50,23 +52,24 @@ def _classes() -> NDArray[np.uint8]:
         NEWLINE: "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029",
         END: ENDS,
         NARROW_END: ".!?",
-        CLOSE: WIDE_CLOSING + ")]}",
-        NARROW_CLOSE: _NARROW_CLOSING,
+        CLOSE: WIDE_CLOSING + ")]}»",
+        APOSTROPHE: "'",
         QUOTE: '"',
         COMMA: "，、：,",
         LOWER: "abcdefghijklmnopqrstuvwxyz",
+        TITLE: "《〈",
     }
     for kind, characters in named.items():
         table[[ord(c) for c in characters]] = kind
-    table[0x3400:0xA000] = table[[ord(c) for c in "“「『（《"]] = HAN
+    table[0x3400:0xA000] = table[[ord(c) for c in "“「『（"]] = HAN
     return table
 
 
 _CLASS = _classes()
 # By class: what closes with . ! ?, and what is stripped.
-_CLOSES = np.isin(range(HAN + 1), (NARROW_END, CLOSE, NARROW_CLOSE, QUOTE))
-_SPACES = np.isin(range(HAN + 1), SPACE)
-_BLANKS = np.isin(range(HAN + 1), (SPACE, NEWLINE))
+_CLOSES = np.isin(range(TITLE + 1), (NARROW_END, CLOSE, APOSTROPHE, QUOTE))
+_SPACES = np.isin(range(TITLE + 1), SPACE)
+_BLANKS = np.isin(range(TITLE + 1), (SPACE, NEWLINE))
 
 
 def split_sentences(text: str) -> list[str]:
@@ -84,9 +87,10 @@ def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int
     """Where each sentence of the text starts and ends, the number of its line, and how many lines end in the text."""
     kinds = _CLASS.take(codes, mode="clip")
     lines = np.flatnonzero(kinds == NEWLINE)
-    after = _wide_ends(kinds, lines)
-    narrow = _narrow_ends(text, kinds, after)
-    starts = np.sort(np.concatenate([lines + 1, after, narrow]))[:-1]
+    titles = _titles(codes, kinds, lines)
+    wide, narrow = (_outside(np.flatnonzero(kinds == kind), titles) for kind in (END, NARROW_END))
+    breaks = np.sort(np.concatenate([lines + 1, _wide_ends(kinds, wide, lines)]))
+    starts = np.sort(np.concatenate([breaks, _narrow_ends(text, kinds, narrow, breaks)]))[:-1]
     ends = np.append(starts[1:], len(kinds) - 1)
     starts, ends = _stripped(kinds, starts, ends)
     full = starts < ends
@@ -94,38 +98,52 @@ def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int
     return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3  # three newlines are not the text's
 
 
-def _wide_ends(kinds: NDArray[np.uint8], lines: Places) -> Places:
+def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> tuple[Places, Places]:
+    """Where 《 and 》 of one line are."""
+    opened = np.flatnonzero(kinds == TITLE)
+    closed = np.flatnonzero(kinds == CLOSE)
+    closed = closed[(codes[closed] == ord("》")) | (codes[closed] == ord("〉"))]
+    following = (np.append(places, len(codes)) for places in (opened, lines, closed))
+    other, line, end = (places[np.searchsorted(places, opened, side="right")] for places in following)
+    whole = end < np.minimum(np.minimum(other, line), opened + _LONGEST_TITLE)
+    return opened[whole], end[whole]
+
+
+def _outside(marks: Places, titles: tuple[Places, Places]) -> Places:
+    """The marks that are in no title. There are more marks than titles, and few titles with a mark."""
+    first, last = (np.searchsorted(marks, ends) for ends in titles)
+    inside = [np.arange(first[i], last[i]) for i in np.flatnonzero(first < last)]
+    return np.delete(marks, np.concatenate(inside)) if inside else marks
+
+
+def _wide_ends(kinds: NDArray[np.uint8], marks: Places, lines: Places) -> Places:
     """The places after 。！？；… and what closes with them."""
-    marks = np.flatnonzero(kinds == END)
     ends: Places = marks[kinds[marks + 1] != END] + 1
-    if not len(ends):
-        return ends
-    open_quotes = _inside_quotes(kinds, lines, ends)
     moving = np.arange(len(ends))
     while len(moving):
         here = kinds[ends[moving]]
         spaced = (here == SPACE) & (kinds[ends[moving] + 1] == CLOSE)  # segmented text: 好 。 ”
-        closing = (here == CLOSE) | (here == NARROW_END) | spaced
-        quote = (here == QUOTE) & open_quotes[moving]
-        open_quotes[moving[quote]] = False
-        step = closing | quote
+        step = (here == CLOSE) | (here == NARROW_END) | spaced
+        for kind in (QUOTE, APOSTROPHE):
+            if len(quotes := np.flatnonzero(here == kind)):
+                step[quotes] = _inside_quotes(kinds, kind, lines, ends[moving[quotes]])
         ends[moving[step]] += 1 + spaced[step]
         moving = moving[step]
     kept: Places = np.compress(kinds[ends] != COMMA, ends)
     return kept
 
 
-def _inside_quotes(kinds: NDArray[np.uint8], lines: Places, places: Places) -> NDArray[np.bool_]:
-    """Is there an odd number of straight quotes between the start of the line and this place?"""
-    quotes = np.flatnonzero(kinds == QUOTE)
+def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Places, places: Places) -> NDArray[np.bool_]:
+    """Is there an odd number of quotes between the start of the line and this place? The one in don't is none."""
+    quotes = np.flatnonzero(kinds == kind)
+    quotes = quotes[(kinds[quotes - 1] != LOWER) | (kinds[quotes + 1] != LOWER)]
     line_starts = lines[np.searchsorted(lines, places) - 1]
     number = np.searchsorted(quotes, places) - np.searchsorted(quotes, line_starts)
     return np.asarray(number % 2, dtype=np.bool_)
 
 
-def _narrow_ends(text: str, kinds: NDArray[np.uint8], others: Places) -> Places:
+def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Places, breaks: Places) -> Places:
     """The places after . ! ? and what closes with them, where a sentence ends."""
-    marks = np.flatnonzero(kinds == NARROW_END)
     marks = marks[kinds[marks - 1] != NARROW_END]
     after = _behind(kinds, _CLOSES, marks + 1)
     spaced = kinds[after] == SPACE
@@ -134,9 +152,9 @@ def _narrow_ends(text: str, kinds: NDArray[np.uint8], others: Places) -> Places:
     after = _behind(kinds, _SPACES, after)
     possible = (kinds[after] != LOWER) & (kinds[after] != NEWLINE)
     marks, after, spaced = (array[possible] for array in (marks, after, spaced))
-    begins = np.append(0, others)[np.searchsorted(others, marks, side="right")]  # the wide end before each mark
-    rows = zip((marks - 1).tolist(), (after - 1).tolist(), begins.tolist(), spaced.tolist(), strict=True)
-    ends = [not spaced or _ends(text, max(begin - 1, 0), mark, end) for mark, end, begin, spaced in rows]
+    begins = breaks[np.searchsorted(breaks, marks, side="right") - 1]  # of the line, or behind the last wide end
+    rows = zip((begins - 1).tolist(), (marks - 1).tolist(), (after - 1).tolist(), spaced.tolist(), strict=True)
+    ends = [not spaced or _ends(text, begin, mark, end) for begin, mark, end, spaced in rows]
     return np.compress(ends, after)
 
 
@@ -146,17 +164,24 @@ def _ends(text: str, start: int, at: int, end: int) -> bool:
         return False
     if text[at] != "." or text[at + 1] == ".":
         return True
-    start = max(start, at - 40)
-    begin = max(start, text.rfind(" ", start, at) + 1, text.rfind("\n", start, at) + 1)
+    begin = max(start, at - 40)
+    begin = max(begin, text.rfind(" ", begin, at) + 1)
     word = text[begin:at]
     if len(word) > 1 and word.isalpha() and word.lower() not in _ABBREVIATIONS:
         return True
     after = text[end : end + 24].lstrip(_OPENING)
     if after[:1].islower():
         return False
-    first = begin == 0 or text[begin - 1] == "\n" or (begin > 1 and text[begin - 2] in ".!?")
     word = _LAST_PART.split(word)[-1]
-    return not word or _stop_ends(word, after, first=first)
+    return not word or _stop_ends(word, after, first=begin == start or _follows_an_end(text, start, begin))
+
+
+def _follows_an_end(text: str, start: int, begin: int) -> bool:
+    """Does the word at ``begin`` follow the end of a sentence, and not an abbreviation such as Fig.?"""
+    before = text[max(start, begin - 20) : begin].rstrip()
+    if before[-1:] != ".":
+        return before[-1:] in ("!", "?")
+    return _LAST_PART.split(before)[-1].rstrip(".").lower() not in _ABBREVIATIONS
 
 
 def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[Places, Places]:
