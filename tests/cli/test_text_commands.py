@@ -56,6 +56,14 @@ def test_info_reads_stdin_and_shows_a_table() -> None:
     assert "他 | 打了个 | 电话 | 。" in done.stdout.decode()
 
 
+def test_info_of_json_lines_from_stdin_counts_the_text() -> None:
+    lines = "\n".join(json.dumps({"text": text}) for text in TEXT.splitlines() if text)
+    facts = json.loads(run("info", "-", "--json", stdin=lines.encode()).stdout)
+    assert facts["format"] == "jsonl"
+    assert facts["characters"] == len("\n".join(text for text in TEXT.splitlines() if text))
+    assert facts["documents"] == 3
+
+
 def test_corpus_then_info(novel: Path, tmp_path: Path) -> None:
     built = json.loads(
         run("corpus", novel, "-o", tmp_path / "c", "--segment", "char", "--min-count", 2, "--json").stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 from polyseme.errors import TextError
 from polyseme.text import read
 from polyseme.text.corpus import Corpus
+from polyseme.text.formats import sniff
 from polyseme.text.read import find_sources
+from polyseme.text.structure import unwrapped
 from polyseme.text.tagged import read_tagged
 
 PEOPLE = """19980101-01-001-001/m  迈向/v  充满/v  希望/n  的/u  新/a  世纪/n
@@ -94,8 +97,28 @@ def test_json_records_are_documents(tmp_path: Path) -> None:
         Corpus.build(path, field="body")
     with pytest.raises(TextError, match=r"c\.jsonl, line 1 has no text in the field 'text': there is 5 in it"):
         Corpus.build(written(tmp_path, '{"text": 5}\n', "c.jsonl"))
-    with pytest.raises(TextError, match=r"b\.jsonl, line 2 is not JSON"):
+    with pytest.raises(TextError, match=r"b\.jsonl, line 2 is not JSON: Expecting value in column 10$"):
         Corpus.build(written(tmp_path, '{"text": "好"}\n{"text": \n', "b.jsonl"))
+    with pytest.raises(TextError, match=r'line 1 has no text in the field .text.: there is \["深"\] in it'):
+        Corpus.build(written(tmp_path, json.dumps({"text": ["深"]}), "d.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        ('{"text": "一。", "n": 1}\n\n{"text": "二。"}\n', "jsonl"),
+        ('{"text": "只有一行。"}', "jsonl"),
+        ('{"text": "' + "很长的一行。" * 50_000 + '"}\n{"text": "二。"}', "jsonl"),
+        ('{"text": "一。"}\n然后是文字。\n', "text"),
+        ('{\n  "text": "一个对象，好几行。"\n}\n', "text"),
+        ("{注} 这是文字。\n", "text"),
+        ('"你好。"\n"我也好。"\n', "text"),
+        ("{" * 100_000, "text"),
+        ('{"a":' * 100_000, "text"),
+    ],
+)
+def test_json_lines_are_known_by_what_they_are(text: str, format: str) -> None:
+    assert sniff("standard input", text) == format
 
 
 def test_wrapped_lines_are_put_together(tmp_path: Path) -> None:
@@ -104,6 +127,42 @@ def test_wrapped_lines_are_put_together(tmp_path: Path) -> None:
     assert corpus.text(0) == WRAPPED.split("\n\n")[0].replace("\n", " ")
     assert len(corpus) == 10
     assert len(Corpus.build(written(tmp_path, WRAPPED), format="text")) == 25
+
+
+def chinese_paragraphs() -> list[str]:
+    story = "他走进院子，看见一棵很老的槐树；树下坐着三个人，正说着昨天的事。“你来了！”有人笑着说，又低下头去。"
+    clauses = re.findall(".+?[，；。”]", story)
+    return ["".join(clauses[(i * k) % 7] for i in range(1, 20 + k % 5)) + "完。" for k in range(1, 13)]
+
+
+@pytest.mark.parametrize("width", [24, 30, 38, 40])
+@pytest.mark.parametrize("indent", ["", "　　"])
+def test_wrapped_chinese_is_put_together_without_spaces(tmp_path: Path, width: int, indent: str) -> None:
+    whole = chinese_paragraphs()
+    broken = ["\n".join(re.findall(f".{{1,{width}}}", indent + text)) for text in whole]
+    assert paragraphs(Corpus.build(written(tmp_path, "\n\n".join(broken)))) == paragraphs(
+        Corpus.build(written(tmp_path, "\n".join(whole)), format="text")
+    )
+
+
+@pytest.mark.parametrize(
+    "stanza",
+    [
+        ["白日依山尽", "黄河入海流", "欲穷千里目", "更上一层楼"],
+        ["红军不怕远征难，万水千山只等闲。", "五岭逶迤腾细浪，乌蒙磅礴走泥丸。", "金沙水拍云崖暖，大渡桥横铁索寒。"],
+        ["国破山河在，城春草木深，感时花溅泪，恨别鸟惊心。", "烽火连三月，家书抵万金，白头搔更短，浑欲不胜簪。"],
+        ["北京市 1949 人口两千一百万 面积一万六千", "上海市 1949 人口两千四百万 面积六千三百"] * 3,
+        ["他说了一句话。", "她没有回答，只是看着窗外的雨。", "两个人就这样坐了很久很久，谁也不动。"],
+        ["苹果", "一种很甜的水果", "长在北方的果园里的那一种"],
+    ],
+)
+def test_verses_tables_and_lists_are_not_wrapped(stanza: list[str]) -> None:
+    assert sniff("a.txt", "\n\n".join(["\n".join(stanza)] * 20)) == "text"
+    assert sniff("a.txt", "\n\n".join(chinese_paragraphs())) == "text"
+
+
+def test_a_dash_that_was_broken_in_two_is_one_again() -> None:
+    assert unwrapped(["他说：“", "等等—", "—别走…", "…”", "She said", "no"]) == "他说：“等等——别走……” She said no"
 
 
 def test_tagged_text_gives_words_tags_and_articles(tmp_path: Path) -> None:

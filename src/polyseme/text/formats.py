@@ -13,18 +13,21 @@
 
 from __future__ import annotations
 
+import json
 import re
-from itertools import pairwise
+from collections.abc import Callable
+from itertools import groupby, pairwise
 from statistics import median
 
 FORMATS = ("auto", "text", "wrapped", "jsonl", "segmented", "tagged")
 _TAGGED = re.compile(r"\S*/[A-Za-z][A-Za-z0-9_-]{0,7}\]?(?:/?[A-Za-z]{1,4})?")
+_RECORD = re.compile(r'\s*\{\s*"[^"\n]*"\s*:')
 _PACKED_ENDING = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
 
 def sniff(name: str, head: str) -> str:
     """The format of a source, by its name and the beginning of its text."""
-    if _PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")):
+    if _PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")) or _are_records(head):
         return "jsonl"
     lines = head[: 1 << 16].splitlines()[:2000]
     words = [word for line in lines[:200] for word in line.split()]
@@ -33,13 +36,50 @@ def sniff(name: str, head: str) -> str:
     return "wrapped" if _looks_wrapped(lines) else "text"
 
 
+def _are_records(head: str) -> bool:
+    """Is every one of the first lines a JSON object? Of a line that is cut its beginning tells."""
+    if not _RECORD.match(head):
+        return False
+    *lines, last = head.split("\n", 10)
+    try:
+        records = [json.loads(line) for line in (*lines, "" if lines else last) if line.strip()]
+    except RecursionError:
+        return False
+    except ValueError:
+        return not lines and len(head) >= 1 << 16
+    return all(isinstance(record, dict) for record in records)
+
+
 def _looks_wrapped(lines: list[str]) -> bool:
-    """Lines of about one width, which go on in the next line in the middle of a sentence."""
-    full = [line for line in lines if line.strip()]
+    """Paragraphs of lines that were broken at some width, in the middle of sentences."""
+    lines = [line.rstrip() for line in lines]
+    full = [line for line in lines if line]
     if len(full) < 12 or max(map(len, full)) > 120 or len(full) == len(lines):
         return False
-    pairs = [(a.rstrip(), b.lstrip()) for a, b in pairwise(lines) if a.strip() and b.strip()]
-    goes_on = sum(b[0].islower() for _, b in pairs)
-    if median(map(len, full)) >= 40:
-        return goes_on >= 0.25 * len(full)
-    return False
+    if median(map(len, full)) >= 40 and sum(b.lstrip()[:1].islower() for a, b in pairwise(lines) if a) >= len(full) / 4:
+        return True
+    paragraphs = [list(group) for is_full, group in groupby(lines, key=bool) if is_full]
+    return _fill_a_width(paragraphs, len) or _fill_a_width(paragraphs, _columns)
+
+
+def _fill_a_width(paragraphs: list[list[str]], size: Callable[[str], int]) -> bool:
+    """Do lines end where the width is full, and where a sentence ends in the last line of a paragraph only?
+
+    Verses and sentences of a line each end with a mark; rows of a table are as wide in the last line as before.
+    """
+    broken = [line for lines in paragraphs for line in lines[:-1]]
+    last = [lines[-1] for lines in paragraphs if len(lines) > 1]
+    if len(broken) < 8:
+        return False
+    width = median(map(size, broken))
+    return (
+        width >= 20
+        and sum(abs(size(line) - width) <= 2 for line in broken) >= 0.9 * len(broken)
+        and sum(not line[-1].isalnum() for line in broken) <= 0.4 * len(broken)
+        and sum(size(line) < width - 2 and not line[-1].isalnum() for line in last) >= 0.6 * len(last)
+    )
+
+
+def _columns(line: str) -> int:
+    """How wide a line looks: characters of Chinese, its quotes and dashes too, take two columns."""
+    return len(line) + sum(c >= "\u2e80" or c in "“”‘’—…" for c in line)

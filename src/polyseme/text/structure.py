@@ -105,8 +105,13 @@ def unwrapped(lines: Iterable[str]) -> str:
         if text.endswith("-") and text[-2:-1].isalpha() and line[:1].islower():
             text += line  # self-/made
         else:
-            text += f" {line}" if text and (text[-1] < "\u2e80" or line[0] < "\u2e80") else line
+            text += f" {line}" if text and _needs_space(text[-1], line[0]) else line
     return text
+
+
+def _needs_space(left: str, right: str) -> bool:
+    """Stood a space between these two, unless the text is Chinese? A dash or an ellipsis can be broken in two."""
+    return left < "\u2e80" and right < "\u2e80" and not (left == right and left in "—…")
 
 
 def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
@@ -118,8 +123,10 @@ def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
         where = f"{block.source}, line {number:,}"
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise TextError(f"{where} is not JSON: {error}") from None
+        except json.JSONDecodeError as error:
+            raise TextError(f"{where} is not JSON: {error.msg} in column {error.colno:,}") from None
+        except (ValueError, RecursionError) as error:  # numbers and nesting without end
+            raise TextError(f"{where} is not JSON that can be read: {error}") from None
         text = record.get(settings.field) if isinstance(record, dict) else record
         if not isinstance(text, str):
             raise TextError(f"{where} has no text in the field {settings.field!r}: {_shown(record, settings.field)}")
@@ -140,9 +147,9 @@ def sound(text: str) -> str:
 def _shown(record: Any, field: str) -> str:
     """What a record holds in the place of text."""
     if not isinstance(record, dict):
-        return f"it is {json.dumps(record)[:40]}"
+        return f"it is {json.dumps(record, ensure_ascii=False)[:40]}"
     if field in record:
-        return f"there is {json.dumps(record[field])[:40]} in it"
+        return f"there is {json.dumps(record[field], ensure_ascii=False)[:40]} in it"
     return f"it has {', '.join(map(repr, list(record)[:8])) or 'nothing'}"
 
 
@@ -150,6 +157,5 @@ def joined(tokens: Iterable[str]) -> str:
     """Words as running text: a space between two of them unless one side is Chinese."""
     text = ""
     for token in tokens:
-        space = text and token and text[-1] < "\u2e80" and token[0] < "\u2e80"
-        text += f" {token}" if space else token
+        text += f" {token}" if text and token and _needs_space(text[-1], token[0]) else token
     return text

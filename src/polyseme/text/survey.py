@@ -18,6 +18,7 @@ from polyseme.text.build import Builder
 from polyseme.text.corpus import Sources
 from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Segmentation
+from polyseme.text.structure import lines_of
 from polyseme.text.workers import counted_blocks
 
 COUNTED = 1 << 25
@@ -73,9 +74,9 @@ class _Seen:
         self.encodings: dict[str, None] = {}
         self.formats: dict[str, None] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Block, settings: Settings) -> None:
         self.lines += len(block.text.splitlines()) - block.continues
-        self.characters += len(block.text)
+        self.characters += len(lines_of(block, settings)[0] if block.format == "jsonl" else block.text)
         self.encodings.setdefault(block.encoding)
         self.formats.setdefault(block.format)
 
@@ -85,16 +86,16 @@ def _count(seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: Settings,
 
     def first() -> Iterator[tuple[Block, int]]:
         for block, done in blocks:
-            seen.add(block)
-            seen.counted += len(block.text)
+            seen.add(block, settings)
             yield block, done
-            if seen.counted >= COUNTED:
+            if seen.characters >= COUNTED:
                 return
 
     sample: list[list[str]] = []
     for counted, _ in counted_blocks(first(), settings, None):
         builder.add(counted)
         sample = sample or counted.first_sentences(SAMPLE)
+    seen.counted = seen.characters
     for block, _ in blocks:
-        seen.add(block)
+        seen.add(block, settings)
     return sample
