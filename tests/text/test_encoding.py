@@ -7,6 +7,7 @@ import gzip
 import lzma
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -184,3 +185,29 @@ def test_the_same_book_in_four_encodings_reads_the_same(tmp_path: Path, shared_d
 def test_only_encodings_of_text_are_taken(name: str) -> None:
     with pytest.raises(PolysemeError, match=f"no text encoding called '{name}'"):
         check_name(name)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
+@pytest.mark.parametrize("place", [0, 3, 1000, 2000, 3000])
+def test_damaged_packing_is_not_taken_for_another_encoding(tmp_path: Path, ending: str, pack: Any, place: int) -> None:
+    noise = "".join(chr(0x4E00 + number * number % 7001) for number in range(9000))  # packs badly, so is damaged within
+    data = bytearray(pack(noise.encode()))
+    data[place] ^= 0x55
+    with pytest.raises(TextError, match="damaged") as error:
+        text_of(written(tmp_path, bytes(data), f"a.{ending}"))
+    assert "encoding" not in str(error.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding": "utf-8"}])
+def test_a_tar_archive_is_called_one(tmp_path: Path, options: dict[str, str]) -> None:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(written(tmp_path, b"Plain English.\n" * 9), "a.txt")
+    with pytest.raises(TextError, match="is a tar archive, not text"):
+        text_of(tmp_path / "a.tar.gz", **options)
+
+
+def test_bytes_that_are_no_text_may_be_replaced_and_the_error_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path, bytes(range(256)) * 9)
+    with pytest.raises(TextError, match=r"is not text .* or --errors replace"):
+        text_of(path)
+    assert "ABC" in text_of(path, errors="replace")

@@ -180,14 +180,22 @@ def check_name(encoding: str) -> str:
     return info.name
 
 
+def known_binary(head: bytes) -> str | None:
+    """What a file that people take for text is, by its first bytes."""
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    return next((what for start, what in _KNOWN_BINARY if head.startswith(start)), None)
+
+
 def not_text(name: str, head: bytes) -> TextError:
     """The error for bytes that are no text."""
-    for start, what in _KNOWN_BINARY:
-        if head.startswith(start):
-            return TextError(f"{name} is {what}, not text: extract its text first")
+    if what := known_binary(head):
+        return TextError(f"{name} is {what}, not text: extract its text first")
     place = head.find(b"\0")
     detail = f"a NUL byte at offset {place:,}" if place >= 0 else _first_error(head)
-    return TextError(f"{name} is not text in UTF-8, UTF-16, GB18030 or Big5 ({detail}): give its encoding")
+    return TextError(
+        f"{name} is not text in UTF-8, UTF-16, GB18030 or Big5 ({detail}): give its encoding, or --errors replace"
+    )
 
 
 def _first_error(head: bytes) -> str:

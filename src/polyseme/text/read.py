@@ -74,7 +74,7 @@ def _file(name: str) -> Source:
     try:
         os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
-        raise TextError(f"{name} does not exist") from None
+        raise TextError(f"{name or repr(name)} does not exist") from None
     except OSError as error:  # such as a folder on the way that one may not enter
         raise TextError(f"{name} cannot be read: {error.strerror}") from None
     return Source(name)
@@ -107,13 +107,27 @@ class Reader:
         """The text, piece by piece."""
         try:
             with self._open() as (raw, stream):
-                for text in self._decoded(stream):
-                    self.consumed = raw.tell() if raw.seekable() else self.consumed + len(text)
-                    yield text.replace("\ufeff", "") if "\ufeff" in text else text
+                try:
+                    for text in self._decoded(stream):
+                        self.consumed = raw.tell() if raw.seekable() else self.consumed + len(text)
+                        yield text.replace("\ufeff", "") if "\ufeff" in text else text
+                except TextError:
+                    self._blame_packing(stream)
+                    raise
         except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
             raise TextError(f"{self.name} is cut short or damaged: it cannot be unpacked ({error})") from None
         except OSError as error:
-            raise TextError(f"{self.name} cannot be read: {error.strerror or error}") from None
+            if error.errno is None:  # bz2 speaks of damage this way
+                raise TextError(f"{self.name} is cut short or damaged: it cannot be unpacked ({error})") from None
+            raise TextError(f"{self.name} cannot be read: {error.strerror}") from None
+
+    def _blame_packing(self, stream: IO[bytes]) -> None:
+        """Bytes that are no text may come from packed data that is damaged; its checksum, at the end, tells."""
+        if isinstance(stream, (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile)):
+            while stream.read(CHUNK):
+                pass
+        elif self.name.lower().endswith((".gz", ".bz2", ".xz")):
+            raise TextError(f"{self.name} is damaged, or not what its name says: it does not begin as a packed file")
 
     def _open(self) -> _Opened:
         if self.source.name == STDIN:
@@ -138,7 +152,7 @@ class Reader:
             chunk = _read_full(stream)
         following = _read_full(stream)
         name = name or encodings.detect(chunk, whole=not following)
-        if name is None and self.errors == "strict":
+        if self.errors == "strict" and (name is None or (b"\0" in chunk and encodings.known_binary(chunk))):
             raise encodings.not_text(self.name, chunk)
         self.encoding = name or "utf-8"
         yield from self._rest(stream, chunk, following, offset)
@@ -167,7 +181,7 @@ class Reader:
     def _bad(self, what: str, at: int) -> TextError:
         return TextError(
             f"{self.name}: {what} at offset {at:,} is not {str(self.encoding).upper()} text: "
-            "give the right encoding, or errors=replace"
+            "give the right encoding, or --errors replace"
         )
 
 
