@@ -15,13 +15,17 @@ class Row(NamedTuple):
     chinese: str
     kind: str  # words | contexts | sentences
     where: str  # "module:Class"
+    options: str  # the same of its options, found without importing what the method computes with
     year: int
     paper: str
 
     def load_class(self) -> Any:
         """The method's class, imported now."""
-        module, name = self.where.split(":")
-        return getattr(import_module(module), name)
+        return _load(self.where)
+
+    def load_options(self) -> Any:
+        """The class of its options, imported now: enough to list them."""
+        return _load(self.options)
 
 
 METHODS: tuple[Row, ...] = (
@@ -30,6 +34,7 @@ METHODS: tuple[Row, ...] = (
         "词向量",
         "words",
         "polyseme.words.word2vec:Word2Vec",
+        "polyseme.words.word2vec:Word2VecOptions",
         2013,
         "Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality",
     ),
@@ -38,6 +43,7 @@ METHODS: tuple[Row, ...] = (
         "子词向量",
         "words",
         "polyseme.words.fasttext:FastText",
+        "polyseme.words.fasttext:FastTextOptions",
         2017,
         "Bojanowski et al., Enriching Word Vectors with Subword Information",
     ),
@@ -46,6 +52,7 @@ METHODS: tuple[Row, ...] = (
         "全局词向量",
         "words",
         "polyseme.words.glove:Glove",
+        "polyseme.words.glove:GloveOptions",
         2014,
         "Pennington et al., GloVe: Global Vectors for Word Representation",
     ),
@@ -54,6 +61,7 @@ METHODS: tuple[Row, ...] = (
         "共现矩阵分解",
         "words",
         "polyseme.words.svd:Svd",
+        "polyseme.words.svd:SvdOptions",
         2015,
         "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
     ),
@@ -62,6 +70,7 @@ METHODS: tuple[Row, ...] = (
         "语境词向量",
         "contexts",
         "polyseme.contexts.elmo:Elmo",
+        "polyseme.contexts.elmo_options:ElmoOptions",
         2018,
         "Peters et al., Deep contextualized word representations",
     ),
@@ -74,6 +83,7 @@ PUBLISHED: tuple[Row, ...] = (
         "词向量文件",
         "words",
         "polyseme.words.vectors:WordVectors",
+        "polyseme.words.vectors:VectorsOptions",
         2013,
         "word vectors read from a published file",
     ),
@@ -82,10 +92,16 @@ PUBLISHED: tuple[Row, ...] = (
         "fastText 文件",
         "words",
         "polyseme.words.published:PublishedFastText",
+        "polyseme.words.published:FastTextFileOptions",
         2017,
         "Bojanowski et al., Enriching Word Vectors with Subword Information; read from a fastText file",
     ),
 )
+
+
+def _load(where: str) -> Any:
+    module, name = where.split(":")
+    return getattr(import_module(module), name)
 
 
 def find(name: str) -> Row:

@@ -63,7 +63,7 @@ class MethodCommand(click.Command):
 def _command(row: catalog.Row) -> click.Command:
     help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
 
-    @click.command(row.name, cls=MethodCommand, options=row.load_class().Options, help=help_text)
+    @click.command(row.name, cls=MethodCommand, options=row.load_options(), help=help_text)
     @click.argument("sources", nargs=-1, required=True, metavar="TEXT_OR_CORPUS...")
     @click.option("-o", "--out", required=True, help="Folder of the model.")
     @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
