@@ -80,11 +80,16 @@ def main() -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup leaves SIGHUP ignored
             signal.signal(number, _end)
+    if sys.stdin is None:  # it was closed, and is as good as empty
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     logging.basicConfig(format="polyseme: %(message)s", level=logging.WARNING)
     try:
         sys.exit(polyseme.main(prog_name="polyseme", standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "polyseme"
         _fail(f"{error.format_message()} ({command} --help)", 2)
