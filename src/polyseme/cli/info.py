@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 import click
@@ -45,8 +45,8 @@ def _kind(path: str) -> str:
     from polyseme.store.load import OPENERS
     from polyseme.store.recognise import recognise
 
-    if path == "-" or not Path(path).exists():
-        return "text"  # whose reader says that it does not exist
+    if path == "-" or not (os.path.isfile(path) or os.path.isdir(path)):
+        return "text"  # a pipe, or nothing, which the reader says
     kind = recognise(path)
     return kind if kind in OPENERS or kind in ("corpus", "index", *NO_TEXT) else "text"
 

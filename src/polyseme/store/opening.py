@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
             yield plain, path.stat().st_size
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise FormatError(f"{path} is cut short or damaged: its compressed data cannot be read ({error})") from None
+    except io.UnsupportedOperation:
+        raise FormatError(f"{path} is a pipe, and a model is read from a file or folder") from None
     except OSError as error:
         if error.errno is None:  # bz2 speaks of damage this way
             raise FormatError(f"{path} is damaged: its compressed data cannot be read ({error})") from None
