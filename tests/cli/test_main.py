@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -30,6 +31,16 @@ def test_help_lists_every_command_without_heavy_imports():
         assert f"  {name} " in done.stdout
 
 
+@pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
+def test_the_help_of_a_method_needs_nothing_that_it_computes_with(row):
+    code = (
+        f"import sys; from polyseme.cli.main import polyseme; polyseme.main(['train', '{row.name}', '--help'],"
+        "standalone_mode=False); print([m for m in ('torch', 'numba', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name):
     done = run(name, "--help")
@@ -46,9 +57,52 @@ def test_a_mistyped_command_gets_close_matches_in_one_line():
 
 def test_a_mistyped_method_gets_close_matches_in_one_line():
     done = run("train", "wrod2vec", "x.txt", "-o", "m")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "did you mean 'word2vec'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("corpus", "x.txt", "-o", "c", "--segment", "jeiba"), "jieba"),
+        (("info", "x.txt", "--script", "simplifed"), "simplified"),
+        (("train", "svd", "x.txt", "-o", "m", "--documents", "blankline"), "blank-line"),
+        (("train", "word2vec", "x.txt", "-o", "m", "--loss", "negativ"), "negative"),
+        (("encode", "m", "x.txt", "-o", "x", "--pool", "mena"), "mean"),
+    ],
+)
+def test_a_mistyped_value_gets_close_matches_in_one_line(arguments, meant):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert f"did you mean '{meant}'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("train",)])
+def test_no_command_at_all_gets_the_help_as_it_is_laid_out(arguments):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout + done.stderr == run(*arguments, "--help").stdout
+
+
+@pytest.mark.parametrize("arguments", [("corpus", "x.txt"), ("train", "svd", "x.txt"), ("index", "m", "c")])
+def test_a_folder_is_not_written_to_standard_output(arguments, tmp_path):
+    done = run(*arguments, "-o", "-", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot go to standard output" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", ["info -", "corpus - -o c", "info ''"])
+def test_a_closed_standard_input_or_an_empty_name_is_one_line(arguments, tmp_path):
+    command = f"{shlex.quote(sys.executable)} -m polyseme {arguments} <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "polyseme: '' does not exist\n" if "''" in arguments else "polyseme: there is no text in standard input\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("info",), ("train", "word2vec"), ("info", "/nowhere/at/all"), ("--nonsense",)])
@@ -74,7 +128,8 @@ def test_every_option_of_a_method_is_a_flag_with_its_help(row):
     import dataclasses
 
     shown = " ".join(run("train", row.name, "--help", env={**os.environ, "COLUMNS": "300"}).stdout.split())
-    for field in dataclasses.fields(row.load_class().Options):
+    assert row.load_options() is row.load_class().Options
+    for field in dataclasses.fields(row.load_options()):
         assert "--" + field.name.replace("_", "-") in shown
         assert " ".join(field.metadata["help"].split()[:4]) in shown
 

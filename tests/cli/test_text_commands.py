@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,16 @@ import pytest
 from click.testing import CliRunner
 
 import polyseme
+from polyseme.cli.corpus import corpus
 from polyseme.cli.info import info
+from polyseme.cli.show import Choice
 from polyseme.errors import FormatError
+from polyseme.text.block import DOCUMENTS
 from polyseme.text.corpus import READING, Corpus
+from polyseme.text.formats import FORMATS
 from polyseme.text.layout import CORPUS
-from polyseme.text.segment import Segmentation
+from polyseme.text.normalise import CASES, FORMS, SCRIPTS
+from polyseme.text.segment import METHODS, Segmentation
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
 
@@ -68,13 +75,13 @@ def test_corpus_then_info(novel: Path, tmp_path: Path) -> None:
     built = json.loads(
         run("corpus", novel, "-o", tmp_path / "c", "--segment", "char", "--min-count", 2, "--json").stdout
     )
-    corpus = Corpus.open(tmp_path / "c")
-    assert built["tokens"] == corpus.n_tokens
+    found = Corpus.open(tmp_path / "c")
+    assert built["tokens"] == found.n_tokens
     facts = json.loads(run("info", tmp_path / "c", "--json").stdout)
-    assert facts["tokens"] == corpus.n_tokens
+    assert facts["tokens"] == found.n_tokens
     assert facts["sentences"] == 3
     assert facts["documents"] == 2
-    assert facts["vocabulary"] == len(corpus.vocabulary)
+    assert facts["vocabulary"] == len(found.vocabulary)
     assert facts["segmentation"]["method"] == "char"
 
 
@@ -178,3 +185,29 @@ def test_verify_says_where_an_older_corpus_keeps_no_whole_checksums(novel: Path,
     done = run("info", tmp_path / "c", "--verify")
     assert done.returncode == 1
     assert "cannot be verified: corpus.json keeps no checksum of all of it" in done.stderr.decode()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor() as pool:
+        pool.submit((tmp_path / "pipe").write_bytes, TEXT.encode())
+        facts = json.loads(run("info", tmp_path / "pipe", "--json").stdout)
+        assert facts["characters"] == len(TEXT)
+        pool.submit((tmp_path / "pipe").write_bytes, b"2 1\na 1\nb 2\n")
+        with pytest.raises(FormatError, match="is a pipe"):
+            polyseme.load(tmp_path / "pipe")
+
+
+def test_the_choices_of_the_flags_are_those_of_the_text_room() -> None:
+    written = {flag.name: flag.type.choices for flag in corpus.params if isinstance(flag.type, Choice)}
+    assert written == {
+        "segment": METHODS,
+        "normalise": FORMS,
+        "script": SCRIPTS,
+        "case": CASES,
+        "format": FORMATS,
+        "documents": DOCUMENTS,
+        "errors": ("strict", "replace"),
+    }
+    assert {flag.name for flag in corpus.params} >= set(READING)

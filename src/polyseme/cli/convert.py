@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from polyseme.cli.show import Choice
 from polyseme.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
-@click.option("--to", "form", type=click.Choice(FORMS), help="The format of DST; told by its name where not given.")
+@click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
 def convert(source: str, target: str, form: str | None) -> None:
     """Write the word vectors or the ELMo at SRC (any format that is read) to DST.
 

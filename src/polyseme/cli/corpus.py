@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.show import choice_option, json_option, print_json, shown_progress
+from polyseme.cli.show import choice_option, json_option, out_folder, print_json, shown_progress
 
 TEXT_OPTIONS = (
     choice_option(
@@ -55,7 +55,7 @@ def segmentation_of(segment: str, words: str | None, normalise: str, script: str
 
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="TEXT...")
-@click.option("-o", "--out", required=True, help="Folder of the corpus.")
+@click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the corpus.")
 @text_options
 @click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Leave rarer words out.")
 @click.option("--max-size", type=click.IntRange(1), help="Keep at most so many words.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.atomic import Scratch
-from polyseme.cli.show import shown_progress
+from polyseme.cli.show import Choice, shown_progress
 from polyseme.errors import FormatError, OptionError
 from polyseme.types import ContextEncoder, Progress, Sentence, SentenceEncoder
 
@@ -30,8 +30,8 @@ FORMATS = ("hdf5", "npy", "parquet", "jsonl")
 @click.argument("file", default="-")
 @click.option("-o", "--out", required=True, help="The file to write; - is standard output.")
 @click.option("--layers", default="all", show_default=True, help="all, top, mean, mix or a number.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Told by the suffix of OUT where not given.")
-@click.option("--pool", type=click.Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
+@click.option("--pool", type=Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
 @click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
 def encode(
     model: str, file: str, out: str, layers: str, form: str | None, pool: str | None, segment: str | None

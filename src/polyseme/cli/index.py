@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.show import shown_progress
+from polyseme.cli.show import out_folder, shown_progress
 from polyseme.cli.train import option_flags
 from polyseme.search.build import IndexOptions, build_index
 
@@ -25,7 +25,7 @@ index = click.Command(
     params=[
         click.Argument(["model"], metavar="MODEL"),
         click.Argument(["corpus"], metavar="CORPUS"),
-        click.Option(["-o", "--out"], required=True, help="Folder of the index."),
+        click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the index."),
         click.Option(["--resume"], is_flag=True, help="Go on with an interrupted index."),
         *option_flags(IndexOptions),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from polyseme.errors import close_matches
 from polyseme.types import Progress
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -19,9 +20,23 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+class Choice(click.Choice[str]):
+    """Named values, with close ones for a mistyped one."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{value!r} is not one of {', '.join(self.choices)}{close_matches(str(value), self.choices)}"
+
+
+def out_folder(ctx: click.Context, parameter: click.Parameter, path: str) -> str:
+    """A callback for ``--out``: a folder cannot be written to stdout."""
+    if path == "-":
+        raise click.BadParameter("the result is a folder, which cannot go to standard output: name it")
+    return path
+
+
 def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any], Any]:
     """A flag with named values, of which the first is the default."""
-    return click.option(flag, type=click.Choice(choices), default=choices[0], show_default=True, help=help)
+    return click.option(flag, type=Choice(choices), default=choices[0], show_default=True, help=help)
 
 
 def print_json(value: Any) -> None:

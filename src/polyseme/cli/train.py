@@ -11,7 +11,8 @@ from click.core import ParameterSource
 
 from polyseme import catalog
 from polyseme.cli.corpus import text_options
-from polyseme.cli.show import shown_progress
+from polyseme.cli.show import Choice, out_folder, shown_progress
+from polyseme.errors import OptionError
 from polyseme.options import value_type
 
 
@@ -22,7 +23,10 @@ class MethodGroup(click.Group):
         return [row.name for row in catalog.METHODS]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        row = catalog.find(name)
+        try:
+            row = catalog.find(name)
+        except OptionError as error:
+            ctx.fail(str(error))
         if row not in catalog.METHODS:
             ctx.fail(f"{name} models are read from published files, not trained (polyseme methods lists the others)")
         return _command(row)
@@ -65,7 +69,7 @@ def _command(row: catalog.Row) -> click.Command:
 
     @click.command(row.name, cls=MethodCommand, options=row.load_options(), help=help_text)
     @click.argument("sources", nargs=-1, required=True, metavar="TEXT_OR_CORPUS...")
-    @click.option("-o", "--out", required=True, help="Folder of the model.")
+    @click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the model.")
     @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
     @click.option("--from", "start", help="A saved model to train further.")
     @text_options
@@ -109,7 +113,7 @@ def option_flags(options: type) -> list[click.Parameter]:
         if kind is bool:
             flags.append(click.Option([f"--{name}/--no-{name}", field.name], default=None, help=shown))
         elif choices := field.metadata.get("choices"):
-            flags.append(click.Option([f"--{name}", field.name], type=click.Choice(choices), help=shown))
+            flags.append(click.Option([f"--{name}", field.name], type=Choice(choices), help=shown))
         else:
             flags.append(click.Option([f"--{name}", field.name], type=kind, help=shown))
     return flags
