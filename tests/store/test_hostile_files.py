@@ -20,6 +20,7 @@ import polyseme
 from polyseme.errors import FormatError, PolysemeError
 from polyseme.store import fasttext_format
 from polyseme.store.fasttext_format import FastTextFile, Settings
+from polyseme.store.vector_lines import COMPILED_FROM, read_lines
 from polyseme.store.word2vec_format import write_binary, write_text
 
 WORDS = ["the", "北京", "</s>", "ab"]
@@ -68,6 +69,12 @@ def bounded(megabytes: int = 64, seconds: float = 60) -> Iterator[None]:
     finally:
         tracemalloc.stop()
     assert time.process_time() - began < seconds
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """What the compiler takes is no memory that a file costs."""
+    read_lines(b"a 1\n" * COMPILED_FROM, 1, 1, "good")
 
 
 def refused(path: Path) -> str:
