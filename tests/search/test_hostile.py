@@ -169,3 +169,15 @@ def test_other_folders_are_no_index_and_are_not_written_over(made: Path, tmp_pat
         build_index(Neighbours(), tmp_path / "corpus", tmp_path / "corpus", dim=8)
     again = build_index(Neighbours(), tmp_path / "corpus", made, dim=6)  # an index is replaced by an index
     assert again.facts["dim"] == 6
+
+
+def test_an_index_behind_a_link_is_made_where_the_link_leads_and_moves_with_its_corpus(tmp_path: Path) -> None:
+    disk, link = tmp_path / "disk", tmp_path / "link"
+    corpus = Corpus.from_sentences(two_sense_sentences(60), disk / "corpus", segment="space")
+    link.symlink_to(disk / "deep" / "index")
+    build_index(Neighbours(), corpus, link, dim=8)
+    assert [entry.name for entry in (disk / "deep").iterdir()] == ["index"]
+    disk.rename(tmp_path / "moved")
+    link.unlink()
+    link.symlink_to(tmp_path / "moved" / "deep" / "index")
+    assert Index.open(link, model=Neighbours()).count("打") == 60
