@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import FormatError, OptionError, PolysemeError
+from polyseme.text.align import token_spans
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.segment import METHODS, Segmentation
 
@@ -82,6 +83,21 @@ def test_spans_mark_the_word_in_the_text_as_written() -> None:
     marked = [text[start:end] for start, end in corpus.token_spans(0)]
     assert "ＡＢＣ１２３" in marked
     assert marked[-2:] == ["電話", "。"]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "marked"),
+    [
+        ("He saw the dog.", "he saw the dog .", "He saw the dog ."),
+        ("The İstanbul THE Hen, he", "the İstanbul the he", "The İstanbul THE He"),
+        ("I was the man; be here to be.", "I be the man be here to be", "I  the man be here to be"),
+        ("The other he, the hen", "he hen", "he hen"),
+        ("他说了中ab文，Ab。", "说 AB Ab made up", "说 ab Ab  "),
+    ],
+)
+def test_words_a_function_changed_stay_in_their_places(text: str, tokens: str, marked: str) -> None:
+    spans = token_spans(text, tokens.split(), Segmentation.of(str.split))
+    assert [text[start:end] for start, end in spans] == marked.split(" ")
 
 
 def test_ids_keep_the_words_that_min_count_leaves_out() -> None:

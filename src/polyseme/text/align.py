@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
 from polyseme.text.segment import Segmentation
 
+_LETTER = r"[^\W_\u2e80-\U0003ffff]"  # of a word that is more than one; not a Chinese character
+_WITHIN_A_WORD = rf"(?<={_LETTER})(?={_LETTER})"
+_AHEAD = 3  # words that a word may not jump over
+
 
 def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) -> list[tuple[int, int]]:
     """(start, end) of each token in ``text``; a token that a function made up stands empty at its neighbour's end."""
     normalised, owner = _normalised_with_owners(text, segmentation)
+    lowered = _lower(normalised)
+    words = [_lower(token) for token in tokens]
     spans = []
     place = 0
-    for token in tokens:
-        found = normalised.find(token, place)
-        if found < 0:
-            at = owner[place - 1][1] if place else 0
+    for i, token in enumerate(tokens):
+        while normalised[place : place + 1].isspace() and not token[:1].isspace():
+            place += 1
+        found = place if normalised.startswith(token, place) else _nearest(lowered, words[i], place)
+        if found < 0 or any(lowered.find(word, place, found) >= 0 for word in words[i + 1 : i + 1 + _AHEAD]):
+            at = spans[-1][1] if spans else 0
             spans.append((at, at))
             continue
         place = found + len(token)
         spans.append((owner[found][0], owner[place - 1][1]))
     return spans
+
+
+def _nearest(text: str, word: str, place: int) -> int:
+    """Where the word is next, at the beginning of a word if it can be; -1 where it is no more."""
+    match = re.compile(rf"(?!{_WITHIN_A_WORD}){re.escape(word)}").search(text, place)
+    return match.start() if match else text.find(word, place)
+
+
+def _lower(text: str) -> str:
+    """In small letters, and as long as before."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str, list[tuple[int, int]]]:
