@@ -32,6 +32,13 @@ MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖�
         ("auto", "写信到 a.b@c.org 或 https://x.org/a?b=1 吧", "写信 到 a.b@c.org 或 https://x.org/a?b=1 吧"),
         ("auto", "हिन्दी भाषा", "हिन्दी भाषा"),
         ("char", "中文 ab", "中 文 a b"),
+        ("char", "ẍ\u0323 हिन्दी 👍🏽🇨🇳", "ẍ\u0323 हि न् दी 👍🏽 🇨🇳"),
+        ("auto", "一共3,000.50元，合12,345,678和1,23", "一共 3,000.50 元 ， 合 12,345,678 和 1 , 23"),
+        ("auto", "write to a.b-c@d.org or x+y.z@e.co.uk.", "write to a.b-c@d.org or x+y.z@e.co.uk ."),
+        ("auto", "他👍🏽了，👩‍👩‍👧‍👦在🇨🇳🇯🇵，❤️吧1️⃣", "他 👍🏽 了 ， 👩‍👩‍👧‍👦 在 🇨🇳 🇯🇵 ， ❤️ 吧 1️⃣"),
+        ("jieba", "他👩‍💻了❤️", "他 👩‍💻 了 ❤️"),
+        ("english", "I 👍🏽👩‍💻 in 🇨🇳🇯🇵, ❤️ 1️⃣!", "I 👍🏽 👩‍💻 in 🇨🇳 🇯🇵 , ❤️ 1️⃣ !"),
+        ("english", "می‌خواهم क्‍ष", "می‌خواهم क्‍ष"),
         ("space", "中国 人民\t站起来 了", "中国 人民 站起来 了"),
         ("english", "Hello, world... 1,000 e-mails -- 12:30", "Hello , world ... 1,000 e-mails -- 12:30"),
     ],
@@ -103,7 +110,18 @@ def test_words_are_the_text_without_its_spaces(text: str, method: str) -> None:
     assert not any(token.isspace() or not token for token in tokens)
 
 
-@pytest.mark.parametrize("run", ["a" * 200_000, "1." * 100_000, "a@" * 100_000, "a'" * 100_000])
+@pytest.mark.parametrize(
+    "run",
+    [
+        "a" * 200_000,
+        "1." * 100_000,
+        "1,000" * 40_000,
+        "ab." * 70_000,
+        "👍🏽\u200d" * 70_000,
+        "a@" * 100_000,
+        "a'" * 100_000,
+    ],
+)
 def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str) -> None:
     segmentation = Segmentation("auto")
     segmentation.tokens("词典")  # is loaded before the clock starts

@@ -18,7 +18,7 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
     normalised, owner = _normalised_with_owners(text, segmentation)
     lowered = _lower(normalised)
     words = [_lower(token) for token in tokens]
-    spans = []
+    spans: list[tuple[int, int]] = []
     place = 0
     for i, token in enumerate(tokens):
         while normalised[place : place + 1].isspace() and not token[:1].isspace():

@@ -29,7 +29,24 @@ FOREIGN_RANGES = (
     *((0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x1FFF), (0x2C00, 0x2DFF), (0x3041, 0x30FA), (0x30FC, 0x318F)),
     *((0xA000, 0xD7FF), (0xFE20, 0xFE2F), (0xFF66, 0xFFDC)),
 )
-_FOREIGN = "".join(f"{chr(low)}-{chr(high)}" for low, high in FOREIGN_RANGES)
+# What makes one sign of several: joiners, keycaps and variants; colours of skin; the letters of flags, two a flag.
+JOINER_RANGES = ((0x200C, 0x200D), (0x20E3, 0x20E3), (0xFE00, 0xFE0F))
+SKIN_RANGES = ((0x1F3FB, 0x1F3FF),)
+FLAG_RANGES = ((0x1F1E6, 0x1F1FF),)
+
+
+def _class(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges as they stand in the brackets of a pattern."""
+    return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
+
+
+_FOREIGN = _class(FOREIGN_RANGES)
+_JOINERS = _class(JOINER_RANGES)
+_JOINED = f"[{_JOINERS}{_class(SKIN_RANGES)}]"
+_FLAG_LETTER = f"[{_class(FLAG_RANGES)}]"
+_FLAG = _FLAG_LETTER * 2
+_EMOJI = "[\u203c-\u2bff\U0001f000-\U0001faff]"
+_APART = re.compile(f"(?<=[^\n ]) (?=[{_JOINERS}])|(?<=\u200d) (?={_EMOJI})")
 _BLANKS = (
     "\t\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))
@@ -52,24 +69,32 @@ def _marks() -> str:
     return "".join(point for point in points if unicodedata.category(point) in ("Mn", "Mc", "Me"))
 
 
-def _rules(letter: str, flags: int = 0) -> Words:
+def _rules(letter: str, sign: str, flags: int = 0) -> Words:
     """Addresses; abbreviations with dots; words and numbers with what joins their parts; other signs one by one."""
     return re.compile(
         r"https?://[!-~]*[\w/]"
         r"|(?:[^\W\d_]\.){2,}|Ph\.D\."  # U.S., e.g.
-        rf"|{letter}+(?:(?:[-'’·]|(?<=\d)[.,:/](?=\d)){letter}+)*(?:@\w+(?:[.-]\w+)+)?"  # don't, 3.14, a@b.org
-        r"|\n|\.{2,}|-{2,}|[^\w\s]",
+        rf"|{letter}+(?:(?:[-'’·]|(?<=\d)[.,:/](?=\d)){letter}+)*"  # don't, 3.14
+        r"(?:[@.+](?:(?<=@)|\w{1,64}(?:[.+-]\w{1,64}){0,7}@)\w+(?:[.-]\w+)+)?"  # a@b.org, a.b@c.org
+        rf"|\n|\.{{2,}}|-{{2,}}|{sign}",
         flags,
     ).findall
 
 
-_ascii_rules = cache(lambda: _rules(r"\w", re.ASCII))
-_other_rules = cache(lambda: _rules(rf"[\w{_marks()}]"))
+_ascii_rules = cache(lambda: _rules(r"\w", r"[^\w\s]", re.ASCII))
+_other_rules = cache(lambda: _rules(rf"[\w{_marks()}{_JOINERS}]", rf"{_FLAG}|[^\w\s](?:\u200d[^\w\s]|{_JOINED})*"))
+_more_than_characters = cache(lambda: re.compile(f"[{_marks()}{_JOINERS}{_class(SKIN_RANGES + FLAG_RANGES)}]").search)
+_characters = cache(lambda: re.compile(f"{_FLAG}|\n|.(?:\u200d{_EMOJI}|[{_marks()}]|{_JOINED})*").findall)
 
 
 def by_rules(text: str) -> list[str]:
     """The words of text that has spaces between them."""
     return (_ascii_rules() if text.isascii() else _other_rules())(text)
+
+
+def by_characters(text: str) -> Iterable[str]:
+    """The characters of a text, each with its marks."""
+    return text if text.isascii() or not _more_than_characters()(text) else _characters()(text)
 
 
 @cache
@@ -91,15 +116,19 @@ def _jieba(words: tuple[str, ...]) -> Words:
 def _foreign_words() -> re.Pattern[str]:
     letter = f"[A-Za-z0-9{_FOREIGN}]"
     rest = rf"{letter}*(?:[-'’·]{letter}+)*"
-    # Every branch begins with a class of characters, which is quickly refused, and a run is tried from its beginning
+    # One class for the beginnings of all branches passes quickly over the Chinese. A run is tried from its beginning
     # only: from each of its letters in turn, a long one would take forever.
     return re.compile(
-        r"(https?://[!-~]*[A-Za-z0-9_/]"
-        r"|[A-Za-z](?<![A-Za-z]{2})\.(?:[A-Za-z]\.)+"
-        r"|[A-Za-z0-9_.+-](?<![A-Za-z0-9_.+-]{2})[A-Za-z0-9_.+-]*@[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"
-        rf"|[A-Za-z0-9](?<![A-Za-z0-9]{{2}})[A-Za-z0-9]*(?:[{_FOREIGN}]|(?<=[A-Za-z])['’](?=[A-Za-z])){rest}"
-        rf"|[{_FOREIGN}]{rest}"
-        rf"|['’](?<=[A-Za-z].)(?=[A-Za-z]){rest})"
+        rf"([A-Za-z0-9_.+'’{_FOREIGN}{_EMOJI[1:-1]}-](?:"
+        r"(?<=h)ttps?://[!-~]*[A-Za-z0-9_/]"
+        r"|(?<=[A-Za-z])(?<![A-Za-z]{2})\.(?:[A-Za-z]\.)+"
+        r"|(?<=[A-Za-z0-9_.+-])(?<![A-Za-z0-9_.+-]{2})[A-Za-z0-9_.+-]*@[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)+"
+        r"|(?<=[0-9])(?<![0-9]{2})[0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9])"
+        rf"|(?<=[A-Za-z0-9])(?<![A-Za-z0-9]{{2}})[A-Za-z0-9]*(?:[{_FOREIGN}]|(?<=[A-Za-z])['’](?=[A-Za-z])){rest}"
+        rf"|(?<=[{_FOREIGN}]){rest}"
+        rf"|(?<=[A-Za-z]['’])(?=[A-Za-z]){rest}"
+        rf"|(?<={_EMOJI})(?:\u200d{_EMOJI}|{_JOINED})+"
+        rf"|(?<={_FLAG_LETTER}){_FLAG_LETTER}))"
     )
 
 
@@ -121,11 +150,11 @@ def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
 
 
 def _put_back(text: str, foreign: Iterator[str]) -> str:
-    """The next foreign words in the places of the NULs."""
-    if "\0" not in text:
-        return text
-    pieces = text.split("\0")
-    return "".join(chain.from_iterable(zip(pieces, [*islice(foreign, len(pieces) - 1), ""], strict=True)))
+    """The next foreign words in the places of the NULs, and joiners at what they join."""
+    if "\0" in text:
+        pieces = text.split("\0")
+        text = "".join(chain.from_iterable(zip(pieces, [*islice(foreign, len(pieces) - 1), ""], strict=True)))
+    return _APART.sub("", text) if "\u200d" in text or "\ufe0f" in text else text
 
 
 def _encoded(pages: Iterable[str]) -> bytes:
@@ -153,7 +182,7 @@ def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
         if rule == "english":
             answers.append(_encoded(" ".join(by_rules(page)) for page in _pages(sentences)))
         elif rule == "char":
-            answers.append(_encoded(map(" ".join, _pages(sentences))))
+            answers.append(_encoded(" ".join(by_characters(page)) for page in _pages(sentences)))
         else:
             answers.append((sentences.replace("\n", " \n ") + " \n").encode(CODING, "replace"))
     return _SPACE.join(answers)
