@@ -143,11 +143,14 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, suffix):
 
 
 def test_pooled_lines(folder, wanted):
+    encode(folder, "p.npy")
+    assert (folder / "p.offsets.npy").exists()
     for layers, plane in (("top", wanted[2][-1]), ("all", wanted[2].mean(axis=0))):
         found = np.load(encode(folder, "p.npy", "--pool", "max", "--layers", layers))
         assert found.shape == (4, wanted[0].shape[2])
         np.testing.assert_allclose(found[2], plane.max(axis=0), atol=1e-6)
         assert not found[1].any()
+        assert not (folder / "p.offsets.npy").exists()
     table = pyarrow.parquet.read_table(encode(folder, "p.parquet", "--pool", "mean"))
     assert table["text"].to_pylist() == LINES
 

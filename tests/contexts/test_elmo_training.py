@@ -111,6 +111,8 @@ def test_what_is_held_out_depends_on_the_corpus_alone_and_is_bounded(corpus):
     assert 0.1 * corpus.n_tokens < held_out.lengths().sum() <= 0.2 * corpus.n_tokens
     assert np.array_equal(split(corpus, 0.2, 10_000)[1].which, held_out.which)
     assert split(corpus, 0.2, 30)[1].lengths().sum() <= 30
+    assert len(split(corpus, 0.001, 10_000)[1].which) == 1
+    assert len(split(corpus, 0.0, 10_000)[1].which) == 0
 
 
 # ---- training

@@ -29,6 +29,10 @@ def cosines(library: Library, vector: Any) -> dict[str, float]:
     return dict(zip(wv.index_to_key, values.tolist(), strict=True))
 
 
+def test_the_page_answers_to_head(client: httpx.Client) -> None:
+    assert client.head("/").status_code == 200
+
+
 def test_the_library_says_what_is_loaded(client: httpx.Client) -> None:
     items = {item["name"]: item for item in ok(client.get("/api/library"))["items"]}
     assert {name: item["kind"] for name, item in items.items()} == {

@@ -47,6 +47,8 @@ def check(path: Path, content: bytes) -> None:
         text_file().rstrip(),
         text_file() + b"\n \n",
         text_file(blank="\t"),
+        b"\xef\xbb\xbf" + text_file(),
+        b"\xef\xbb\xbf" + text_file(header=False),
         text_file(header=False, blank="  "),
         binary_file(),
         binary_file(newline=b""),
@@ -152,3 +154,10 @@ def test_what_we_write_is_what_gensim_reads(tmp_path: Path) -> None:
     write_text(tmp_path / "glove", words, vectors, header=False)
     peer = models.KeyedVectors.load_word2vec_format(str(tmp_path / "glove"), binary=False, no_header=True)
     np.testing.assert_array_equal(peer.vectors, vectors)
+
+
+def test_a_blank_inside_a_binary_word_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "v"
+    path.write_bytes(b"2 2\n" + b"a b " + struct.pack("<2f", 1, 2) + b"\n" + b"b " + struct.pack("<2f", 3, 4) + b"\n")
+    with pytest.raises(FormatError, match="a word in it has a space"):
+        read(path)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, UnknownWord
 from polyseme.text.corpus import Corpus
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "seed": 7, "threads": 1, "sample": 0.0}
@@ -32,6 +32,10 @@ def test_an_unseen_word_is_the_mean_of_its_ngrams(topics):
     np.testing.assert_allclose(model["猫狗"], rows.mean(axis=0), atol=1e-6)
     own = model.subwords.own[model.key_to_index["猫"]]
     np.testing.assert_allclose(model["猫"], (own + model.subwords.rows[cat[0]]) / 2, atol=1e-6)
+    subwords = model.subwords
+    untrained = next(word for word in map(chr, range(0x4E00, 0x9FFF)) if not subwords.rows[subwords.ids(word)].any())
+    with pytest.raises(UnknownWord):
+        model.most_similar(untrained)
 
 
 def test_without_ngrams_it_is_word2vec(topics):

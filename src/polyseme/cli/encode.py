@@ -40,7 +40,7 @@ def encode(
 
     \b
     hdf5     one dataset a line, named "0", "1" …, (layers, words, dim) or (words, dim), and sentence_to_index
-    npy      all words one after the other, (words, layers, dim) or (words, dim); OUT.offsets.npy says where lines begin
+    npy      all words one after the other, (words, layers, dim) or (words, dim); NAME.offsets.npy: where lines begin
     parquet  one row a word: line, position, token, and a vector for each layer
     jsonl    one object a line: tokens, and layers or vectors
     With --pool, one vector a line.

@@ -20,7 +20,7 @@ from polyseme.search.index import Index
 @click.argument("index")
 @click.argument("word")
 @click.option("--in", "sentence", help="A sentence with the word: find occurrences that mean the same.")
-@click.option("--position", type=int, help="Which token of the sentence is meant, counted from 0.")
+@click.option("--position", type=click.IntRange(0), help="Which token of the sentence is meant, counted from 0.")
 @click.option("--any-word", is_flag=True, help="With --in: occurrences of other words that mean the same there.")
 @click.option("--compare", metavar="WORDVECTORS", help="Word vectors to show the static answer of.")
 @click.option("-n", "--topn", type=click.IntRange(min=1), default=10, show_default=True, help="How many occurrences.")
@@ -44,8 +44,9 @@ def senses(
     as_json: bool,
 ) -> None:
     """Show the senses of WORD as the indexed text uses it; with --in, the occurrences that mean the same."""
-    if any_word and sentence is None:
-        raise click.UsageError("--any-word needs --in: a sentence in which the word is used")
+    if sentence is None and (any_word or position is not None):
+        flag = "--any-word" if any_word else "--position"
+        raise click.UsageError(f"{flag} needs --in: a sentence in which the word is used")
     opened = Index.open(index, model=model, corpus=corpus)
     static = _static(compare, word, topn) if compare else None
     if sentence is not None:

@@ -118,7 +118,8 @@ def split(corpus: Corpus, share: float, limit: int) -> tuple[Sentences, Sentence
     filled = np.flatnonzero(lengths > 0)
     order = np.random.default_rng(20180201).permutation(filled)
     wanted = min(share * corpus.n_tokens, limit)
-    n = int(np.searchsorted(np.cumsum(lengths[order]), wanted, side="right")) if len(order) > 1 else 0
+    n = int(np.searchsorted(np.cumsum(lengths[order]), wanted, side="right"))
+    n = min(max(n, 1), len(order) - 1) if share else 0  # one sentence at least, however small the text
     return Sentences(corpus, np.sort(order[n:])), Sentences(corpus, np.sort(order[:n]))
 
 

@@ -88,7 +88,7 @@ def _page_routes() -> APIRouter:
     router = APIRouter(include_in_schema=False)
     files = _page_files()
 
-    @router.get("/")
+    @router.api_route("/", methods=["GET", "HEAD"])
     async def page() -> Response:
         return _file(files["index.html"])
 

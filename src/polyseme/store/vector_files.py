@@ -43,11 +43,12 @@ def writer(form: str, path: Path, *, lasting: bool = True) -> Iterator[Write]:
             target.close()
         finally:
             target.release()
-    if lasting and isinstance(target, _Npy) and target.offsets is not None:
-        with (
-            new_file(path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")) as part,
-            open(part, "wb") as file,
-        ):
+    if lasting and isinstance(target, _Npy):
+        beside = path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")
+        if target.offsets is None:
+            beside.unlink(missing_ok=True)  # of words that were here before
+            return
+        with new_file(beside) as part, open(part, "wb") as file:
             np.save(file, target.offsets)
 
 

@@ -9,11 +9,12 @@ header's word alone, and a file with fewer or more rows than its header says, or
 
 from __future__ import annotations
 
+import codecs
 import logging
 import mmap
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -57,6 +58,9 @@ class Shape:
 
 def recognise(head: bytes) -> Shape | None:
     """The shape that the first ``HEAD`` bytes of a file announce; None where they are of something else."""
+    if head.startswith(codecs.BOM_UTF8):  # some editors put it before a text
+        shape = recognise(head[len(codecs.BOM_UTF8) :])
+        return shape and replace(shape, start=shape.start + len(codecs.BOM_UTF8))
     header = _HEADER.match(head)
     if not header:
         return _headerless(head)
@@ -191,7 +195,7 @@ def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) 
         words, starts, place = _scan(path, buffer, place, 4 * shape.dim, min(step, left))
         left -= len(words)
         if words:
-            yield _decoded(words), _rows(buffer, starts, shape.dim)
+            yield _decoded(path, words), _rows(buffer, starts, shape.dim)
         elif more and (chunk := file.read(CHUNK + 4 * shape.dim)):
             buffer, place = buffer[place:] + chunk, 0
         else:
@@ -228,12 +232,15 @@ def _rows(buffer: bytes | mmap.mmap, starts: list[int], dim: int) -> FloatArray:
     return picked
 
 
-def _decoded(words: list[bytes]) -> list[str]:
+def _decoded(path: Path, words: list[bytes]) -> list[str]:
     # Files written by word2vec.c end each row with a newline, which then leads the next word.
-    text = b"\x00".join(words)
-    if text.count(0) != len(words) - 1:
-        return [decoded(word.lstrip(b"\n")) for word in words]
-    return re.sub("\x00\n+", "\x00", decoded(text.lstrip(b"\n"))).split("\x00")
+    text = re.sub("\x00\n+", "\x00", decoded(b"\x00".join(words).lstrip(b"\n")))
+    found = text.split("\x00")
+    if len(found) != len(words) or "\n" in text:
+        raise FormatError(
+            f"{path} is altered, or a word in it has a space: what should be words holds NULs or newlines"
+        )
+    return found
 
 
 def write_text(path: str | Path, words: list[str], vectors: FloatArray, *, header: bool = True) -> None:

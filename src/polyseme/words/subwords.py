@@ -77,11 +77,12 @@ class Subwords:
         return np.array([self.kept[b] for b in buckets if b in self.kept], dtype=np.int64)
 
     def vector(self, word: str) -> FloatArray | None:
-        """The mean of the n-grams' rows; None for a word that has none."""
+        """The mean of the n-grams' rows; None for a word that has none, or none that were ever trained."""
         ids = self.ids(word)
         if not len(ids):
             return None
-        return np.asarray(self.rows[ids].mean(axis=0, dtype=np.float32))
+        vector = np.asarray(self.rows[ids].mean(axis=0, dtype=np.float32))
+        return vector if vector.any() else None
 
     def compose(self, words: list[str]) -> FloatArray:
         """The vectors of the model's words, (V, D): each the mean of its own row and its n-grams' rows."""

@@ -47,7 +47,7 @@ class SvdOptions:
     weights: str = option("flat", "what a pair counts: 1, or 1/distance", choices=("flat", "harmonic"))
     smoothing: float = option(0.75, "exponent that smooths the distribution of contexts", minimum=0, maximum=1)
     shift: float = option(1.0, "log of this is taken from each cell before it is cut at zero", minimum=1e-9)
-    exponent: float = option(0.5, "power of the singular values that a vector is weighted with", minimum=0)
+    exponent: float = option(0.5, "power of the singular values that a vector is weighted with", minimum=0, maximum=2)
     iterations: int = option(5, "steps of subspace iteration", minimum=1)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
