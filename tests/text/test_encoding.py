@@ -181,6 +181,16 @@ def test_the_same_book_in_four_encodings_reads_the_same(tmp_path: Path, shared_d
     assert "浮生六" in texts["simplified.gbk.txt"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "gb18030"])
+@pytest.mark.parametrize("head", ["", "plain words " * 9001], ids=["at once", "late"])
+@pytest.mark.parametrize("body", ["", CHINESE * 2000], ids=["ascii", "chinese"])
+def test_a_long_text_is_told_by_its_first_characters_that_are_not_ascii(
+    tmp_path: Path, encoding: str, head: str, body: str
+) -> None:
+    text = head + body
+    assert text_of(written(tmp_path, text.encode(encoding))) == text
+
+
 @pytest.mark.parametrize("name", ["utf-9", "base64", "rot13", "undefined", "zlib"])
 def test_only_encodings_of_text_are_taken(name: str) -> None:
     with pytest.raises(PolysemeError, match=f"no text encoding called '{name}'"):

@@ -49,6 +49,8 @@ _FREQUENT = frozenset(
     "題類须领题風风飛飞飯餘饭首香馬驚马體高麼黃黄點黨齊齐龍龙"
 )
 _PUNCTUATION = frozenset("、。，！？：；「」『』“”‘’《》〈〉（）【】—…·～　")
+TELLING = 1 << 15  # bytes that are enough to tell by
+_ASCII = bytes(range(128))
 # Bytes that no text has, least of all in number; a character of UTF-16 may have one in its place.
 _CONTROLS = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
@@ -70,6 +72,9 @@ def detect(sample: bytes, *, whole: bool) -> str | None:
     valid = b"\0" not in sample and _is_valid(sample, "utf-8", whole)
     if valid and not doubtful:
         return "utf-8"
+    if len(sample) > TELLING:  # from the first byte on that is not ASCII, and begins a character
+        start = len(sample) - len(sample.lstrip(_ASCII) or sample) & ~1
+        sample, whole = sample[start : start + TELLING], whole and start + TELLING >= len(sample)
     candidates = ("utf-16-le", "utf-16-be") if doubtful else NAMES
     best = max(candidates, key=lambda name: _plausibility(sample, name, whole))
     if _plausibility(sample, best, whole) > 0:
