@@ -133,23 +133,23 @@ def _foreign_words() -> re.Pattern[str]:
 
 
 def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
-    """Lines cut by jieba, whole pages at once; in mixed ones foreign words and numbers stay whole.
+    """Lines cut by jieba, whole pages at once; ``auto`` keeps numbers whole, and in mixed lines foreign words.
 
-    While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of them.
+    While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of these.
     """
     texts: list[str] = []
     foreign: list[str] = []
-    mixed = False
+    auto = False
     for rule, lines in jobs:
+        auto = rule != "jieba"
         if rule == "mixed":
-            mixed = True
             pieces = _foreign_words().split(lines)
             foreign += pieces[1::2]
             lines = "\0".join(pieces[::2])
         texts.append(lines)
     whole = iter(foreign)
     pages = (_put_back(" ".join(cut(page)), whole) for page in _pages("\n".join(texts)))
-    return _encoded(map(_with_thousands, pages) if mixed else pages)
+    return _encoded(map(_with_thousands, pages) if auto else pages)
 
 
 def _put_back(text: str, foreign: Iterator[str]) -> str:
@@ -186,7 +186,7 @@ def _pages(sentences: str) -> Iterator[str]:
 def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
     """The answers to the jobs, one after the other; ``words`` is the user dictionary."""
     answers: list[bytes] = []
-    for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] == "mixed" else job[0]):
+    for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] in ("chinese", "mixed") else job[0]):
         if rule == "jieba":
             answers.append(_by_jieba(group, _jieba(words)))
             continue

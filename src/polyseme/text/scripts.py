@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from string import ascii_letters, digits
+from string import ascii_letters
 
 import numpy as np
 
 from polyseme.text.cut import FLAG_RANGES, FOREIGN_RANGES, HAN_RANGES, JOINER_RANGES, SKIN_RANGES, Job
 
-# Bits: Han characters; signs of foreign words; what precedes such a sign.
-_HAN, _FOREIGN, _LEADS, _DIGIT, _MAYBE = 1, 2, 4, 8, 16
-_RULES = {0: "english", _HAN: "jieba", _HAN | _FOREIGN: "mixed"}
+_HAN, _FOREIGN, _LEADS, _MAYBE = 1, 2, 4, 8  # bits: Han characters; signs of foreign words; what precedes such a sign
+_RULES = {0: "english", _HAN: "chinese", _HAN | _FOREIGN: "mixed"}
 _SIGNS = np.zeros(HAN_RANGES[-1][1] + 2, dtype=np.uint8)
 _SIGNS[[ord(sign) for sign in "'’@"]] = _FOREIGN
 _SIGNS[[ord(sign) for sign in ":" + ascii_letters]] = _LEADS
-_SIGNS[[ord(sign) for sign in digits]] = _DIGIT
-_SIGNS[[ord(sign) for sign in "./,"]] = _MAYBE  # in U.S., in an address, and in 3,000; but not in 3.14 or 1/2
+_SIGNS[[ord(sign) for sign in "./"]] = _MAYBE  # in U.S. and in an address, but not in 3.14 or 1/2
 _WORDS = FOREIGN_RANGES + JOINER_RANGES + SKIN_RANGES + FLAG_RANGES
 for _bit, _ranges in ((_FOREIGN, _WORDS), (_HAN, HAN_RANGES)):
     for _low, _high in _ranges:
@@ -33,8 +31,7 @@ def jobs(method: str, sentences: str) -> list[Job]:
     starts = np.append(0, np.flatnonzero(codes == ord("\n")) + 1)
     signs = _SIGNS.take(codes, mode="clip")
     maybe = np.flatnonzero(signs == _MAYBE)
-    leads = np.where(codes[maybe] == ord(","), _DIGIT, _LEADS)
-    signs[maybe[signs[maybe - 1] == leads]] = _FOREIGN
+    signs[maybe[signs[maybe - 1] == _LEADS]] = _FOREIGN
     bits = np.bitwise_or.reduceat(signs, starts[:-1])
     bits = np.where(bits & _HAN, bits & (_HAN | _FOREIGN), 0)  # without Han characters nothing else matters
     changes = np.append(0, np.flatnonzero(np.diff(bits)) + 1)
