@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 
 CODING = "utf-16-le"
 PAGE = 8192  # characters, or more, cut by one call, beside which other threads run
@@ -133,30 +133,28 @@ def _foreign_words() -> re.Pattern[str]:
 
 
 def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
-    """Lines cut by jieba, whole pages at once; ``auto`` keeps numbers whole, and in mixed lines foreign words.
+    """Lines cut by jieba, whole pages at once. ``auto`` keeps numbers whole, foreign words, and lines without Chinese.
 
     While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of these.
     """
     texts: list[str] = []
     foreign: list[str] = []
-    auto = False
     for rule, lines in jobs:
-        auto = rule != "jieba"
         if rule == "mixed":
             pieces = _foreign_words().split(lines)
             foreign += pieces[1::2]
             lines = "\0".join(pieces[::2])
+        elif rule == "english":
+            foreign.append(" ".join(by_rules(lines)))
+            lines = "\0"
         texts.append(lines)
     whole = iter(foreign)
-    pages = (_put_back(" ".join(cut(page)), whole) for page in _pages("\n".join(texts)))
-    return _encoded(map(_with_thousands, pages) if auto else pages)
+    pages = (_with_joiners(" ".join(cut(page))) for page in _pages("\n".join(texts)))
+    return _encoded(pages if rule == "jieba" else (_put_back(_with_thousands(page), whole) for page in pages))
 
 
-def _put_back(text: str, foreign: Iterator[str]) -> str:
-    """The next foreign words in the places of the NULs, and joiners at what they join."""
-    if "\0" in text:
-        pieces = text.split("\0")
-        text = "".join(chain.from_iterable(zip(pieces, [*islice(foreign, len(pieces) - 1), ""], strict=True)))
+def _with_joiners(text: str) -> str:
+    """Signs that were cut off from what they join put back to it."""
     return _APART.sub("", text) if "\u200d" in text or "\ufe0f" in text else text
 
 
@@ -167,6 +165,14 @@ def _with_thousands(text: str) -> str:
         if pieces[i - 1][-2:-1].isdigit() and _THOUSANDS(pieces[i]):
             pieces[i - 1], pieces[i] = pieces[i - 1][:-1], pieces[i][1:]
     return ",".join(pieces)
+
+
+def _put_back(text: str, foreign: Iterator[str]) -> str:
+    """The next foreign words in the places of the NULs."""
+    if "\0" not in text:
+        return text
+    pieces = text.split("\0")
+    return "".join(chain.from_iterable(zip(pieces, [*islice(foreign, len(pieces) - 1), ""], strict=True)))
 
 
 def _encoded(pages: Iterable[str]) -> bytes:
@@ -183,18 +189,17 @@ def _pages(sentences: str) -> Iterator[str]:
     yield sentences[start:] + "\n"
 
 
-def work(jobs: Iterable[Job], words: tuple[str, ...]) -> bytes:
+def work(jobs: Sequence[Job], words: tuple[str, ...]) -> bytes:
     """The answers to the jobs, one after the other; ``words`` is the user dictionary."""
-    answers: list[bytes] = []
-    for rule, group in groupby(jobs, key=lambda job: "jieba" if job[0] in ("chinese", "mixed") else job[0]):
-        if rule == "jieba":
-            answers.append(_by_jieba(group, _jieba(words)))
-            continue
-        sentences = "\n".join([lines for _, lines in group])
-        if rule == "english":
-            answers.append(_encoded(" ".join(by_rules(page)) for page in _pages(sentences)))
-        elif rule == "char":
-            answers.append(_encoded(" ".join(by_characters(page)) for page in _pages(sentences)))
-        else:
-            answers.append((sentences.replace("\n", " \n ") + " \n").encode(CODING, "replace"))
-    return _SPACE.join(answers)
+    rules = {rule for rule, _ in jobs}
+    if rules & {"chinese", "mixed", "jieba"}:
+        return _by_jieba(jobs, _jieba(words))
+    if not rules:
+        return b""
+    (rule,) = rules
+    sentences = "\n".join([lines for _, lines in jobs])
+    if rule == "english":
+        return _encoded(" ".join(by_rules(page)) for page in _pages(sentences))
+    if rule == "char":
+        return _encoded(" ".join(by_characters(page)) for page in _pages(sentences))
+    return (sentences.replace("\n", " \n ") + " \n").encode(CODING, "replace")
