@@ -63,8 +63,9 @@ def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
     from polyseme.text.corpus import Corpus
     from polyseme.text.layout import CORPUS
 
-    CORPUS.verify(path, CORPUS.read(path), everything=verify)
     corpus = Corpus.open(path)
+    if verify:
+        CORPUS.verify(path, CORPUS.read(path), everything=True)
     return {
         "kind": "corpus",
         **corpus.facts,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from polyseme.errors import FormatError
+from polyseme.text.read import PACKED
 
-_MAGIC = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _BY_SUFFIX = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -25,7 +25,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
         with open(path, "rb") as plain:
             start = plain.read(6)
             plain.seek(0)
-            for magic, opener in _MAGIC:
+            for magic, opener in PACKED:
                 if start.startswith(magic):
                     with opener(plain, "rb") as inside:
                         yield inside, None  # type: ignore[misc]

@@ -15,7 +15,7 @@ from itertools import chain, islice
 CODING = "utf-16-le"
 PAGE = 8192  # characters, or more, cut by one call, beside which other threads run
 
-_SPACE = " ".encode(CODING)
+SPACE = " ".encode(CODING)
 
 Words = Callable[[str], list[str]]
 Job = tuple[str, str]  # rule, sentences
@@ -177,7 +177,7 @@ def _put_back(text: str, foreign: Iterator[str]) -> str:
 
 def _encoded(pages: Iterable[str]) -> bytes:
     """The pages as one text; each is encoded while it is in the processor's own memory."""
-    return _SPACE.join([page.encode(CODING, "replace") for page in pages])
+    return SPACE.join([page.encode(CODING, "replace") for page in pages])
 
 
 def _pages(sentences: str) -> Iterator[str]:

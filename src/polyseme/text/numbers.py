@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.text.cut import CODING
+from polyseme.text.cut import CODING, SPACE
 from polyseme.text.vocabulary import escaped
 
 Units = NDArray[np.uint16]
@@ -28,7 +28,6 @@ T = TypeVar("T", bound=np.generic)
 
 PIECE = 4  # units of 16 bits, looked up as one number
 LONGEST = 32  # units; of a longer word, which no language has, a digest is looked up
-SPACE = " ".encode(CODING)
 _KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n units
 
 

@@ -33,7 +33,7 @@ BLOCK = 1 << 18  # characters that are worked on at once
 CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"
-_PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Opened:
     def __enter__(self) -> tuple[IO[bytes], IO[bytes]]:
         head = io.BufferedReader(self.raw, 1 << 16) if isinstance(self.raw, io.RawIOBase) else self.raw
         start = head.peek(6)[:6]  # type: ignore[attr-defined]
-        for magic, opener in _PACKED:
+        for magic, opener in PACKED:
             if start.startswith(magic):
                 return self.raw, opener(head)  # type: ignore[return-value]
         return self.raw, head

@@ -32,7 +32,6 @@ _TITLES, _NEVER, _MAYBE, _BEGIN = (frozenset(words.split()) for words in (_CAPIT
 
 ENDS = "。！？；…｡؟۔।॥"
 WIDE_CLOSING = "”’」』）】》〉〕］｝"
-_TITLE_MARKS = ("《》", "〈〉")
 _LONGEST_TITLE = 60
 _OPENING = "“‘「『（【《〈〔［\"'([«¿¡"
 _ABBREVIATIONS = _TITLES | _NEVER | _MAYBE
