@@ -187,11 +187,13 @@ def test_scratch_is_gone_with_its_object_and_after_a_crash_with_the_next(tmp_pat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scratch = Scratch()
     (scratch.path / "file").write_text("some")
-    crash = "import os, tempfile, polyseme.atomic as a; s = a.Scratch(); print(s.path); os.kill(os.getpid(), 9)"
-    left = subprocess.run([sys.executable, "-c", crash], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=-1).stdout
-    assert Path(os.fsdecode(left).strip()).is_dir()
+    crash = "import os, polyseme.atomic as a; s = a.Scratch(); print(s.path, flush=True); os.kill(os.getpid(), 9)"
+    out = subprocess.run([sys.executable, "-c", crash], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=-1).stdout
+    left = Path(os.fsdecode(out).strip())
+    assert left.is_dir()
+    assert left.is_relative_to(tmp_path)
     with Scratch() as other:
-        assert not Path(os.fsdecode(left).strip()).exists()
+        assert not left.exists()
         assert other.is_dir()
         assert (scratch.path / "file").exists()
     del scratch

@@ -174,7 +174,7 @@ def test_a_words_sense_in_a_sentence_beside_the_static_answer(open_page: Open) -
     assert len(found) == 15
     assert all("球" in sentence for sentence in found)
     assert set(texts(page, ".kwic mark")) == {"打"}
-    assert page.locator(".column:nth-of-type(2) .problem").count() == 1  # 打 is not among the static model's words
+    page.wait_for_selector(".column:nth-of-type(2) .problem")  # 打 is not among the static model's words
 
 
 def test_the_layer_slider_changes_the_answer_and_the_address(open_page: Open) -> None:
