@@ -18,11 +18,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from polyseme.contexts.allennlp import batch_to_ids
-from polyseme.contexts.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo import Elmo, make_alphabet
-from polyseme.contexts.elmo_encoding import SentenceRunner
-from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.contexts.elmo.allennlp import batch_to_ids
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.encode import SentenceRunner
+from polyseme.contexts.elmo.model import Elmo, make_alphabet
+from polyseme.contexts.elmo.options import ElmoOptions
 
 # tokens per CPU-second, and times the peer without any remembered word
 BARS = {"small": (3500, 2.0), "medium": (1100, 2.0), "original": (0, 2.0)}

@@ -23,20 +23,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.bilm import BiLM
-from polyseme.contexts.elmo import Elmo
-from polyseme.contexts.elmo_batches import Batch
-from polyseme.contexts.elmo_options import PAPER_FILTERS, ElmoOptions
-from polyseme.contexts.elmo_task import BiLMTask
-from polyseme.contexts.elmo_training import make_task
-from polyseme.contexts.sampled_softmax import sampled_softmax_loss
+from polyseme.contexts.elmo.batches import Batch
+from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.model import Elmo
+from polyseme.contexts.elmo.options import PAPER_FILTERS, ElmoOptions
+from polyseme.contexts.elmo.task import BiLMTask
+from polyseme.contexts.elmo.train import make_task
 from polyseme.machine import keep_freed_memory
-from polyseme.store.model import Run
+from polyseme.neural.softmax import sampled_softmax_loss
 from polyseme.text.corpus import Corpus
-from polyseme.training.course import Position, take_step
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.processes import Group
+from polyseme.training.run import Run
+from polyseme.training.step import Position, take_step
 from polyseme.training.task import Loss, Part, Score, Task
 
 SMALL_CHINESE = ElmoOptions(

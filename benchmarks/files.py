@@ -20,8 +20,9 @@ from gensim.models import KeyedVectors
 from gensim.models.fasttext import load_facebook_vectors
 
 import polyseme
-from polyseme.store import fasttext_format, word2vec_format
-from polyseme.store.fasttext_format import FastTextFile, Settings
+from polyseme.words.files import fasttext as fasttext_format
+from polyseme.words.files import word2vec as word2vec_format
+from polyseme.words.files.fasttext import FastTextFile, Settings
 
 RUNS = 5
 BAR = 3.0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.atomic import Scratch, check_replaceable, new_file, new_folder
+from polyseme.disk.atomic import Scratch, check_replaceable, new_file, new_folder
 from polyseme.errors import FormatError
 
 
@@ -51,9 +51,8 @@ WRITERS = {
 
 def writer(kind, path, last_act):
     """A process that is writing ``path`` and then does ``last_act``."""
-    code = (
-        f"import os, signal, sys\nfrom polyseme.atomic import new_file, new_folder\n{WRITERS[kind]}\n    {last_act}\n"
-    )
+    imports = "import os, signal, sys\nfrom polyseme.disk.atomic import new_file, new_folder"
+    code = f"{imports}\n{WRITERS[kind]}\n    {last_act}\n"
     return subprocess.Popen([sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -187,7 +186,7 @@ def test_scratch_is_gone_with_its_object_and_after_a_crash_with_the_next(tmp_pat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scratch = Scratch()
     (scratch.path / "file").write_text("some")
-    crash = "import os, polyseme.atomic as a; s = a.Scratch(); print(s.path, flush=True); os.kill(os.getpid(), 9)"
+    crash = "import os, polyseme.disk.atomic as a; s = a.Scratch(); print(s.path, flush=True); os.kill(os.getpid(), 9)"
     out = subprocess.run([sys.executable, "-c", crash], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=-1).stdout
     left = Path(os.fsdecode(out).strip())
     assert left.is_dir()

@@ -14,15 +14,14 @@ from polyseme.errors import PolysemeError
 from polyseme.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from polyseme.store.load import load
-    from polyseme.store.train import train
+    from polyseme.api import load, train
     from polyseme.text.corpus import Corpus
 
 # Imported at first use, so that `import polyseme` costs nothing.
 _LAZY = {
     "Corpus": "polyseme.text.corpus",
-    "load": "polyseme.store.load",
-    "train": "polyseme.store.train",
+    "load": "polyseme.api",
+    "train": "polyseme.api",
 }
 
 __all__ = ["Corpus", "PolysemeError", "__version__", "load", "train"]

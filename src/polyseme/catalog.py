@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, NamedTuple
+import re
+from typing import NamedTuple
 
 from polyseme.errors import OptionError, close_matches
 
@@ -14,18 +14,20 @@ class Row(NamedTuple):
     name: str
     chinese: str
     kind: str  # words | contexts | sentences
+    learns_from: tuple[str, ...]  # kinds of data (text/data.py), any of them; "name=kind": several, by name
     where: str  # "module:Class"
     options: str  # the same of its options, found without importing what the method computes with
     year: int
     paper: str
 
-    def load_class(self) -> Any:
-        """The method's class, imported now."""
-        return _load(self.where)
 
-    def load_options(self) -> Any:
-        """The class of its options, imported now: enough to list them."""
-        return _load(self.options)
+class Format(NamedTuple):
+    """One published format."""
+
+    name: str
+    tells: str  # "module:function", of a path and a file's first bytes: is it this?
+    opens: str  # "module:function", of a path: the model
+    inside: tuple[str, ...] = ()  # of STRANGERS, what its files may begin as
 
 
 METHODS: tuple[Row, ...] = (
@@ -33,6 +35,7 @@ METHODS: tuple[Row, ...] = (
         "word2vec",
         "词向量",
         "words",
+        ("corpus",),
         "polyseme.words.word2vec:Word2Vec",
         "polyseme.words.word2vec:Word2VecOptions",
         2013,
@@ -42,6 +45,7 @@ METHODS: tuple[Row, ...] = (
         "fasttext",
         "子词向量",
         "words",
+        ("corpus",),
         "polyseme.words.fasttext:FastText",
         "polyseme.words.fasttext:FastTextOptions",
         2017,
@@ -51,6 +55,7 @@ METHODS: tuple[Row, ...] = (
         "glove",
         "全局词向量",
         "words",
+        ("corpus",),
         "polyseme.words.glove:Glove",
         "polyseme.words.glove:GloveOptions",
         2014,
@@ -60,6 +65,7 @@ METHODS: tuple[Row, ...] = (
         "svd",
         "共现矩阵分解",
         "words",
+        ("corpus",),
         "polyseme.words.svd:Svd",
         "polyseme.words.svd:SvdOptions",
         2015,
@@ -69,8 +75,9 @@ METHODS: tuple[Row, ...] = (
         "elmo",
         "语境词向量",
         "contexts",
-        "polyseme.contexts.elmo:Elmo",
-        "polyseme.contexts.elmo_options:ElmoOptions",
+        ("corpus",),
+        "polyseme.contexts.elmo.model:Elmo",
+        "polyseme.contexts.elmo.options:ElmoOptions",
         2018,
         "Peters et al., Deep contextualized word representations",
     ),
@@ -82,6 +89,7 @@ PUBLISHED: tuple[Row, ...] = (
         "vectors",
         "词向量文件",
         "words",
+        (),
         "polyseme.words.vectors:WordVectors",
         "polyseme.words.vectors:VectorsOptions",
         2013,
@@ -91,17 +99,64 @@ PUBLISHED: tuple[Row, ...] = (
         "fasttext-file",
         "fastText 文件",
         "words",
-        "polyseme.words.published:PublishedFastText",
-        "polyseme.words.published:FastTextFileOptions",
+        (),
+        "polyseme.words.files.published:PublishedFastText",
+        "polyseme.words.files.published:FastTextFileOptions",
         2017,
         "Bojanowski et al., Enriching Word Vectors with Subword Information; read from a fastText file",
     ),
 )
 
 
-def _load(where: str) -> Any:
-    module, name = where.split(":")
-    return getattr(import_module(module), name)
+# In the order in which they are asked.
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "manylangs", "polyseme.contexts.elmo.files.names:tells_manylangs",
+        "polyseme.contexts.elmo.files.manylangs:open_manylangs",
+    ),
+    Format(
+        "elmo", "polyseme.contexts.elmo.files.names:tells_bilm", "polyseme.contexts.elmo.files.bilm:open_bilm",
+        inside=("hdf5", "json"),
+    ),
+    Format(
+        "allennlp", "polyseme.contexts.elmo.files.names:tells_allennlp",
+        "polyseme.contexts.elmo.files.allennlp:open_allennlp", inside=("zip", "pickle"),
+    ),
+    Format("fasttext", "polyseme.words.files.fasttext:tells", "polyseme.words.files.published:open_fasttext"),
+    Format("word2vec", "polyseme.words.files.word2vec:tells", "polyseme.words.files.published:open_vectors"),
+)  # fmt: skip
+
+# Folders of ours: the file that tells them, and what they are.
+FOLDERS = (("model.json", "polyseme"), ("corpus.json", "corpus"), ("index.json", "index"))
+
+# How files of other programs begin: told apart so that a refusal can say what they are.
+STRANGERS = (
+    (re.compile(rb"\x80[\x01-\x05]"), "pickle"),
+    (re.compile(rb"(\(i|c)[A-Za-z_][\w.]*\n\w+\n"), "pickle"),  # the text protocol
+    (re.compile(rb"PK\x03\x04"), "zip"),
+    (re.compile(rb".{257}ustar", re.DOTALL), "tar"),
+    (re.compile(rb"\x93NUMPY"), "npy"),
+    (re.compile(rb"\x89HDF\r\n\x1a\n"), "hdf5"),
+    (re.compile(rb".{5}\x00\x00\x00\{", re.DOTALL), "safetensors"),
+    (re.compile(rb"\s*\{\s*[\"}]"), "json"),
+)
+
+# What is no model: what it is, and what to do with it.
+REFUSALS = {
+    "corpus": "it is a corpus: Corpus.open reads it",
+    "index": "it is an index of occurrences: polyseme senses reads it",
+    "folder": "it is a folder with none of the files that tell a model",
+    "text": "it looks like plain text: polyseme train makes a model of it",
+    "empty": "it is empty",
+    "pickle": "it is a pickle, which could run code; save it in an open format (gensim: save_word2vec_format)",
+    "zip": "it is a zip archive (.npz, torch or packed files): unpack it, or save it again in an open format",
+    "tar": "it is a tar archive: unpack it",
+    "npy": "it is a NumPy array, without the words that belong to it",
+    "hdf5": "it is an HDF5 file: name the folder it lies in, with its options beside it",
+    "safetensors": "it is a safetensors file: name the folder it lies in, with its configuration beside it",
+    "json": "it is a JSON file: name the folder it lies in",
+    "binary": "it is a binary file of no format that is known here, or it is damaged",
+}
 
 
 def find(name: str) -> Row:

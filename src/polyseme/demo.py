@@ -15,17 +15,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from polyseme.atomic import new_file
+from polyseme.api import load, train
+from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, MissingExtra
+from polyseme.nouns import Progress, silent
 from polyseme.search.agreement import Agreement, tag_agreement
 from polyseme.search.build import build_index
 from polyseme.search.hits import WordSenses
 from polyseme.search.index import Index
 from polyseme.search.selection import FUNCTION_WORDS
-from polyseme.store.load import load
-from polyseme.store.train import train
 from polyseme.text.corpus import Corpus
-from polyseme.types import Progress, silent
 from polyseme.words.vectors import WordVectors
 
 HOMOGRAPHS = ("张", "地", "里", "只", "家", "过", "所", "将")

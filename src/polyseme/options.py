@@ -26,11 +26,14 @@ def option(
     choices: tuple[str, ...] | None = None,
     minimum: float | None = None,
     maximum: float | None = None,
+    changes: str = "result",
 ) -> Any:
-    """A dataclass field that carries its help text and what it admits."""
-    return dataclasses.field(
-        default=default, metadata={"help": help, "choices": choices, "minimum": minimum, "maximum": maximum}
-    )
+    """A dataclass field that carries its help text, what it admits, and whether it changes the result or the speed.
+
+    A checkpoint may be resumed with another value of an option that changes the ``speed`` only.
+    """
+    about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes}
+    return dataclasses.field(default=default, metadata=about)
 
 
 def value_type(cls: type, name: str) -> tuple[type, bool]:
@@ -57,6 +60,16 @@ def make_options(cls: type[T], values: dict[str, Any]) -> T:
 def options_to_json(options: Any) -> dict[str, Any]:
     """What model.json keeps of the options."""
     return dataclasses.asdict(options)
+
+
+def identity_of(options: Any) -> dict[str, Any]:
+    """The options that a result depends on: all but those that change the speed only."""
+    fields = {field.name: field for field in dataclasses.fields(options)}
+    return {
+        name: value
+        for name, value in options_to_json(options).items()
+        if fields[name].metadata.get("changes") != "speed"
+    }
 
 
 def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:

@@ -14,10 +14,10 @@ import pytest
 
 import polyseme
 from polyseme.cli.main import main
-from polyseme.contexts.elmo import Elmo
-from polyseme.contexts.elmo_options import ElmoOptions
-from polyseme.store.model import Run
+from polyseme.contexts.elmo.model import Elmo
+from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.text.corpus import Corpus
+from polyseme.training.run import Run
 
 LINES = ["小明 打 电话 给 朋友 。", "", "小明 喜欢 看 书 。", "小明 打 电话 给 朋友 。"]
 

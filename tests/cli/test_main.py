@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from polyseme.api import class_of, options_of
 from polyseme.catalog import METHODS
 from polyseme.cli.main import COMMANDS
 
@@ -128,8 +129,8 @@ def test_every_option_of_a_method_is_a_flag_with_its_help(row):
     import dataclasses
 
     shown = " ".join(run("train", row.name, "--help", env={**os.environ, "COLUMNS": "300"}).stdout.split())
-    assert row.load_options() is row.load_class().Options
-    for field in dataclasses.fields(row.load_options()):
+    assert options_of(row.name) is class_of(row.name).Options
+    for field in dataclasses.fields(options_of(row.name)):
         assert "--" + field.name.replace("_", "-") in shown
         assert " ".join(field.metadata["help"].split()[:4]) in shown
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo import Elmo, make_alphabet
-from polyseme.contexts.elmo_options import ElmoOptions
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.model import Elmo, make_alphabet
+from polyseme.contexts.elmo.options import ElmoOptions
 
 
 def sigmoid(x):

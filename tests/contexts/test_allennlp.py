@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
-from polyseme.contexts.bilm_file import write_bilm
+from polyseme.contexts.elmo.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
+from polyseme.contexts.elmo.files.bilm import write_bilm
 
 SENTENCES = [["First", "sentence", "."], ["Another", "."], [], ["有", "字", "的", "x" * 80]]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.bilm import Tokens
+from polyseme.contexts.elmo.bilm import Tokens
 
 SENTENCES = [
     ["今天", "天气", "真", "好"],

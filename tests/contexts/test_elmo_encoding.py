@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts import elmo_encoding
-from polyseme.contexts.elmo_encoding import SentenceRunner
-from polyseme.contexts.word_cache import WordCache
+from polyseme.contexts.elmo import encode as elmo_encoding
+from polyseme.contexts.elmo.encode import SentenceRunner
+from polyseme.contexts.elmo.word_cache import WordCache
 from polyseme.errors import OptionError
 from polyseme.sentences.pooling import Pooled
 
@@ -248,11 +248,11 @@ def test_a_very_long_sentence_is_run_piece_by_piece_to_the_same_bits(random_elmo
     for layers in ("all", "top", 0):
         whole = [s.layers for s in model.encode_tokens(sentences, layers=layers)]
         with monkeypatch.context() as small:
-            small.setattr("polyseme.contexts.elmo_encoding.PIECE_ROWS", 100)
+            small.setattr("polyseme.contexts.elmo.encode.PIECE_ROWS", 100)
             pieces = [s.layers for s in model.encode_tokens(sentences, layers=layers)]
         for one, other in zip(whole, pieces, strict=True):
             np.testing.assert_array_equal(one, other)
     before = [s.layers for s in model.encode_predicting(sentences)]
-    monkeypatch.setattr("polyseme.contexts.elmo_encoding.PIECE_ROWS", 100)
+    monkeypatch.setattr("polyseme.contexts.elmo.encode.PIECE_ROWS", 100)
     for one, other in zip(before, model.encode_predicting(sentences), strict=True):
         np.testing.assert_array_equal(one, other.layers)

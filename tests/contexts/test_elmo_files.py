@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.bilm_file import read_bilm, read_cached_bilm, write_bilm
+from polyseme.contexts.elmo.files.bilm import read_bilm, read_cached_bilm, write_bilm
 from polyseme.errors import FormatError
 
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.bilm_file import read_bilm, read_cached_bilm, write_bilm
+from polyseme.contexts.elmo.files.bilm import read_bilm, read_cached_bilm, write_bilm
 
 PAIRS = {"allennlp/elmo": "sentences.json", "bilm-tf/model": "lm_embeddings_sentences.json"}
 

@@ -16,15 +16,15 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.elmo import Elmo
-from polyseme.contexts.elmo_batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
-from polyseme.contexts.elmo_options import SIZES, ElmoOptions
-from polyseme.contexts.elmo_training import make_task
-from polyseme.contexts.perplexity import perplexity
+from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
+from polyseme.contexts.elmo.model import Elmo
+from polyseme.contexts.elmo.options import SIZES, ElmoOptions
+from polyseme.contexts.elmo.perplexity import perplexity
+from polyseme.contexts.elmo.train import make_task
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
-from polyseme.store.model import Run
 from polyseme.text.corpus import Corpus
+from polyseme.training.run import Run
 from polyseme.training.task import Part
 
 TINY = {"size": "tiny", "min_count": 1, "batch_tokens": 64, "threads": 1, "lr": 0.01, "hold_out": 0.1}
@@ -140,7 +140,7 @@ def test_one_thread_and_a_seed_give_the_same_bits(corpus, sequences):
 KILLED = """
 import os, signal, sys
 from polyseme.training import loop
-from polyseme.contexts import elmo_task
+from polyseme.contexts.elmo import task as elmo_task
 import polyseme
 
 loop.CHECKPOINT_SECONDS = -1  # after every step
@@ -233,7 +233,7 @@ TORCHRUN = """
 import os, signal, sys
 import numpy as np
 import polyseme
-from polyseme.contexts.elmo_task import BiLMTask
+from polyseme.contexts.elmo.task import BiLMTask
 
 rank, stop_at, taken = os.environ["RANK"], int(sys.argv[4]), BiLMTask.gradients
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from polyseme.contexts.alphabet import Alphabet
-from polyseme.contexts.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo_options import ElmoOptions
-from polyseme.contexts.highway_gradient import highways_with_gradient
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.neural.highway import highways_with_gradient
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
@@ -20,7 +20,7 @@ def test_values_and_gradients_are_those_of_plain_highways(n, n_words):
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     x = torch.randn(n_words, 33, requires_grad=True)
-    found, expected = highways_with_gradient(encoder, x), encoder.highway(x)
+    found, expected = highways_with_gradient(encoder.transforms, encoder.gates, x), encoder.highway(x)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
     leaves = [x, *encoder.transforms.parameters(), *encoder.gates.parameters()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from polyseme.contexts.lstm_gradient import lstm_with_gradient
+from polyseme.neural.lstm import lstm_with_gradient
 
 
 def plain(x, sizes, state, weights, cell_clip, projection_clip):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.sampled_softmax import Candidates, ClassSampler, sampled_softmax_loss
+from polyseme.neural.softmax import Candidates, ClassSampler, sampled_softmax_loss
 
 
 def leaves(n_states=7, n_classes=12, size=4):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.alphabet import Alphabet
-from polyseme.contexts.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo_options import ElmoOptions
-from polyseme.contexts.spelling_gradient import lay_out_by_offset, spelling_maxima
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.neural.cnn import lay_out_by_offset, spelling_maxima
 
 WORDS = ["中", "中国", "中国人民", "国人", "一二三四五六七", "a", "x" * 30, "", "民"]
 
@@ -24,14 +24,14 @@ def test_values_and_gradients_are_those_of_whole_convolutions(filters, slots, by
     for parameter in encoder.parameters():
         torch.nn.init.normal_(parameter)
     if by_offset:
-        lay_out_by_offset(encoder)
+        lay_out_by_offset(encoder.convolutions)
     letters, lengths = alphabet.spell_all(WORDS)
 
     full = np.full((len(WORDS), slots), alphabet.padding)  # every slot, padding included
     full[:, : letters.shape[1]] = letters
     x = torch.nn.functional.embedding(torch.from_numpy(full), encoder.characters).transpose(1, 2)
     expected = torch.cat([convolution(x).amax(dim=2) for convolution in encoder.convolutions], dim=1)
-    found = spelling_maxima(encoder, letters, lengths)
+    found = spelling_maxima(letters, lengths, encoder.config.max_characters, encoder.characters, encoder.convolutions)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
     leaves = [encoder.characters, *encoder.convolutions.parameters()]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.api import class_of
 from polyseme.catalog import METHODS, Row
 from polyseme.errors import PolysemeError
 from polyseme.text.corpus import READING, Corpus
@@ -123,12 +124,12 @@ def test_training_on_nothing_is_an_error_in_one_line(row):
 
 @trainable
 def test_every_option_has_a_help_text(row):
-    for field in dataclasses.fields(row.load_class().Options):
+    for field in dataclasses.fields(class_of(row.name).Options):
         assert field.metadata.get("help"), field.name
         assert field.name not in READING  # the name of a flag for raw text
 
 
 @trainable
 def test_the_class_knows_its_own_row(row):
-    assert row.load_class().method == row.name
+    assert class_of(row.name).method == row.name
     assert row.kind in {"words", "contexts", "sentences"}

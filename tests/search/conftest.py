@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.text.corpus import Corpus
-from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
 
 DIM = 24
 

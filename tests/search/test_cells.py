@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from polyseme.nouns import silent
 from polyseme.search.cells import TARGET, build_cells
 from polyseme.search.projection import Projection
 from polyseme.search.scan import nearest, top
 from polyseme.search.sorting import Places
-from polyseme.types import silent
 
 
 def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:

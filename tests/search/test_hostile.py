@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polyseme.disk.manifest import checksum
 from polyseme.errors import FormatError
-from polyseme.manifest import checksum
 from polyseme.search import Index, build_index
 from polyseme.search.layout import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
 from polyseme.store import tensors

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polyseme.api import recognise
 from polyseme.errors import OptionError, UnknownWord
 from polyseme.search import Index, build_index
 from polyseme.search.locate import locate
-from polyseme.store.recognise import recognise
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from polyseme.errors import OptionError
+from polyseme.nouns import FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.search.cluster import APART, cluster, learn_apart
 from polyseme.search.senses import offers_substitutes
 from polyseme.text.corpus import Corpus
-from polyseme.types import FloatArray, Sentence
 
 from .conftest import DIM, Neighbours
 

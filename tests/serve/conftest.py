@@ -14,16 +14,16 @@ import httpx
 import numpy as np
 import pytest
 
+from polyseme.api import load
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, index_item, model_item
 from polyseme.serve.protocol import server_of
-from polyseme.store.load import load
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.words.vectors import WordVectors
 
 DIM = 16

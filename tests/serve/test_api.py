@@ -11,9 +11,9 @@ import httpx
 import numpy as np
 import pytest
 
+from polyseme.nouns import unit_rows
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Library
-from polyseme.types import unit_rows
 
 
 def ok(response: Any) -> Any:

@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from polyseme.api import train
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import build_index
 from polyseme.serve.library import Library
 from polyseme.serve.run import check_host, listening_socket, serve
-from polyseme.store.train import train
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 

@@ -12,8 +12,8 @@ import pytest
 
 import polyseme
 from polyseme.errors import FormatError, UnknownWord
-from polyseme.store import fasttext_format
-from polyseme.words.published import PublishedFastText, save_vectors_as
+from polyseme.words.files import fasttext as fasttext_format
+from polyseme.words.files.published import PublishedFastText, save_vectors_as
 from polyseme.words.subwords import ngram_hash, ngrams
 
 UNSEEN = ["neverseen", "北京大学堂", "x", "</s>", "naïve", "a b"]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.disk.manifest import checksum
 from polyseme.errors import FormatError, TrainingError
-from polyseme.manifest import checksum
-from polyseme.store.checkpoint import Checkpoint, Snapshot
-from polyseme.store.folder import MODEL, Parts, read_curve, read_parts, write_folder
+from polyseme.store.folder import MODEL, Contents, Parts, read_curve, read_parts, write_folder
+from polyseme.training.checkpoint import Checkpoint, Snapshot
 
 WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]
 
@@ -18,7 +18,7 @@ WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]
 def write(path):
     parts = Parts({"vectors": np.ones((7, 4), np.float32)}, {"vocab": WORDS})
     manifest = {"method": "word2vec", "kind": "words", "options": {"dim": 4}, "segmentation": None, "corpus": {}}
-    write_folder(path, manifest, parts, curve=[{"epoch": 1, "loss": 0.5}], card="# card\n")
+    write_folder(path, Contents(manifest, parts, {}, [{"epoch": 1, "loss": 0.5}], "# card\n"))
     return path
 
 
@@ -49,7 +49,7 @@ def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, name, how
 
 def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified(tmp_path, monkeypatch):
     monkeypatch.setattr("polyseme.store.folder.MODEL", replace(MODEL, whole=64))
-    monkeypatch.setattr("polyseme.manifest.ENDS", 16)
+    monkeypatch.setattr("polyseme.disk.manifest.ENDS", 16)
     path = write(tmp_path / "m")
     weights = path / "weights.safetensors"
     data = bytearray(weights.read_bytes())

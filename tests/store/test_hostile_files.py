@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import polyseme
 from polyseme.errors import FormatError, PolysemeError
-from polyseme.store import fasttext_format
-from polyseme.store.fasttext_format import FastTextFile, Settings
-from polyseme.store.vector_lines import COMPILED_FROM, read_lines
-from polyseme.store.word2vec_format import write_binary, write_text
+from polyseme.words.files import fasttext as fasttext_format
+from polyseme.words.files.fasttext import FastTextFile, Settings
+from polyseme.words.files.lines import COMPILED_FROM, read_lines
+from polyseme.words.files.word2vec import write_binary, write_text
 
 WORDS = ["the", "北京", "</s>", "ab"]
 VECTORS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from polyseme.errors import FormatError
-from polyseme.store import vector_lines, word2vec_format
-from polyseme.store.word2vec_format import read, write_binary, write_text
+from polyseme.words.files import lines as vector_lines
+from polyseme.words.files import word2vec as word2vec_format
+from polyseme.words.files.word2vec import read, write_binary, write_text
 
 ROWS = {"the": [0.5, -1.25, 3.0], "北京": [1e-3, 2.0, -0.1], "c++": [0.0, -0.0, 7.0]}
 MATRIX = np.array([*ROWS.values()], dtype=np.float32)

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from toy_task import ToyTask
 
 from polyseme.errors import TrainingError
-from polyseme.store.checkpoint import Checkpoint
-from polyseme.store.model import Run
+from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
+from polyseme.training.run import Run
 
 HERE = Path(__file__).parent
 ONE = TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0)
@@ -59,8 +59,8 @@ def test_the_same_seed_gives_the_same_bits():
 KILLED = """
 import os, signal, sys
 from toy_task import ToyTask
-from polyseme.store.checkpoint import Checkpoint
-from polyseme.store.model import Run
+from polyseme.training.checkpoint import Checkpoint
+from polyseme.training.run import Run
 from polyseme.training import loop
 from polyseme.training.options import TrainingOptions
 
@@ -130,7 +130,7 @@ import sys
 import torch
 import torch.distributed as dist
 from toy_task import ToyTask
-from polyseme.store.model import Run
+from polyseme.training.run import Run
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
 

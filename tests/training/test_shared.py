@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from toy_task import ToyTask
 
 from polyseme.errors import TrainingError
-from polyseme.store.checkpoint import Checkpoint
-from polyseme.store.model import Run
+from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
+from polyseme.training.run import Run
 
 TWO = TrainingOptions(epochs=12, lr=0.05, threads=2, warmup=3, patience=0)
 

@@ -9,13 +9,13 @@ import pytest
 
 import polyseme
 from polyseme.errors import TrainingError
+from polyseme.nouns import silent
 from polyseme.text.corpus import Corpus
-from polyseme.types import silent
 from polyseme.words.cooccurrence import count
-from polyseme.words.growth import plan_words
-from polyseme.words.kernels_glove import train_tiles
-from polyseme.words.kernels_random import random_state
-from polyseme.words.kernels_rows import padded
+from polyseme.words.further import plan_words
+from polyseme.words.kernels.glove import train_tiles
+from polyseme.words.kernels.random import random_state
+from polyseme.words.kernels.rows import padded
 from polyseme.words.word2vec import read_only
 
 SMALL = {"dim": 16, "epochs": 4, "min_count": 1, "seed": 7, "threads": 1}

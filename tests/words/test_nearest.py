@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.types import unit_rows
-from polyseme.words import kernels_nearest, nearest
+from polyseme.nouns import unit_rows
+from polyseme.words import nearest
+from polyseme.words.kernels import nearest as kernels_nearest
 
 WAYS = {"numpy": nearest.nearest_rows, "compiled": kernels_nearest.nearest_rows}
 both = pytest.mark.parametrize("nearest_rows", WAYS.values(), ids=WAYS.keys())

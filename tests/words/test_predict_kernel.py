@@ -9,13 +9,13 @@ import math
 import numpy as np
 import pytest
 
-from polyseme.types import silent
+from polyseme.nouns import silent
 from polyseme.words.chunks import chunk_bounds, preparing
-from polyseme.words.kernels_huffman import huffman_tree, no_tree
-from polyseme.words.kernels_ngrams import ngram_hashes
-from polyseme.words.kernels_predict import Inputs, Plan, Text, train_chunk
-from polyseme.words.kernels_random import alias_table, draw, random_state
-from polyseme.words.kernels_rows import logistic, logistic_table, padded
+from polyseme.words.kernels.huffman import huffman_tree, no_tree
+from polyseme.words.kernels.ngrams import ngram_hashes
+from polyseme.words.kernels.predict import Inputs, Plan, Text, train_chunk
+from polyseme.words.kernels.random import alias_table, draw, random_state
+from polyseme.words.kernels.rows import logistic, logistic_table, padded
 from polyseme.words.word2vec import keep_chances, read_only
 
 SENTENCES = [[0, 1, 2, 1, 0, 2, 2, 1], [2, 0], [1, 1, 0], [0]]

@@ -8,10 +8,10 @@ from scipy.sparse import csr_array
 
 import polyseme
 from polyseme.errors import FormatError, TrainingError
+from polyseme.nouns import silent
 from polyseme.text.corpus import Corpus
-from polyseme.types import silent
 from polyseme.words.cooccurrence import count
-from polyseme.words.growth import plan_words
+from polyseme.words.further import plan_words
 from polyseme.words.svd import Svd, half_matrix, ppmi, symmetric_matrix
 from polyseme.words.vectors import WordVectors
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.errors import FormatError, OptionError, TrainingError, UnknownWord
+from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary
@@ -189,7 +189,7 @@ def test_published_vectors_survive_the_folder_and_are_mapped(wv: WordVectors, tm
 
 def test_published_vectors_cannot_be_trained(fifty_lines) -> None:
     corpus = polyseme.Corpus.from_sentences(fifty_lines)
-    with pytest.raises(TrainingError, match="polyseme methods"):
+    with pytest.raises(OptionError, match="polyseme methods"):
         polyseme.train("vectors", corpus)
 
 

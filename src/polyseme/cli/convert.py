@@ -33,9 +33,9 @@ def convert(source: str, target: str, form: str | None) -> None:
     folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
     Behind a suffix, .gz .bz2 .xz compress.
     """
+    from polyseme.api import load
     from polyseme.cli.words import only_words
-    from polyseme.store.load import load
-    from polyseme.words.published import save_vectors_as
+    from polyseme.words.files.published import save_vectors_as
 
     path = Path(target)
     _check_name(path, form)
@@ -55,7 +55,7 @@ def _write_elmo(model: Any, path: Path, form: str) -> None:
     if form == "polyseme":
         model.save(path)
     else:
-        from polyseme.contexts.bilm_file import write_bilm
+        from polyseme.contexts.elmo.files.bilm import write_bilm
 
         write_bilm(model, path / "options.json", path / "weights.hdf5")
     click.echo(f"elmo model in {path} ({form})", err=True)

@@ -76,7 +76,7 @@ def corpus(
     **reading: Any,
 ) -> None:
     """Build a corpus from text: files, folders, .gz .bz2 .xz, .jsonl, or - for stdin."""
-    from polyseme.atomic import check_replaceable
+    from polyseme.disk.atomic import check_replaceable
     from polyseme.text.corpus import Corpus
     from polyseme.text.layout import MARKER
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.atomic import Scratch
 from polyseme.cli.show import Choice, shown_progress
+from polyseme.disk.atomic import Scratch
 from polyseme.errors import FormatError, OptionError
-from polyseme.types import ContextEncoder, Progress, Sentence, SentenceEncoder
+from polyseme.nouns import ContextEncoder, Progress, Sentence, SentenceEncoder
 
 if TYPE_CHECKING:
     from polyseme.store.vector_files import Write
@@ -62,7 +62,7 @@ def encode(
 
 
 def _open(path: str, pool: str | None, layers: str) -> ContextEncoder | SentenceEncoder:
-    from polyseme.store.load import load
+    from polyseme.api import load
 
     model: Any = load(path)
     if isinstance(model, SentenceEncoder):

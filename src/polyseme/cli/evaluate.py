@@ -32,9 +32,9 @@ def evaluate(
     """How well MODEL does on similarity files (WordSim, SimLex, MEN, wordsim-240 …), on analogy files
     (questions-words, CA8 …) or, if it is a language model, on plain text (perplexity). Accuracies and correlations are
     over the items whose words are known (used)."""
+    from polyseme.api import load
     from polyseme.evaluate.kinds import evaluate_file, recognise_kind
     from polyseme.evaluate.report import Settings
-    from polyseme.store.load import load
 
     examined = load(model)
     for file in files:  # a wrong name among them is told before any work

@@ -42,13 +42,13 @@ def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -
 
 def _kind(path: str) -> str:
     """corpus, index, polyseme (a model folder), text, or the name of a published format."""
-    from polyseme.store.load import OPENERS
-    from polyseme.store.recognise import recognise
+    from polyseme.api import recognise
+    from polyseme.catalog import REFUSALS
 
     if path == "-" or not (os.path.isfile(path) or os.path.isdir(path)):
         return "text"  # a pipe, or nothing, which the reader says
     kind = recognise(path)
-    return kind if kind in OPENERS or kind in ("corpus", "index", *NO_TEXT) else "text"
+    return kind if kind not in REFUSALS or kind in ("corpus", "index", *NO_TEXT) else "text"
 
 
 def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
 
 
 def _model(path: str, verify: bool) -> dict[str, Any]:
+    from polyseme.api import load
     from polyseme.store.folder import MODEL
-    from polyseme.store.load import load
 
     manifest = MODEL.read(path)
     MODEL.verify(path, manifest, everything=verify)
@@ -118,7 +118,7 @@ def _index(path: str, verify: bool) -> dict[str, Any]:
 
 
 def _published(path: str, kind: str) -> dict[str, Any]:
-    from polyseme.store.load import load
+    from polyseme.api import load
 
     model = load(path)
     return {

@@ -87,7 +87,7 @@ def print_static(out: Console, word: str, static: list[tuple[str, float]] | None
 
 
 def _static(path: str, word: str, topn: int) -> list[tuple[str, float]]:
-    from polyseme.store.load import load
+    from polyseme.api import load
     from polyseme.words.vectors import WordVectors
 
     vectors = load(path)

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from polyseme.errors import close_matches
-from polyseme.types import Progress
+from polyseme.nouns import Progress
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -65,9 +65,11 @@ class MethodCommand(click.Command):
 
 
 def _command(row: catalog.Row) -> click.Command:
+    from polyseme.api import options_of
+
     help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})"
 
-    @click.command(row.name, cls=MethodCommand, options=row.load_options(), help=help_text)
+    @click.command(row.name, cls=MethodCommand, options=options_of(row.name), help=help_text)
     @click.argument("sources", nargs=-1, required=True, metavar="TEXT_OR_CORPUS...")
     @click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the model.")
     @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
@@ -77,7 +79,7 @@ def _command(row: catalog.Row) -> click.Command:
     def call(
         ctx: click.Context, /, sources: tuple[str, ...], out: str, resume: bool, start: str | None, **flags: Any
     ) -> None:
-        from polyseme.store.train import train as run
+        from polyseme.api import train as run
         from polyseme.text.segment import read_words
 
         # Only what was given: a built corpus admits no flags for raw text, and a method knows its own defaults.

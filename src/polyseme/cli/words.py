@@ -27,7 +27,7 @@ method_option = choice_option(
 
 def open_words(path: str) -> WordVectors:
     """The word vectors at a path, or an error that says what is there instead."""
-    from polyseme.store.load import load
+    from polyseme.api import load
 
     return only_words(load(path), path)
 

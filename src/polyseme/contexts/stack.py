@@ -8,7 +8,7 @@ from itertools import tee
 import numpy as np
 
 from polyseme.errors import OptionError
-from polyseme.types import ContextEncoder, EncodedSentence, Sentence
+from polyseme.nouns import ContextEncoder, EncodedSentence, Sentence
 
 
 class Stack(ContextEncoder):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from polyseme.errors import OptionError
-from polyseme.types import ContextEncoder, EncodedSentence, Sentence, WordLookup
+from polyseme.nouns import ContextEncoder, EncodedSentence, Sentence, WordLookup
 
 
 class StaticEncoder(ContextEncoder):

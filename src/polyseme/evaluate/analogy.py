@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
 from polyseme.evaluate.report import Report, Settings, read_lines
-from polyseme.types import FloatArray
+from polyseme.nouns import FloatArray
 from polyseme.words.vectors import WordVectors
 
 BLOCK = 1 << 20  # cosines held at a time: 4 MB, which caches hold too

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyseme.store.opening import open_for_reading
+from polyseme.disk.packed import open_for_reading
 
 
 @dataclass(frozen=True)

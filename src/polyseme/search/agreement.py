@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
+from polyseme.nouns import FloatArray, Progress, silent
 from polyseme.search.sorting import even_sample
-from polyseme.types import FloatArray, Progress, silent
 
 if TYPE_CHECKING:
     from polyseme.search.index import Index

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.atomic import check_replaceable, followed, new_file, publish_folder
+from polyseme.disk.atomic import check_replaceable, followed, new_file, publish_folder
 from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.nouns import ContextEncoder, FloatArray, Progress, silent
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search import layout, sources
 from polyseme.search.cells import Cells, build_cells
@@ -31,7 +32,6 @@ from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
-from polyseme.types import ContextEncoder, FloatArray, Progress, silent
 from polyseme.version import VERSION
 
 log = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.nouns import FloatArray, Progress
 from polyseme.search.layout import create
 from polyseme.search.projection import Projection
 from polyseme.search.scan import BLOCK, nearest
 from polyseme.search.sorting import Places
-from polyseme.types import FloatArray, Progress
 
 TARGET = 0.95  # recall of the ten nearest that is asked of the search
 QUERIES = 200

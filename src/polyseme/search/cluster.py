@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.types import FloatArray, Progress, silent
+from polyseme.nouns import FloatArray, Progress, silent
 
 DIRECTIONS = 8
 APART = 0.2  # where the corpus is too small to learn it from

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.types import FloatArray
+from polyseme.nouns import FloatArray
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.nouns import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.hits import Hit, WordSenses
@@ -31,7 +32,6 @@ from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.words.close import close_words
 
 _SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other

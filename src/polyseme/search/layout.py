@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.disk.manifest import Manifest
 from polyseme.errors import FormatError
-from polyseme.manifest import Manifest
 
 MARKER = "index.json"
 INDEX = Manifest(

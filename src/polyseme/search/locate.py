@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from polyseme.errors import OptionError
+from polyseme.nouns import ContextEncoder, Sentence
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import ContextEncoder, Sentence
 
 _MOST_CUTS = 32  # places that are tried: each costs a segmentation of the whole text
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.nouns import FloatArray, unit_rows
 from polyseme.search.projection import Projection
-from polyseme.types import FloatArray, unit_rows
 
 BLOCK = 1 << 15  # codes turned into floats at a time
 

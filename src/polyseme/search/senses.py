@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
+from polyseme.nouns import ContextEncoder, FloatArray, Sentence
 from polyseme.search.cluster import cluster, plane
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.sorting import even_sample
-from polyseme.types import ContextEncoder, FloatArray, Sentence
 
 if TYPE_CHECKING:
     from polyseme.search.index import Index

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from polyseme.api import load
+from polyseme.disk.manifest import sha256
 from polyseme.errors import FormatError
-from polyseme.manifest import sha256
+from polyseme.nouns import ContextEncoder
 from polyseme.store.folder import MARKER
-from polyseme.store.load import load
 from polyseme.text.corpus import Corpus
-from polyseme.types import ContextEncoder
 
 _ASIDE = {"README.md"}  # may change without the vectors changing
 

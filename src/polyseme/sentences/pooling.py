@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from polyseme.errors import OptionError
-from polyseme.types import ContextEncoder, FloatArray, Sentence, SentenceEncoder
+from polyseme.nouns import ContextEncoder, FloatArray, Sentence, SentenceEncoder
 
 POOLINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "mean": lambda plane: plane.mean(axis=0, dtype=np.float64).astype(np.float32),

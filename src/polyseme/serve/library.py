@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from polyseme import catalog
+from polyseme.api import load, recognise
 from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
+from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index
-from polyseme.store.load import load
-from polyseme.store.recognise import recognise
 from polyseme.text.corpus import Corpus
-from polyseme.types import ContextEncoder, SentenceEncoder
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)

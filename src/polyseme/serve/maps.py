@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.atomic import new_file
+from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
+from polyseme.nouns import FloatArray, unit_rows
 from polyseme.store import tensors
-from polyseme.types import FloatArray, unit_rows
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
 from polyseme.sentences.pooling import Pooled
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher
@@ -21,7 +22,6 @@ from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
 from polyseme.words.vectors import WordVectors
 
 ENCODERS = ("words", "contexts", "sentences")

@@ -14,6 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 
 from polyseme.errors import UnknownWord
+from polyseme.nouns import FloatArray, unit_rows
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher, Desk
 from polyseme.serve.library import Library
@@ -31,8 +32,7 @@ from polyseme.serve.shapes import (
 )
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray, unit_rows
-from polyseme.words.kernels_nearest import nearest_rows
+from polyseme.words.kernels.nearest import nearest_rows
 from polyseme.words.vectors import WordVectors
 
 VOCABULARIES = ("words", "index", "corpus")

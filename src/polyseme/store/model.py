@@ -1,4 +1,4 @@
-"""What every trained or loaded model can do: be trained, saved and opened again."""
+"""What every trained or loaded model can do: be saved, and be made again from its parts."""
 
 from __future__ import annotations
 
@@ -8,41 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme import catalog
-from polyseme.errors import FormatError, OptionError
-from polyseme.options import make_options, options_to_json
+from polyseme.options import options_to_json
 from polyseme.store.card import model_card
-from polyseme.store.checkpoint import Checkpoint, Snapshot
-from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts, write_folder
-from polyseme.text.corpus import Corpus
+from polyseme.store.folder import Contents, Parts, write_folder
 from polyseme.text.segment import Segmentation
-from polyseme.types import Progress, silent
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-@dataclass
-class Run:
-    """How a training is carried out: all that is not an option of the method."""
-
-    checkpoint: Checkpoint | None = None
-    resume: bool = False
-    start: Model | None = None  # go on from this model, perhaps on another corpus
-    progress: Progress = silent
-    curve: list[dict[str, Any]] = field(default_factory=list)  # becomes training.jsonl
-
-    def resumed(self) -> Snapshot | None:
-        """The snapshot to go on from, its curve restored; None where training starts at the beginning."""
-        snapshot = self.checkpoint.load() if self.checkpoint and self.resume else None
-        if snapshot:
-            self.curve[:] = snapshot.state.get("curve", [])
-        return snapshot
-
-    def save(self, snapshot: Snapshot) -> None:
-        """Keep a checkpoint, the curve with it, where checkpoints are kept."""
-        if self.checkpoint:
-            snapshot.state["curve"] = self.curve
-            self.checkpoint.save(snapshot)
 
 
 @dataclass
@@ -55,21 +27,16 @@ class About:
 
 
 class Model(ABC):
-    """A trained or loaded model of the catalog."""
+    """A model of the catalog, trained, composed or loaded."""
 
     method: ClassVar[str]
     Options: ClassVar[type]
     options: Any
     about: About
 
-    @classmethod
-    @abstractmethod
-    def train(cls, corpus: Corpus, options: Any, run: Run) -> Self:
-        """Learn from a corpus."""
-
     @abstractmethod
     def parts(self) -> Parts:
-        """The arrays and tables that ``from_parts`` makes the same model of."""
+        """The arrays, tables, files and models that ``from_parts`` makes the same model of."""
 
     @classmethod
     @abstractmethod
@@ -78,6 +45,10 @@ class Model(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all."""
+        write_folder(path, self.contents())
+
+    def contents(self) -> Contents:
+        """What its folder holds, the models it is composed of in folders below."""
         row = catalog.find(self.method)
         segmentation = self.about.segmentation.to_json() if self.about.segmentation else None
         manifest = {
@@ -87,23 +58,6 @@ class Model(ABC):
             "segmentation": segmentation,
             "corpus": self.about.corpus,
         }
-        card = model_card(row, self.options, manifest)
-        write_folder(path, manifest, self.parts(), curve=self.about.curve, card=card)
-
-
-def open_folder(path: str | Path) -> Model:
-    """The model in a folder of ours."""
-    manifest = MODEL.read(path)
-    try:
-        cls: type[Model] = catalog.find(manifest["method"]).load_class()
-        options: Any = make_options(cls.Options, manifest["options"])
-    except OptionError as error:
-        raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
-    parts = read_parts(path, manifest)
-    segmentation = manifest.get("segmentation")
-    about = About(
-        segmentation=Segmentation.from_json(segmentation, where=Path(path) / MARKER) if segmentation else None,
-        corpus=manifest.get("corpus") or {},
-        curve=read_curve(path),
-    )
-    return cls.from_parts(options, parts, about)
+        parts = self.parts()
+        models = {name: model.contents() for name, model in parts.models.items()}
+        return Contents(manifest, parts, models, self.about.curve, model_card(row, self.options, manifest))

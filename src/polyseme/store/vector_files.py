@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.atomic import new_file
+from polyseme.disk.atomic import new_file
 from polyseme.errors import MissingExtra
-from polyseme.types import FloatArray
+from polyseme.nouns import FloatArray
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
 from polyseme.text.layout import CORPUS
-from polyseme.text.numbers import gathered
+from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation
 
 CHUNK = 1 << 22  # bytes of a file worked on at once

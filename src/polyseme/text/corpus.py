@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.atomic import Scratch, new_folder
+from polyseme.disk.atomic import Scratch, new_folder
 from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import Progress, Sentence, silent
 from polyseme.text.align import token_spans
 from polyseme.text.block import DOCUMENTS, Settings
 from polyseme.text.build import Builder
@@ -25,7 +26,6 @@ from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.vocabulary import Vocabulary, words_from_bytes
 from polyseme.text.workers import counted_blocks
-from polyseme.types import Progress, Sentence, silent
 
 if TYPE_CHECKING:
     from typing_extensions import Self

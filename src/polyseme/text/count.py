@@ -17,7 +17,7 @@ import numpy as np
 from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.cut import CODING, Job
-from polyseme.text.numbers import WordNumbers
+from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
 from polyseme.text.structure import joined, lines_of, listed, sound, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences

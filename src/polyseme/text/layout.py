@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.disk.manifest import Manifest
 from polyseme.errors import FormatError
-from polyseme.manifest import Manifest
 
 MARKER = "corpus.json"
 CHUNK = 1 << 22  # bytes read at once; a whole number of entries of any kind

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from polyseme.disk.manifest import is_ours
+from polyseme.disk.packed import PACKED
 from polyseme.errors import TextError
-from polyseme.manifest import is_ours
 from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
 from polyseme.text.formats import sniff
@@ -33,7 +34,6 @@ BLOCK = 1 << 18  # characters that are worked on at once
 CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"
-PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.text import cut
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise
-from polyseme.text.scripts import jobs
+from polyseme.text.writing_systems import jobs
 
 if TYPE_CHECKING:
     from typing_extensions import Self

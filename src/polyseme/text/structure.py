@@ -12,7 +12,7 @@ import numpy as np
 from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, IntArray, Settings
 from polyseme.text.normalise import may_vanish, nfkc
-from polyseme.text.numbers import gathered
+from polyseme.text.numbering import gathered
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
 
 

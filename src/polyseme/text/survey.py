@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.atomic import Scratch
+from polyseme.disk.atomic import Scratch
 from polyseme.text.block import Block, Settings
 from polyseme.text.build import Builder
 from polyseme.text.corpus import Sources

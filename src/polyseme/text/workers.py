@@ -25,11 +25,13 @@ from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import cut
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.count import Counter, Prepared
-from polyseme.text.helper import receive, send
 from polyseme.text.segment import HEAVY
+from polyseme.text.worker_process import receive, send
 
 SERIAL = 8  # a text of fewer blocks is not worth starting helpers
-_RUN = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.helper import serve; serve()"
+_RUN = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.worker_process import serve; serve()"
+)
 
 
 def counted_blocks(

@@ -19,13 +19,13 @@ from torch import Tensor
 
 from polyseme.errors import TrainingError
 from polyseme.machine import cores, keep_freed_memory
-from polyseme.store.checkpoint import Snapshot
-from polyseme.store.model import Run
-from polyseme.training.course import Position, progress_of, take_step
+from polyseme.training.checkpoint import Snapshot
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group, joined_processes
+from polyseme.training.run import Run
+from polyseme.training.step import Position, progress_of, take_step
 from polyseme.training.task import Loss, Score, Task
 
 log = logging.getLogger(__name__)

@@ -24,5 +24,7 @@ class TrainingOptions:
     weight_decay: float = option(0.0, "decoupled weight decay (adamw)", minimum=0)
     accumulator: float = option(1.0, "first value of the sum of squares (adagrad)", minimum=0)
     patience: int = option(4, "reports without a better held-out score after which to stop; 0: never", minimum=0)
-    threads: int = option(0, "processes that share the weights; 1 is reproducible; 0: the cores there are", minimum=0)
+    threads: int = option(
+        0, "processes that share the weights; 1 is reproducible; 0: the cores there are", minimum=0, changes="speed"
+    )
     seed: int = option(1, "seed of every random choice", minimum=0)

@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 
 from polyseme.errors import TrainingError
-from polyseme.training.course import Position, progress_of, take_step
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.loop import Loop
 from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group
+from polyseme.training.step import Position, progress_of, take_step
 from polyseme.training.task import Loss
 
 POLL_SECONDS = 0.02

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TrainingError
 from polyseme.machine import cores
-from polyseme.store.model import Run
-from polyseme.types import Progress
+from polyseme.nouns import Progress
+from polyseme.training.run import Run
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.atomic import Scratch
+from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError
+from polyseme.nouns import Progress
 from polyseme.text.corpus import Corpus
-from polyseme.types import Progress
 from polyseme.words.chunks import chunk_bounds, preparing
-from polyseme.words.growth import Plot
+from polyseme.words.further import Plot
 
 Run = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
 
@@ -41,7 +41,7 @@ class Cooccurrence:
 
     def indices(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows and columns of the pairs."""
-        from polyseme.words.kernels_count import CELL_BITS, TILE, TILE_BITS
+        from polyseme.words.kernels.count import CELL_BITS, TILE, TILE_BITS
 
         keys = np.asarray(self.keys[start:stop])
         tiles = (self.n_words + TILE - 1) >> TILE_BITS
@@ -53,7 +53,7 @@ def count(
     corpus: Corpus, plot: Plot, *, window: int, symmetric: bool, harmonic: bool, memory: int, progress: Progress
 ) -> Cooccurrence:
     """Count a corpus with ``memory`` megabytes for the table."""
-    from polyseme.words.kernels_count import EMPTY, count_pairs
+    from polyseme.words.kernels.count import EMPTY, count_pairs
     from polyseme.words.word2vec import read_only
 
     n_words = len(plot.vocabulary)
@@ -91,7 +91,7 @@ def _slots(memory: int, most_pairs: int, window: int) -> int:
 
 
 def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> Run:
-    from polyseme.words.kernels_count import EMPTY
+    from polyseme.words.kernels.count import EMPTY
 
     full = np.flatnonzero(keys != EMPTY)
     found = keys[full]

@@ -22,14 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TrainingError
+from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
-from polyseme.store.model import About, Run
+from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray
+from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import preparing
-from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import PredictOptions, initial, learn
@@ -37,7 +38,7 @@ from polyseme.words.word2vec import PredictOptions, initial, learn
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.words.kernels_predict import Inputs
+    from polyseme.words.kernels.predict import Inputs
 
 MOST_BUCKETS = 2_000_000  # what fastText always takes
 
@@ -64,7 +65,7 @@ class FastTextOptions(PredictOptions):
     )
 
 
-class FastText(WordVectors):
+class FastText(Trainable, WordVectors):
     """``vectors`` (V, D) are the means; ``subwords`` holds the rows they are made of."""
 
     method: ClassVar[str] = "fasttext"
@@ -150,8 +151,8 @@ def _mostly_chinese(vocabulary: Vocabulary) -> bool:
 
 def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTextOptions]:
     """The input rows of each word, its own first, then its n-grams'; and the options with the buckets decided."""
-    from polyseme.words.kernels_ngrams import ngram_hashes
-    from polyseme.words.kernels_predict import Inputs
+    from polyseme.words.kernels.ngrams import ngram_hashes
+    from polyseme.words.kernels.predict import Inputs
 
     n = len(words)
     offsets, hashes = ngram_hashes(words, options.minn or 1, options.maxn or 0, END_OF_SENTENCE)

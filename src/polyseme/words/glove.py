@@ -22,16 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, TrainingError
+from polyseme.nouns import FloatArray
 from polyseme.options import option
-from polyseme.store.checkpoint import Snapshot
 from polyseme.store.folder import Parts
-from polyseme.store.model import About, Run
+from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray
+from polyseme.training.checkpoint import Snapshot
+from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import Pace, available_threads, in_threads, preparing
 from polyseme.words.cooccurrence import Cooccurrence, count
-from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import read_only, served
 
@@ -60,12 +61,16 @@ class GloveOptions:
     vectors: str = option(
         "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
     )
-    memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
-    threads: int | None = option(None, "threads; unless given, one for each processor", minimum=1, maximum=1024)
+    memory: int = option(
+        1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
+    )
+    threads: int | None = option(
+        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
+    )
     seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
 
 
-class Glove(WordVectors):
+class Glove(Trainable, WordVectors):
     """``input`` and ``output`` (V, D), and the biases of both, (2, V)."""
 
     method: ClassVar[str] = "glove"
@@ -126,14 +131,14 @@ class Glove(WordVectors):
 
 
 def _lanes() -> int:
-    from polyseme.words.kernels_rows import LANES
+    from polyseme.words.kernels.rows import LANES
 
     return LANES
 
 
 def _initial(plot: Plot, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
     """Words, contexts and AdaGrad's sums of squares, (V, padded dim + LANES); see ``kernels_glove`` for a row."""
-    from polyseme.words.kernels_rows import padded
+    from polyseme.words.kernels.rows import padded
 
     lanes, n = _lanes(), len(plot.vocabulary)
     columns = -(-options.dim // lanes) * lanes + lanes
@@ -180,9 +185,9 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
 
 def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
     """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
-    from polyseme.words.kernels_count import CELL_BITS, TILE, TILE_BITS
-    from polyseme.words.kernels_glove import train_tiles
-    from polyseme.words.kernels_random import random_state
+    from polyseme.words.kernels.count import CELL_BITS, TILE, TILE_BITS
+    from polyseme.words.kernels.glove import train_tiles
+    from polyseme.words.kernels.random import random_state
 
     across = (cells.n_words + TILE - 1) >> TILE_BITS
     keys, sums = read_only(cells.keys), read_only(cells.sums)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.types import FloatArray
+from polyseme.nouns import FloatArray
 
 _BLOCK = 8192  # rows per matrix product: 8192 × 32 questions × 4 bytes = 1 MB
 _PENDING = 4096  # candidates per question before they are thinned out and the bar is raised

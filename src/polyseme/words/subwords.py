@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.types import FloatArray
+from polyseme.nouns import FloatArray
 
 END_OF_SENTENCE = "</s>"
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
@@ -86,7 +86,7 @@ class Subwords:
 
     def compose(self, words: list[str]) -> FloatArray:
         """The vectors of the model's words, (V, D): each the mean of its own row and its n-grams' rows."""
-        from polyseme.words.kernels_subwords import compose
+        from polyseme.words.kernels.subwords import compose
 
         encoded = [word_bytes(word) for word in words]
         data = np.frombuffer(b"".join(encoded), dtype=np.uint8)

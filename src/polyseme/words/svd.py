@@ -20,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, TrainingError
+from polyseme.nouns import FloatArray
 from polyseme.options import option
-from polyseme.store.checkpoint import Snapshot
 from polyseme.store.folder import Parts
-from polyseme.store.model import About, Run
+from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray
+from polyseme.training.checkpoint import Snapshot
+from polyseme.training.run import Run, Trainable
 from polyseme.words.cooccurrence import Cooccurrence, count
-from polyseme.words.growth import Plot, older_vectors, plan_words
+from polyseme.words.further import Plot, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
@@ -51,8 +52,12 @@ class SvdOptions:
     iterations: int = option(5, "steps of subspace iteration", minimum=1)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
-    memory: int = option(1024, "megabytes for counting; what does not fit is merged on disk", minimum=1)
-    threads: int = option(1, "threads of the linear algebra; more pay on an idle machine only", minimum=1, maximum=1024)
+    memory: int = option(
+        1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
+    )
+    threads: int = option(
+        1, "threads of the linear algebra; more pay on an idle machine only", minimum=1, maximum=1024, changes="speed"
+    )
     seed: int = option(1, "the same seed gives the same bits", minimum=0)
 
 
@@ -67,7 +72,7 @@ class Pairs(NamedTuple):
     sums: NDArray[np.float32]  # (P,)
 
 
-class Svd(WordVectors):
+class Svd(Trainable, WordVectors):
     """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the counts behind them."""
 
     method: ClassVar[str] = "svd"

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, OptionError, TrainingError, UnknownWord
+from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
-from polyseme.store.model import About, Model, Run
+from polyseme.store.model import About, Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray
 from polyseme.words.close import close_words
 from polyseme.words.nearest import nearest_rows
 from polyseme.words.subwords import Subwords
@@ -33,7 +33,6 @@ from polyseme.words.subwords import Subwords
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.text.corpus import Corpus
 
 Word = str | FloatArray  # a word, or a vector in its place
 Neighbours = list[tuple[str, float]]
@@ -81,10 +80,6 @@ class WordVectors(Model):
         self.subwords = subwords
         self.options = self.Options() if options is None else options
         self.about = about or About()
-
-    @classmethod
-    def train(cls, corpus: Corpus, options: Any, run: Run) -> Self:
-        raise TrainingError("vectors of a published file cannot be trained: choose a method (polyseme methods)")
 
     # The table
 

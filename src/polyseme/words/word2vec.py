@@ -21,21 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import FloatArray
 from polyseme.options import option
-from polyseme.store.checkpoint import Snapshot
 from polyseme.store.folder import Parts
-from polyseme.store.model import About, Run
+from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.types import FloatArray
+from polyseme.training.checkpoint import Snapshot
+from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing
-from polyseme.words.growth import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.words.kernels_predict import Inputs
+    from polyseme.words.kernels.predict import Inputs
 
 MOST_DIM = 1024  # what the compiled code's work area holds
 
@@ -56,7 +57,9 @@ class PredictOptions:
     lr: float = option(0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
-    threads: int | None = option(None, "threads; unless given, one for each processor", minimum=1, maximum=1024)
+    threads: int | None = option(
+        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
+    )
     seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
 
 
@@ -71,7 +74,7 @@ class Word2VecOptions(PredictOptions):
     )
 
 
-class Word2Vec(WordVectors):
+class Word2Vec(Trainable, WordVectors):
     """``input`` (V, D) and ``output`` (V, D) are both kept; ``vectors`` are made of them as the options say.
 
     A hierarchical model has ``nodes`` (V - 1, D), the inner nodes of its tree, instead of ``output``.
@@ -151,14 +154,14 @@ def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArr
 
 def one_row_each(n_words: int) -> Inputs:
     """Input rows of words without subwords."""
-    from polyseme.words.kernels_predict import Inputs
+    from polyseme.words.kernels.predict import Inputs
 
     return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32))
 
 
 def initial(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
     """Random rows, uniform in ±spread/dim, padded for the compiled code; only ``used`` rows, where that is given."""
-    from polyseme.words.kernels_rows import padded
+    from polyseme.words.kernels.rows import padded
 
     matrix = padded(rows, dim)
     random = np.random.default_rng(seed)
@@ -189,10 +192,10 @@ def learn(
     start: WordVectors | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Train input rows that begin as ``first``, and output rows or tree nodes; both come back padded."""
-    from polyseme.words.kernels_huffman import huffman_tree, no_tree
-    from polyseme.words.kernels_predict import Plan, Text, train_chunk
-    from polyseme.words.kernels_random import alias_table, random_state
-    from polyseme.words.kernels_rows import logistic_table, padded
+    from polyseme.words.kernels.huffman import huffman_tree, no_tree
+    from polyseme.words.kernels.predict import Plan, Text, train_chunk
+    from polyseme.words.kernels.random import alias_table, random_state
+    from polyseme.words.kernels.rows import logistic_table, padded
 
     counts, n_words = plot.vocabulary.counts, len(plot.vocabulary)
     hierarchical = options.loss == "hierarchical"

@@ -1,0 +1,185 @@
+"""``polyseme.train`` and ``polyseme.load``: the one place where names become classes."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from polyseme import catalog
+from polyseme.disk.atomic import check_replaceable
+from polyseme.disk.packed import first_bytes
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import Progress, silent
+from polyseme.options import identity_of, make_options
+from polyseme.store.folder import MARKER, MODEL, Parts, model_names, read_curve, read_parts
+from polyseme.store.model import About, Model
+from polyseme.text.corpus import READING, Corpus, is_corpus
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import words_to_bytes
+from polyseme.training.checkpoint import Checkpoint
+from polyseme.training.run import Run, Trainable
+
+log = logging.getLogger(__name__)
+
+HEAD = 1 << 18  # bytes that a file is told by
+DEEPEST = 8  # models within models
+
+
+def class_of(name: str) -> type[Model]:
+    """The class of a method or of a published format's models."""
+    found: type[Model] = _named(catalog.find(name).where)
+    return found
+
+
+def options_of(name: str) -> type:
+    """The class of a method's options, without importing what the method computes with."""
+    found: type = _named(catalog.find(name).options)
+    return found
+
+
+# ---- loading
+
+
+def load(path: str | Path) -> Any:
+    """The model at ``path``, whatever its format."""
+    name = recognise(path)
+    if name == "polyseme":
+        return open_folder(path)
+    for form in catalog.FORMATS:
+        if form.name == name:
+            return _named(form.opens)(path)
+    raise FormatError(f"{path} is not a model that polyseme reads: {catalog.REFUSALS[name]}")
+
+
+def recognise(path: str | Path) -> str:
+    """What is at this path, by content: a name of ``catalog.FORMATS`` or ``catalog.REFUSALS``, or ``polyseme``."""
+    path = Path(path)
+    if not path.exists():
+        raise FormatError(f"{path} does not exist")
+    if path.is_dir():
+        for marker, name in catalog.FOLDERS:
+            if (path / marker).exists():
+                return name
+    head = b"" if path.is_dir() else first_bytes(path, HEAD)
+    if not head and not path.is_dir():
+        return "empty"
+    stranger = next((name for pattern, name in catalog.STRANGERS if pattern.match(head)), None)
+    for form in catalog.FORMATS:
+        tells: Callable[[Path, bytes], bool] = _named(form.tells)
+        if (stranger is None or stranger in form.inside) and tells(path, head):
+            return form.name
+    if path.is_dir():
+        return "folder"
+    return stranger or ("binary" if b"\x00" in head else "text")
+
+
+def open_folder(path: str | Path, *, depth: int = 0) -> Model:
+    """The model in a folder of ours, with the models it is composed of."""
+    path = Path(path)
+    manifest = MODEL.read(path)
+    try:
+        cls = class_of(manifest["method"])
+        options: Any = make_options(cls.Options, manifest["options"])
+    except OptionError as error:
+        raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
+    if depth > DEEPEST:
+        raise FormatError(f"{path} was altered: models within models, deeper than {DEEPEST}")
+    parts = read_parts(path, manifest)
+    models = {name: open_folder(path / name, depth=depth + 1) for name in model_names(path, manifest)}
+    segmentation = manifest.get("segmentation")
+    about = About(
+        segmentation=Segmentation.from_json(segmentation, where=path / MARKER) if segmentation else None,
+        corpus=manifest.get("corpus") or {},
+        curve=read_curve(path),
+    )
+    return cls.from_parts(options, Parts(parts.tensors, parts.tables, parts.files, models), about)
+
+
+# ---- training
+
+
+def train(
+    method: str,
+    data: Corpus | str | Path | Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    start: Model | str | Path | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> Any:
+    """Train a method of the catalog and return the model.
+
+    ``data`` is what the method learns from (``polyseme methods`` lists it): a Corpus, Parallel or Examples, the path of
+    one, or files it is read from; several by name for a method that learns from several. For raw text the options of
+    ``Corpus.build`` that say how text is read and cut (``segment``, ``encoding`` …) may stand among those of the
+    method. With ``out`` the model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which
+    ``resume`` goes on from; the options that change the result must be the same then. Identical bits take one thread
+    throughout. ``start`` is a model (or its path) to train further.
+    """
+    cls = class_of(method)
+    if not issubclass(cls, Trainable):
+        raise OptionError(f"{method} models are composed or read from files, not trained (polyseme methods)")
+    reading = {name: options.pop(name) for name in READING if name in options}
+    checked: Any = make_options(cls.Options, options)
+    started: Model | None = load(start) if isinstance(start, (str, Path)) else start
+    if out is not None:
+        check_replaceable(out, marker=MARKER)
+    if isinstance(data, (str, Path)) and is_corpus(data):
+        data = Corpus.open(data)
+    if isinstance(data, Corpus):
+        if reading:
+            raise OptionError(
+                f"{data.path} is a corpus, whose text was read and cut when it was built: leave out "
+                f"{' and '.join(reading)}, or build the corpus anew with it"
+            )
+    else:
+        data = Corpus.build(data, progress=progress, **reading)  # lives as long as this object
+    return _train(cls, data, checked, out, Run(None, resume, started, progress))
+
+
+def _train(cls: type[Trainable], data: Corpus, options: Any, out: str | Path | None, run: Run) -> Model:
+    if out is not None:
+        identity = {
+            "method": cls.method,
+            "options": identity_of(options),
+            "corpus": data.fingerprint,
+            "model to train further": None if run.start is None else _words_of(run.start),
+        }
+        run.checkpoint = Checkpoint(Path(f"{out}.checkpoint"), identity)
+        if run.checkpoint.path.exists() and not run.resume:
+            log.warning(
+                "starting over: %s of an earlier run will be replaced (resume goes on with it)", run.checkpoint.path
+            )
+        elif run.resume and not run.checkpoint.path.exists():
+            log.warning("there is no %s to go on from: training starts at the beginning", run.checkpoint.path)
+    model = cls.train(data, options, run)
+    if run.checkpoint is not None and out is not None and _writes_the_model():
+        model.save(out)
+        run.checkpoint.remove()
+    return model
+
+
+def _words_of(start: Model) -> str:
+    """What a checkpoint depends on in the model it went on from: which rows are of which words, and their counts."""
+    digest, parts = hashlib.sha256(), start.parts()
+    for name, words in sorted(parts.tables.items()):
+        digest.update(words_to_bytes([name, *words]))
+    if "counts" in parts.tensors:
+        digest.update(parts.tensors["counts"].tobytes())
+    return f"{start.method} {digest.hexdigest()[:16]}"
+
+
+def _writes_the_model() -> bool:
+    """Of several processes started by torchrun, all hold the same model and the first one writes it."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _named(where: str) -> Any:
+    module, name = where.split(":")
+    return getattr(import_module(module), name)

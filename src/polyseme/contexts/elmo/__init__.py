@@ -1,0 +1,1 @@
+"""ELMo: the biLM, its training, its vectors and its published files."""

@@ -1,0 +1,371 @@
+"""ELMo as AllenNLP offered it: code written for ``allennlp.modules.elmo`` runs by changing the import.
+
+>>> from polyseme.contexts.elmo.allennlp import Elmo, batch_to_ids
+>>> elmo = Elmo("options.json", "weights.hdf5", num_output_representations=1, dropout=0)
+>>> elmo(batch_to_ids([["First", "sentence", "."], ["Another", "."]]))["elmo_representations"][0].shape
+torch.Size([2, 3, 1024])
+
+What differs: a sentence is read from a zero state, so that the same sentence has the same vectors in every call, also
+while training. ``stateful=True`` carries the states of the batch's rows from call to call as AllenNLP does. Words are
+run through the character CNN once per distinct word of a batch, whether or not a vocabulary was cached. Nothing is
+downloaded: files are given by their paths. ``ElmoTokenEmbedder`` and ``ElmoEmbedder`` are here too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
+from polyseme.contexts.elmo.bilm import State, Tokens
+from polyseme.contexts.elmo.files.bilm import read_bilm
+from polyseme.contexts.elmo.inference import run_layers
+from polyseme.disk.atomic import new_file
+from polyseme.neural.mix import ScalarMix
+from polyseme.neural.packing import Packing
+from polyseme.nouns import FloatArray
+
+log = logging.getLogger(__name__)
+
+_LETTERS = 50
+_ALPHABET = Alphabet("bytes", _LETTERS, bos="<S>", eos="</S>")
+_FORMATS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "all": lambda layers: layers,
+    "top": lambda layers: layers[-1],
+    "average": lambda layers: layers.mean(axis=0),
+}
+
+
+def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
+    """Character ids ``(sentences, longest, 50)`` of tokenised sentences; every id is one higher, and 0 is padding."""
+    longest = max((len(sentence) for sentence in batch), default=0)
+    ids = torch.zeros(len(batch), longest, _LETTERS, dtype=torch.long)
+    for row, sentence in enumerate(batch):
+        if sentence:
+            table, _ = _ALPHABET.spell_all(sentence)
+            ids[row, : len(sentence)] = _ALPHABET.padding + 1
+            ids[row, : len(sentence), : table.shape[1]] = torch.from_numpy(table) + 1
+    return ids
+
+
+class ElmoBiLm(nn.Module):
+    """The biLM: character ids ``(B, T, 50)`` → ``activations``, all layers with sentence boundaries, and their mask."""
+
+    def __init__(
+        self,
+        options_file: str | Path,
+        weight_file: str | Path,
+        requires_grad: bool = False,
+        vocab_to_cache: list[str] | None = None,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        super().__init__()
+        self.encoder = read_bilm(*_files(options_file, weight_file))
+        self.bilm = self.encoder.bilm.requires_grad_(requires_grad)
+        self.requires_grad = requires_grad
+        self.stateful = stateful
+        self.num_layers = self.bilm.config.n_layers + 1
+        self._states: list[State] = []
+        # Vectors of a vocabulary, row i those of its word i; row 0 stands for padding.
+        self._cached: nn.Parameter | None = None
+        if vocab_to_cache:
+            if requires_grad:
+                log.warning(
+                    "requires_grad with vocab_to_cache: the %d cached words get vectors of their own, trained "
+                    "instead of their spelling; other words are spelt",
+                    len(vocab_to_cache),
+                )
+            with torch.no_grad():
+                vectors = self._vectors(batch_to_ids([vocab_to_cache])[0])
+            self._cached = nn.Parameter(vectors, requires_grad=requires_grad)
+
+    def get_output_dim(self) -> int:
+        """Length of a vector."""
+        return 2 * self.bilm.config.projection
+
+    def reset_state(self) -> None:
+        """Forget the states of the rows."""
+        self._states = []
+
+    def forward(self, inputs: Tensor | None, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """``activations``: L+1 of ``(B, T + 2, dim)``; ``mask (B, T + 2)``.
+
+        With a cached vocabulary ``word_inputs (B, T)`` are ids of it, 0 for padding; a word outside it, and only that
+        word, is spelt out from ``inputs``.
+        """
+        with nullcontext() if self.requires_grad else torch.no_grad():
+            vectors, index, lengths = self._looked_up(inputs, word_inputs)
+            packing = Packing.of(lengths)
+            order = torch.from_numpy(packing.order).to(index.device)
+            states = self._taken(order, vectors) if self.stateful else None
+            if self.requires_grad:
+                planes, last = self.bilm.run(vectors, index, packing, states)
+            else:
+                time, row = (torch.from_numpy(a).to(index.device) for a in (packing.time, packing.row))
+                planes, last = run_layers(self.bilm, vectors[index[row, time]], packing.sizes, states)
+            if self.stateful:
+                for kept, new in zip(self._states, last, strict=True):
+                    kept.h[:, order], kept.c[:, order] = new.h.detach(), new.c.detach()
+            mask = (
+                torch.arange(index.shape[1], device=index.device)[None] < torch.from_numpy(lengths).to(index)[:, None]
+            )
+            return {"activations": [self.bilm.unpacked(plane, packing, index.shape) for plane in planes], "mask": mask}
+
+    def _looked_up(self, inputs: Tensor | None, words: Tensor | None) -> tuple[Tensor, Tensor, np.ndarray[Any, Any]]:
+        """Distinct word vectors ``(W, P)``, which of them stands where with boundaries put in, and the lengths."""
+        boundaries = batch_to_ids([["<S>", "</S>"]])[0]
+        if words is not None and self._cached is not None:
+            known = words < len(self._cached)
+            if inputs is None and not bool(known.all()):
+                raise ValueError("a word id lies outside the cached vocabulary, and no character ids were given")
+            spelt = inputs[~known] if inputs is not None else boundaries[:0]
+            ids, inverse = torch.unique(torch.cat([boundaries.to(words.device), spelt]), dim=0, return_inverse=True)
+            vectors = torch.cat([self._cached, self._vectors(ids)])
+            index = words.clone()
+            index[~known] = inverse[2:] + len(self._cached)
+            inverse = inverse + len(self._cached)
+            real = words > 0
+        elif inputs is not None:
+            real = (inputs > 0).any(dim=-1)
+            rows = torch.cat([boundaries.to(inputs.device), inputs.reshape(-1, inputs.shape[-1])])
+            ids, inverse = torch.unique(rows, dim=0, return_inverse=True)
+            vectors = self._vectors(ids)
+            index = inverse[2:].reshape(real.shape)
+        else:
+            raise ValueError("character ids are needed, unless word ids are given and a vocabulary was cached")
+        lengths = real.sum(dim=1)
+        index = torch.cat([inverse[:1].expand(len(index), 1), index, index.new_zeros(len(index), 1)], dim=1)
+        index[torch.arange(len(index), device=index.device), lengths + 1] = inverse[1]
+        return vectors, index, lengths.cpu().numpy() + 2
+
+    def _vectors(self, ids: Tensor) -> Tensor:
+        """AllenNLP's ids of W words ``(W, 50)`` → ``(W, P)``."""
+        padding = BYTE_ROWS - 1
+        letters = torch.where(ids > 0, ids - 1, padding)
+        place = torch.arange(1, ids.shape[1] + 1, device=ids.device)
+        lengths = ((letters != padding) * place).amax(dim=1).clamp(min=1).cpu().numpy()
+        # A biLM of fewer letters reads a long word as it was trained to: cut, with its end behind the cut.
+        room = self.bilm.config.max_characters
+        if room < letters.shape[1]:
+            letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
+            letters, lengths = letters[:, :room], np.minimum(lengths, room)
+        found: Tensor = self.bilm.encoder(Tokens(letters, lengths, None))
+        return found
+
+    def _taken(self, order: Tensor, like: Tensor) -> list[State]:
+        held = self._states[0].h.shape[1] if self._states else 0
+        if len(order) > held:
+            fresh = self.bilm.zero_states(len(order), like=like)
+            for new, old in zip(fresh, self._states, strict=False):
+                new.h[:, :held], new.c[:, :held] = old.h, old.c
+            self._states = fresh
+        return [State(h[:, order], c[:, order]) for h, c in self._states]
+
+
+class Elmo(nn.Module):
+    """Mixes of the biLM's layers, learned with the task that uses them."""
+
+    def __init__(
+        self,
+        options_file: str | Path | None = None,
+        weight_file: str | Path | None = None,
+        num_output_representations: int = 1,
+        requires_grad: bool = False,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        vocab_to_cache: list[str] | None = None,
+        keep_sentence_boundaries: bool = False,
+        scalar_mix_parameters: list[float] | None = None,
+        module: nn.Module | None = None,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        super().__init__()
+        if module is not None:
+            if options_file is not None or weight_file is not None:
+                raise ValueError("give options_file and weight_file, or a module, not both")
+            self._elmo_lstm: Any = module
+        else:
+            pair = _files(options_file, weight_file)
+            self._elmo_lstm = ElmoBiLm(*pair, requires_grad, vocab_to_cache, stateful=stateful)
+        self._has_cached_vocab = vocab_to_cache is not None
+        self._keep_sentence_boundaries = keep_sentence_boundaries
+        self._dropout = nn.Dropout(dropout)
+        self._scalar_mixes: list[ScalarMix] = []
+        for number in range(num_output_representations):
+            mix = ScalarMix(
+                self._elmo_lstm.num_layers,
+                layer_norm="allennlp" if do_layer_norm else "none",
+                initial=scalar_mix_parameters,
+                trainable=scalar_mix_parameters is None,
+            )
+            self.add_module(f"scalar_mix_{number}", mix)
+            self._scalar_mixes.append(mix)
+
+    def get_output_dim(self) -> int:
+        """Length of a vector."""
+        dim: int = self._elmo_lstm.get_output_dim()
+        return dim
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Character ids ``(…, T, 50)`` (or word ids ``(…, T)`` of a cached vocabulary) → ``elmo_representations``, one
+        ``(…, T, dim)`` for each mix, and ``mask (…, T)``."""
+        if word_inputs is not None and not self._has_cached_vocab:
+            log.warning("word ids are left aside: no vocabulary was cached (vocab_to_cache), words are spelt")
+            word_inputs = None
+        if self._has_cached_vocab and word_inputs is None and inputs.dim() == 2:
+            word_inputs = inputs
+            characters = None
+        else:
+            characters = inputs.reshape(-1, *inputs.shape[-2:])
+        words = None if word_inputs is None else word_inputs.reshape(-1, word_inputs.shape[-1])
+        leading = inputs.shape[:-2] if characters is not None else inputs.shape[:-1]
+        found = self._elmo_lstm(characters, words)
+        mask, layers = found["mask"], torch.stack(found["activations"])
+        representations = []
+        for mix in self._scalar_mixes:
+            mixed = mix(layers, mask)
+            if not self._keep_sentence_boundaries:
+                mixed = _inner(mixed, mask)
+            representations.append(self._dropout(mixed).reshape(*leading, *mixed.shape[1:]))
+        kept = mask if self._keep_sentence_boundaries else mask[:, 2:]
+        return {"elmo_representations": representations, "mask": kept.reshape(*leading, kept.shape[1])}
+
+
+def _inner(plane: Tensor, mask: Tensor) -> Tensor:
+    """Take off the boundaries: ``(B, T + 2, D)`` → ``(B, T, D)``, zero behind a sentence's end."""
+    return plane[:, 1:-1] * mask[:, 2:, None].to(plane.dtype)
+
+
+class ElmoTokenEmbedder(nn.Module):
+    """One mix of the layers, projected where ``projection_dim`` is given."""
+
+    def __init__(
+        self,
+        options_file: str | Path | None = None,
+        weight_file: str | Path | None = None,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        requires_grad: bool = False,
+        projection_dim: int | None = None,
+        vocab_to_cache: list[str] | None = None,
+        scalar_mix_parameters: list[float] | None = None,
+    ) -> None:
+        super().__init__()
+        self._elmo = Elmo(
+            options_file,
+            weight_file,
+            1,
+            requires_grad=requires_grad,
+            do_layer_norm=do_layer_norm,
+            dropout=dropout,
+            vocab_to_cache=vocab_to_cache,
+            scalar_mix_parameters=scalar_mix_parameters,
+        )
+        self._projection = nn.Linear(self._elmo.get_output_dim(), projection_dim) if projection_dim else None
+        self.output_dim = projection_dim or self._elmo.get_output_dim()
+
+    def get_output_dim(self) -> int:
+        """Length of a vector."""
+        return self.output_dim
+
+    def forward(
+        self, elmo_tokens: Tensor | None = None, word_inputs: Tensor | None = None, *, inputs: Tensor | None = None
+    ) -> Tensor:
+        """Character ids ``(…, T, 50)`` → ``(…, T, dim)``. AllenNLP 0.x calls them ``inputs``, 1.x ``elmo_tokens``."""
+        given = inputs if elmo_tokens is None else elmo_tokens
+        if given is None:
+            raise ValueError("character ids are needed: elmo_tokens")
+        found: Tensor = self._elmo(given, word_inputs)["elmo_representations"][0]
+        return found if self._projection is None else self._projection(found)
+
+
+class ElmoEmbedder:
+    """AllenNLP 0.x's simplest way in: sentences to arrays ``(3, tokens, dim)``."""
+
+    def __init__(
+        self, options_file: str | Path | None = None, weight_file: str | Path | None = None, cuda_device: int = -1
+    ) -> None:
+        if cuda_device >= torch.cuda.device_count():
+            raise ValueError(f"cuda_device is {cuda_device}, and torch finds no such GPU here: -1 is the CPU")
+        self.cuda_device = cuda_device
+        self._device = torch.device("cuda", cuda_device) if cuda_device >= 0 else torch.device("cpu")
+        self.elmo_bilm = ElmoBiLm(*_files(options_file, weight_file)).to(self._device)
+
+    def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
+        """All layers ``(B, 3, T, dim)``, zero behind a sentence's end, and the mask ``(B, T)``."""
+        found = self.elmo_bilm(batch_to_ids(batch).to(self._device))
+        mask = found["mask"]
+        return torch.stack([_inner(plane, mask) for plane in found["activations"]], dim=1), mask[:, 2:]
+
+    def embed_sentence(self, sentence: list[str]) -> FloatArray:
+        """All layers of one tokenised sentence."""
+        return self.embed_batch([sentence])[0]
+
+    def embed_batch(self, batch: list[list[str]]) -> list[FloatArray]:
+        """All layers of each sentence."""
+        return list(self.embed_sentences(batch, max(len(batch), 1)))
+
+    def embed_sentences(self, sentences: Iterable[list[str]], batch_size: int = 64) -> Iterator[FloatArray]:
+        """The same as a stream. ``batch_size`` counts on a GPU; on the CPU batches are made by length."""
+        if self.cuda_device < 0:
+            yield from (sentence.layers for sentence in self.elmo_bilm.encoder.encode_tokens(sentences))
+            return
+        waiting = iter(sentences)
+        while batch := list(islice(waiting, batch_size)):
+            planes, _ = self.batch_to_embeddings(batch)
+            for sentence, vectors in zip(batch, planes.cpu().numpy(), strict=True):
+                yield vectors[:, : len(sentence)]
+
+    def embed_file(
+        self,
+        input_file: Iterable[str],
+        output_file_path: str | Path,
+        output_format: str = "all",
+        batch_size: int = 64,
+        forget_sentences: bool = False,
+        use_sentence_keys: bool = False,
+    ) -> None:
+        """Lines of words with spaces between them → an HDF5 file with a dataset for each, named by its number.
+
+        ``output_format`` is all, top or average. ``sentence_to_index`` holds the numbers by sentence, unless they are
+        to be forgotten; with ``use_sentence_keys`` the datasets are named by the sentences themselves.
+        """
+        if output_format not in _FORMATS:
+            raise ValueError(f"output_format is {', '.join(_FORMATS)}; not {output_format!r}")
+        lines = [line.strip() for line in input_file]
+        if "" in lines:
+            raise ValueError(f"line {lines.index('') + 1} is empty: remove it, since vectors are found by line")
+        names = lines if use_sentence_keys else [str(number) for number in range(len(lines))]
+        if len(set(names)) < len(names):
+            raise ValueError("a sentence occurs twice: use_sentence_keys must be False")
+        vectors = self.embed_sentences((line.split() for line in lines), batch_size)
+        with new_file(output_file_path) as part, h5py.File(part, "w") as file:
+            for name, layers in zip(names, vectors, strict=True):
+                file.create_dataset(name, data=_FORMATS[output_format](layers))
+            if not (forget_sentences or use_sentence_keys):
+                index = json.dumps(dict(zip(lines, names, strict=True)))
+                file.create_dataset("sentence_to_index", data=[index], dtype=h5py.string_dtype())
+
+
+def _files(options_file: str | Path | None, weight_file: str | Path | None) -> tuple[Path, Path]:
+    """The two files. AllenNLP fetched them where an address, or nothing, was given."""
+    for name, file in (("options_file", options_file), ("weight_file", weight_file)):
+        if file is None or "://" in str(file):
+            what = "is not given" if file is None else f"is an address ({file})"
+            raise ValueError(f"{name} {what}: nothing is downloaded here, so give the path of a file")
+    return Path(str(options_file)), Path(str(weight_file))
+
+
+_ElmoBiLm = ElmoBiLm  # its name in AllenNLP

@@ -1,0 +1,336 @@
+"""The bidirectional language model (双向语言模型, biLM) behind ELMo, as a torch module.
+
+Peters et al., "Deep contextualized word representations", NAACL 2018. With the tokens t_1…t_n it maximises
+
+    Σ_k  log p(t_k | t_1 … t_{k-1}; Θ_x, Θ→, Θ_s)  +  log p(t_k | t_{k+1} … t_n; Θ_x, Θ←, Θ_s)
+
+Θ_x: letters → embedding → convolutions → max → activation → highways (→ beside the word's own vector) → projection.
+Θ→, Θ←: two stacks of LSTMs with projection, cell and state clipped, a residual around each layer but the first.
+Θ_s: one softmax for both directions.
+
+Both directions stand side by side on a leading axis of 2, so that one batched product serves both. Gates are in torch's
+order i, f, g, o, and the forget gate's +1 is part of its bias. Tokens are packed without padding (``Packing``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.errors import OptionError
+from polyseme.neural.packing import Packing
+
+
+@dataclass(frozen=True)
+class BiLMConfig:
+    """Every size of a biLM."""
+
+    n_characters: int  # rows of the table of letters, padding last; 0: words are not spelt
+    n_words: int  # rows of the table of words; 0: words have no vectors of their own
+    max_characters: int
+    char_dim: int
+    word_dim: int
+    filters: tuple[tuple[int, int], ...]  # (width, number)
+    activation: str  # relu | tanh
+    n_highway: int
+    project: bool  # whether a linear layer leads from the token encoder to ``projection``
+    hidden: int  # H
+    projection: int  # P
+    n_layers: int
+    cell_clip: float  # 0: none
+    projection_clip: float
+    skip: bool
+    n_classes: int = 0  # V of the softmax; 0: no softmax
+
+    @classmethod
+    def of(
+        cls, options: ElmoOptions, alphabet: Alphabet, *, n_classes: int = 0, project: bool | None = None
+    ) -> BiLMConfig:
+        """The sizes that these options and this alphabet make."""
+        config = cls(
+            n_characters=alphabet.n_characters,
+            n_words=alphabet.n_words,
+            max_characters=options.value("max_characters"),
+            char_dim=options.value("char_dim"),
+            word_dim=options.value("word_dim"),
+            filters=options.filter_list(),
+            activation=options.activation,
+            n_highway=options.value("n_highway"),
+            project=True,
+            hidden=options.value("hidden"),
+            projection=options.value("projection"),
+            n_layers=options.n_layers,
+            cell_clip=options.cell_clip,
+            projection_clip=options.projection_clip,
+            skip=options.skip,
+            n_classes=n_classes,
+        )
+        if config.projection > config.hidden:
+            raise OptionError(f"projection ({config.projection}) must not be larger than hidden ({config.hidden})")
+        if config.n_characters and max(width for width, _ in config.filters) > config.max_characters:
+            raise OptionError(f"a filter of {options.value('filters')!r} is wider than max_characters")
+        wanted = config.token_dim != config.projection if project is None else project
+        return replace(config, project=wanted)
+
+    @property
+    def n_filters(self) -> int:
+        """Width of the character CNN's output."""
+        return sum(number for _, number in self.filters) if self.n_characters else 0
+
+    @property
+    def token_dim(self) -> int:
+        """Width of a token before its projection: word first, then characters."""
+        return (self.word_dim if self.n_words else 0) + self.n_filters
+
+
+class Tokens(NamedTuple):
+    """W distinct words, as the biLM reads them."""
+
+    characters: Tensor | None  # (W, C) padded with the last letter id
+    lengths: NDArray[np.int64] | None  # (W,) letters of each, boundary marks counted
+    words: Tensor | None  # (W,)
+
+
+class State(NamedTuple):
+    """What an LSTM layer hands on: ``h (2, B, P)`` and ``c (2, B, H)``."""
+
+    h: Tensor
+    c: Tensor
+
+
+class LstmLayer(nn.Module):
+    """One layer of both directions, with projection and clipping."""
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        hidden, size = config.hidden, config.projection
+        self.cell_clip, self.projection_clip = config.cell_clip, config.projection_clip
+        self.w_input = nn.Parameter(torch.empty(2, 4 * hidden, size))
+        self.w_recurrent = nn.Parameter(torch.empty(2, 4 * hidden, size))
+        self.bias = nn.Parameter(torch.empty(2, 4 * hidden))
+        # bilm-tf makes no projection, and no clip of the state, where it would not shrink it.
+        self.w_projection = nn.Parameter(torch.empty(2, size, hidden)) if size < hidden else None
+
+    def forward(self, inputs: Tensor, sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
+        """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and the state at each row's own end."""
+        gates_in = torch.baddbmm(self.bias.unsqueeze(1), inputs, self.w_input.transpose(1, 2))  # (2, N, 4H)
+        recurrent = self.w_recurrent.transpose(1, 2)
+        h, c = state
+        outputs, ended_h, ended_c = [], [], []
+        for gates, size in zip(torch.split(gates_in, list(sizes), dim=1), sizes, strict=True):
+            if size < h.shape[1]:  # the shortest sentences have ended: their state stays as it is
+                ended_h.append(h[:, size:])
+                ended_c.append(c[:, size:])
+                h, c = h[:, :size], c[:, :size]
+            h, c = self.step(torch.baddbmm(gates, h, recurrent), c)
+            outputs.append(h)
+        last = State(torch.cat([h, *reversed(ended_h)], dim=1), torch.cat([c, *reversed(ended_c)], dim=1))
+        return (torch.cat(outputs, dim=1) if outputs else inputs), last
+
+    def step(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """``(2, B, 4H), (2, B, H)`` → ``h (2, B, P), c (2, B, H)``. Clipped values are what the next step sees."""
+        i, f, g, o = gates.chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        if self.cell_clip:
+            c = c.clamp(-self.cell_clip, self.cell_clip)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        if self.w_projection is not None:
+            h = torch.bmm(h, self.w_projection.transpose(1, 2))
+            if self.projection_clip:
+                h = h.clamp(-self.projection_clip, self.projection_clip)
+        return h, c
+
+
+class TokenEncoder(nn.Module):
+    """Words to vectors: ``Tokens`` of W words → ``(W, P)``."""
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.n_filters
+        if config.n_words:
+            self.words = nn.Parameter(torch.empty(config.n_words, config.word_dim))
+        if config.n_characters:
+            self.characters = nn.Parameter(torch.empty(config.n_characters, config.char_dim))
+            self.convolutions = nn.ModuleList(nn.Conv1d(config.char_dim, n, w) for w, n in config.filters)
+            # y = g·relu(x T + t) + (1 - g)·x with g = sigmoid(x G + γ); the gate opens the transform.
+            self.transforms = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
+            self.gates = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
+        self.projection = nn.Linear(config.token_dim, config.projection) if config.project else None
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """The vectors of the words, ``(W, P)``."""
+        found = []
+        if self.config.n_words:
+            assert tokens.words is not None
+            found.append(F.embedding(tokens.words, self.words))
+        if self.config.n_characters:
+            assert tokens.characters is not None
+            assert tokens.lengths is not None
+            found.append(self.spelt(tokens.characters, tokens.lengths))
+        x = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+        return self.projection(x) if self.projection is not None else x
+
+    def spelt(self, characters: Tensor, lengths: NDArray[np.int64]) -> Tensor:
+        """Characters ``(W, C)`` → ``(W, filters)``: convolutions, max over the slots, activation, highways."""
+        order = np.argsort(lengths, kind="stable")
+        pieces = [self.convolved(characters[torch.from_numpy(part)], int(lengths[part].max()))
+                  for part in _alike(order, lengths)]  # fmt: skip
+        x = torch.cat(pieces) if pieces else self.characters.new_zeros(0, self.config.n_filters)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return self.highway(x[torch.from_numpy(back)])
+
+    def highway(self, x: Tensor) -> Tensor:
+        """``(W, filters)`` through the highways."""
+        for transform, gate in zip(self.transforms, self.gates, strict=True):
+            g = torch.sigmoid(gate(x))
+            x = g * torch.relu(transform(x)) + (1 - g) * x
+        return x
+
+    def convolved(self, characters: Tensor, longest: int) -> Tensor:
+        """Convolutions over words of about one length, ``(W, C)`` → ``(W, filters)``.
+
+        A word has ``max_characters`` slots, the empty ones filled with the padding letter, and windows that see only
+        padding all give the same value. So windows that begin inside the longest word, and one behind it, suffice.
+        """
+        config = self.config
+        slots = min(longest + max(width for width, _ in config.filters), config.max_characters)
+        empty = max(slots - characters.shape[1], 0)
+        characters = F.pad(characters[:, :slots], (0, empty), value=config.n_characters - 1)
+        x = F.embedding(characters, self.characters)  # (W, slots, d)
+        found, biases = [], []
+        for convolution, (width, number) in zip(self.convolutions, config.filters, strict=True):
+            assert isinstance(convolution, nn.Conv1d)
+            assert convolution.bias is not None
+            starts = min(longest, config.max_characters - width) + 1
+            windows = torch.cat([x[:, k : k + starts] for k in range(width)], dim=2)  # (W, starts, width·d)
+            weight = convolution.weight.permute(2, 1, 0).reshape(-1, number)  # (width·d, number)
+            found.append((windows @ weight).amax(dim=1))
+            biases.append(convolution.bias)
+        x = torch.cat(found, dim=1) + torch.cat(biases)
+        return torch.relu(x) if config.activation == "relu" else torch.tanh(x)
+
+
+def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16) -> list[NDArray[np.int64]]:
+    """Cut words sorted by length into groups of ``least`` words or more, of lengths within 30 % or 2 letters."""
+    groups: list[NDArray[np.int64]] = []
+    start = 0
+    while start < len(order):
+        limit = max(lengths[order[start]] * 1.3, lengths[order[start]] + 2)
+        end = start + int(np.searchsorted(lengths[order[start:]], limit, side="right"))
+        end = max(end, start + least) if len(order) - max(end, start + least) >= least else len(order)
+        groups.append(order[start:end])
+        start = end
+    return groups
+
+
+class BiLM(nn.Module):
+    """Token encoder, LSTM stacks of both directions, and the softmax where there is one."""
+
+    def __init__(self, config: BiLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = TokenEncoder(config)
+        self.layers = nn.ModuleList(LstmLayer(config) for _ in range(config.n_layers))
+        if config.n_classes:
+            self.softmax_weight = nn.Parameter(torch.empty(config.n_classes, config.projection))
+            self.softmax_bias = nn.Parameter(torch.empty(config.n_classes))
+
+    def forward(self, tokens: Tokens, index: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """All layers ``(L+1, B, T, 2P)``, zero behind a sentence's end, and the mask ``(B, T)``.
+
+        ``index (B, T)`` says which of the distinct words stands where; sentence boundaries are tokens like others.
+        """
+        packing = Packing.of(lengths)
+        planes, _ = self.run(self.encoder(tokens), index, packing)
+        mask = torch.arange(index.shape[1], device=index.device)[None] < torch.as_tensor(lengths)[:, None].to(
+            index.device
+        )
+        return torch.stack([self.unpacked(plane, packing, index.shape) for plane in planes]), mask
+
+    def run(
+        self, vectors: Tensor, index: Tensor, packing: Packing, states: Sequence[State] | None = None
+    ) -> tuple[list[Tensor], list[State]]:
+        """Word vectors ``(W, P)`` → packed layers, L+1 of ``(2, N, P)``, and each layer's last states.
+
+        States are ordered as ``packing.order`` says.
+        """
+        row = torch.from_numpy(packing.row).to(index.device)
+        time = torch.from_numpy(packing.time).to(index.device)
+        x = vectors[index[row, time]]  # (2, N, P)
+        states = states if states is not None else self.zero_states(len(packing.order), like=x)
+        planes, last = [x], []
+        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
+            out, end = layer(x, packing.sizes, state)
+            x = out + x if number and self.config.skip else out
+            planes.append(x)
+            last.append(end)
+        return planes, last
+
+    def zero_states(self, n_rows: int, *, like: Tensor) -> list[State]:
+        """The states every sentence starts from."""
+        sizes = (self.config.projection, self.config.hidden)
+        return [State(*(like.new_zeros(2, n_rows, size) for size in sizes)) for _ in self.layers]
+
+    @staticmethod
+    def unpacked(plane: Tensor, packing: Packing, shape: Sequence[int]) -> Tensor:
+        """Packed ``(2, N, P)`` → ``(B, T, 2P)`` in the sentences' own order, forward half first."""
+        row = torch.from_numpy(packing.row).to(plane.device)
+        time = torch.from_numpy(packing.time).to(plane.device)
+        halves = []
+        for direction in (0, 1):
+            half = plane.new_zeros(*shape, plane.shape[2])
+            halves.append(half.index_put((row, time[direction]), plane[direction]))
+        return torch.cat(halves, dim=-1)
+
+    @torch.no_grad()
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """bilm-tf's initial values."""
+
+        def normal(tensor: Tensor, fan: int) -> None:
+            tensor.normal_(0, 1 / math.sqrt(fan), generator=generator)
+
+        encoder, config = self.encoder, self.config
+        if config.n_words:
+            encoder.words.normal_(0, 0.1, generator=generator)
+        if config.n_characters:
+            encoder.characters.uniform_(-1, 1, generator=generator)
+            for convolution, (width, _) in zip(encoder.convolutions, config.filters, strict=True):
+                assert isinstance(convolution, nn.Conv1d)
+                assert convolution.bias is not None
+                if config.activation == "relu":
+                    convolution.weight.uniform_(-0.05, 0.05, generator=generator)
+                else:
+                    normal(convolution.weight, width * config.char_dim)
+                convolution.bias.zero_()
+            for linear, bias in [*((t, 0.0) for t in encoder.transforms), *((g, -2.0) for g in encoder.gates)]:
+                assert isinstance(linear, nn.Linear)
+                normal(linear.weight, config.n_filters)
+                linear.bias.fill_(bias)
+        if encoder.projection is not None:
+            normal(encoder.projection.weight, config.token_dim)
+            encoder.projection.bias.zero_()
+        for layer in self.layers:
+            assert isinstance(layer, LstmLayer)
+            bound = math.sqrt(6 / (2 * config.projection + 4 * config.hidden))  # Glorot on the joint (2P, 4H) matrix
+            layer.w_input.uniform_(-bound, bound, generator=generator)
+            layer.w_recurrent.uniform_(-bound, bound, generator=generator)
+            layer.bias.zero_()
+            layer.bias[:, config.hidden : 2 * config.hidden] = 1  # the forget gate
+            if layer.w_projection is not None:
+                edge = math.sqrt(6 / (config.projection + config.hidden))
+                layer.w_projection.uniform_(-edge, edge, generator=generator)
+        if config.n_classes:
+            normal(self.softmax_weight, config.projection)
+            self.softmax_bias.zero_()

@@ -1,0 +1,202 @@
+"""Sentences through a biLM: distinct words once, sentences of like length together, results in the order of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm import BiLM, State, Tokens
+from polyseme.contexts.elmo.inference import run_layers, stretches
+from polyseme.contexts.elmo.word_cache import WordCache
+from polyseme.neural.packing import Packing
+from polyseme.nouns import FloatArray
+
+WINDOW_BYTES = 256 << 20  # vectors of the sentences read ahead, to be sorted by length
+WINDOW_TOKENS = 1 << 16
+BATCH_ROWS = 256
+CACHE_BYTES = 64 << 20
+WORDS_AT_ONCE = 512
+# Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
+LEAST_ROWS = 8
+LEAST_WORDS = 16
+PIECE_ROWS = 1 << 16  # of a packing that is run at once
+
+
+class Planes:
+    """Which layers are wanted, and how they make the vectors that are handed out."""
+
+    def __init__(
+        self, layers: Sequence[int], weights: Sequence[float] | None = None, *, predicting: bool = False
+    ) -> None:
+        self.layers = list(layers)
+        self.weights = weights  # of a sum over the layers; None: the layers themselves
+        self.predicting = predicting  # forward states one place before, backward states one place behind
+
+    @property
+    def top(self) -> int:
+        """The highest layer that must be computed."""
+        return max(self.layers)
+
+    @property
+    def count(self) -> int:
+        """Planes handed out."""
+        return len(self.layers) if self.weights is None else 1
+
+
+class SentenceRunner:
+    """A biLM made ready to read sentences; remembers word vectors and, where asked to, states."""
+
+    def __init__(self, bilm: BiLM, alphabet: Alphabet, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self.bilm, self.alphabet = bilm, alphabet
+        self.cache = WordCache(cache_bytes // (4 * bilm.config.projection), bilm.config.projection)
+        self.states: list[State] | None = None  # by batch row, for the stateful mode
+
+    def windows(self, sentences: Iterable[list[str]], planes: Planes) -> Iterator[list[list[str]]]:
+        """As many sentences at a time as may be held in memory."""
+        dim = 2 * self.bilm.config.projection
+        room = max(1024, min(WINDOW_TOKENS, WINDOW_BYTES // (4 * dim * planes.count)))
+        held: list[list[str]] = []
+        tokens = 0
+        for sentence in sentences:
+            held.append(sentence)
+            tokens += len(sentence) + 2
+            if tokens >= room:
+                yield held
+                held, tokens = [], 0
+        if held:
+            yield held
+
+    @torch.inference_mode()
+    def encode(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
+        """Vectors ``(planes, tokens, 2P)`` of each sentence, every one as if it stood alone."""
+        vectors, flat, ends = self._looked_up(sentences)
+        lengths = np.array([len(sentence) + 2 for sentence in sentences])
+        order = np.argsort(-lengths, kind="stable")
+        results: list[FloatArray | None] = [None] * len(sentences)
+        n_batches = -(-len(order) // BATCH_ROWS)
+        for rows in np.array_split(order, n_batches):
+            packing = Packing.of(lengths[rows], least=LEAST_ROWS)
+            words = flat[ends[rows[packing.row]] - lengths[rows[packing.row]] + packing.time]  # (2, N)
+            computed, packing = self._run(vectors, words, packing, planes.top)
+            for row, array in zip(rows, _unpacked(computed, packing, planes), strict=True):
+                results[row] = array
+        return [array for array in results if array is not None]
+
+    def _run(
+        self, vectors: Tensor, words: NDArray[np.int64], packing: Packing, top: int
+    ) -> tuple[list[Tensor], Packing]:
+        """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
+        if packing.n_tokens <= PIECE_ROWS:
+            return run_layers(self.bilm, vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
+        real, states = packing.of_the_real(), None
+        computed = [vectors.new_empty(2, real.n_tokens, vectors.shape[1]) for _ in range(top + 1)]
+        start = done = 0
+        for sizes in stretches(packing.sizes, PIECE_ROWS):
+            end = start + sum(sizes)
+            if states:
+                states = [State(h[:, : sizes[0]], c[:, : sizes[0]]) for h, c in states]
+            piece = vectors[torch.from_numpy(words[:, start:end])]
+            found, states = run_layers(self.bilm, piece, sizes, states, upto=top)
+            kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
+            for plane, new in zip(computed, found, strict=True):
+                plane[:, done : done + len(kept)] = new[:, kept]
+            del piece, found, plane, new  # not held beside the next ones
+            start, done = end, done + len(kept)
+        return computed, real
+
+    @torch.inference_mode()
+    def encode_stateful(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
+        """The same for one batch as the older programs run it: each row goes on from the state it was left in.
+
+        A row's state is that of the last sentence read in that row, in both directions. A larger batch than before
+        starts its new rows from zero, a smaller one leaves the other rows' states as they are.
+        """
+        vectors, flat, ends = self._looked_up(sentences)
+        lengths = np.array([len(sentence) + 2 for sentence in sentences])
+        packing = Packing.of(lengths)
+        order = torch.from_numpy(packing.order)
+        self._make_rows(len(sentences), vectors)
+        assert self.states is not None
+        start = [State(h[:, order], c[:, order]) for h, c in self.states]
+        x = vectors[torch.from_numpy(flat[ends[packing.row] - lengths[packing.row] + packing.time])]
+        computed, last = run_layers(self.bilm, x, packing.sizes, start)
+        for kept, new in zip(self.states, last, strict=True):
+            kept.h[:, order] = new.h
+            kept.c[:, order] = new.c
+        return list(_unpacked(computed, packing, planes))
+
+    def _make_rows(self, n_rows: int, like: Tensor) -> None:
+        held = self.states[0].h.shape[1] if self.states else 0
+        if n_rows > held:
+            fresh = self.bilm.zero_states(n_rows, like=like)
+            for new, old in zip(fresh, self.states or [], strict=False):
+                new.h[:, :held], new.c[:, :held] = old.h, old.c
+            self.states = fresh
+
+    def _looked_up(self, sentences: list[list[str]]) -> tuple[Tensor, NDArray[np.int64], NDArray[np.int64]]:
+        """Vectors of the distinct words, the word of every place (boundaries put in), and where each sentence ends."""
+        bos, eos = self.alphabet.bos, self.alphabet.eos
+        number: dict[str, int] = {}
+        flat = [number.setdefault(token, len(number)) for sentence in sentences
+                for token in chain((bos,), sentence, (eos,))]  # fmt: skip
+        ends = np.cumsum([len(sentence) + 2 for sentence in sentences])
+        return self.cache.get(list(number), self.word_vectors), np.array(flat, dtype=np.int64), ends
+
+    @torch.inference_mode()
+    def word_vectors(self, words: list[str]) -> Tensor:
+        """Vectors of words without their context, ``(W, P)``."""
+        config = self.bilm.config
+        company = [*words, *words[-1:] * (LEAST_WORDS - len(words))]
+        found = torch.empty(len(company), config.projection)
+        by_length = np.argsort([len(word) for word in company], kind="stable")
+        for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
+            found[torch.from_numpy(part)] = self.bilm.encoder(self.tokens([company[place] for place in part]))
+        return found[: len(words)]
+
+    def tokens(self, words: Sequence[str]) -> Tokens:
+        """The words as the biLM reads them."""
+        characters = lengths = names = None
+        if self.alphabet.spells:
+            table, lengths = self.alphabet.spell_all(words)
+            characters = torch.from_numpy(table)
+        if self.alphabet.names:
+            names = torch.from_numpy(self.alphabet.name_all(words))
+        return Tokens(characters, lengths, names)
+
+
+def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:
+    """Each sentence's ``(planes, tokens, 2P)``, boundaries taken off, in the order of the batch."""
+    # A token at time t of its sentence, boundaries counted, takes the state at t + shift of each direction.
+    shifts = (-1, 1) if planes.predicting else (0, 0)
+    size = computed[0].shape[2]
+    order = np.empty_like(packing.order)
+    order[packing.order] = np.arange(len(order))
+    inner = packing.lengths[order] - 2
+    ends = np.cumsum(inner)
+    source = []
+    for direction, shift in enumerate(shifts):  # which packed state stands at each place of the sentences end to end
+        times = packing.time[direction] - shift
+        kept = np.flatnonzero(packing.real & (times > 0) & (times < packing.lengths[order[packing.row]] - 1))
+        row, time = packing.row[kept], times[kept]
+        place = np.empty_like(kept)
+        place[ends[row] - inner[row] + time - 1] = kept
+        source.append(torch.from_numpy(place))
+    whole = computed[0].new_empty(planes.count, len(source[0]), 2 * size)
+    for plane, layer in enumerate(planes.layers):
+        for direction in (0, 1):
+            half = computed[layer][direction].index_select(0, source[direction])
+            to = whole[plane if planes.weights is None else 0, :, direction * size : (direction + 1) * size]
+            if planes.weights is None:
+                to.copy_(half)
+            elif plane == 0:
+                torch.mul(half, planes.weights[0], out=to)
+            else:
+                to.add_(half, alpha=planes.weights[plane])
+    array = whole.numpy()
+    return (array[:, end - n : end].copy() for end, n in zip(ends, inner, strict=True))

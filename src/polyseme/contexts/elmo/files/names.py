@@ -1,0 +1,130 @@
+"""Published ELMo files, told apart by content: bilm-tf's pair, ELMoForManyLangs folders, AllenNLP's saved models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import FormatError
+
+_LONGEST_SETTINGS = 1 << 20
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_STATE_KEY = b"_elmo_lstm._token_embedder"
+
+
+def is_options(path: Path) -> bool:
+    """Is this file an options.json of a biLM?"""
+    try:
+        read_options(path)
+    except FormatError:
+        return False
+    return True
+
+
+def read_options(path: str | Path) -> dict[str, Any]:
+    """An options.json, as far as it can be told from other JSON."""
+    record = read_settings(path)
+    if not all(isinstance(record.get(part), dict) for part in ("lstm", "char_cnn")):
+        raise FormatError(f"{path} does not describe a biLM: it has no 'lstm' and 'char_cnn'")
+    return record
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """A JSON file that holds a table of settings."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LONGEST_SETTINGS:
+            raise FormatError(f"{path} is too large to be the settings of a biLM")
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{path} is not JSON") from None
+    if not isinstance(record, dict):
+        raise FormatError(f"{path} is not a table of settings")
+    return record
+
+
+def is_hdf5(path: Path) -> bool:
+    """Does this file begin as an HDF5 file does?"""
+    try:
+        with open(path, "rb") as file:
+            return file.read(8) == _HDF5
+    except OSError:
+        return False
+
+
+def is_weights(path: Path) -> bool:
+    """Is this file the weights.hdf5 of a biLM?"""
+    if not is_hdf5(path):
+        return False
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return "RNN_0" in file or "char_embed" in file
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return "weights" in path.name  # damaged: the reader says how
+
+
+def is_allennlp_state(path: Path) -> bool:
+    """Is this file the state of an AllenNLP model that holds an ELMo?"""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 20)
+    except OSError:
+        return False
+    return (head[:4] == b"PK\x03\x04" or head[:1] == b"\x80") and _STATE_KEY in head
+
+
+def is_manylangs(folder: Path) -> bool:
+    """Is this folder an ELMoForManyLangs model?"""
+    return all((folder / name).is_file() for name in ("config.json", "encoder.pkl", "token_embedder.pkl"))
+
+
+def tells_manylangs(path: Path, head: bytes) -> bool:
+    """Is this an ELMoForManyLangs folder?"""
+    return path.is_dir() and is_manylangs(path)
+
+
+def tells_bilm(path: Path, head: bytes) -> bool:
+    """Is this a folder with a biLM's options, or either file of its pair?"""
+    if path.is_dir():
+        return any(is_options(file) for file in sorted(path.glob("*.json")))
+    return is_weights(path) or (path.suffix == ".json" and is_options(path))
+
+
+def tells_allennlp(path: Path, head: bytes) -> bool:
+    """Is this the state of an AllenNLP model that holds an ELMo?"""
+    return path.is_file() and is_allennlp_state(path)
+
+
+def find_pair(path: str | Path) -> tuple[Path, Path]:
+    """Options and weights, from their folder or from one of the two."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    options = [p for p in sorted(folder.glob("*.json")) if is_options(p)]
+    weights = [p for p in sorted(folder.iterdir()) if p.is_file() and is_weights(p)]
+    if path.is_file():
+        if is_hdf5(path):
+            weights, options = [path], _like(path, options)
+        else:
+            read_options(path)  # says what is wrong with it
+            options, weights = [path], _like(path, weights)
+    for what, found in (("options.json", options), ("weights.hdf5", weights)):
+        if not found:
+            raise FormatError(f"{path} has no {what} beside it" if path.is_file() else f"{path} lacks a {what}")
+        if len(found) > 1:
+            names = ", ".join(p.name for p in found)
+            raise FormatError(f"{folder} has several biLMs ({names}): give the path of the file that is meant")
+    return options[0], weights[0]
+
+
+def _like(path: Path, candidates: list[Path]) -> list[Path]:
+    """The candidates that share the path's name up to 'options' or 'weights'; all of them where none does."""
+
+    def bare(p: Path) -> str:
+        return p.stem.replace("options", "").replace("weights", "")
+
+    return [p for p in candidates if bare(p) == bare(path)] or candidates

@@ -1,0 +1,260 @@
+"""ELMo (基于语言模型的语境词向量): vectors of words in their context, from the layers of a biLM.
+
+Peters et al., "Deep contextualized word representations", NAACL 2018.
+
+    ELMo_k = γ Σ_j s_j h_{k,j},   j = 0 … L,   h_{k,0} = [x_k; x_k],   h_{k,j} = [h→_{k,j}; h←_{k,j}]
+
+``bilm.py`` has the model and its objective. What differs from the paper: a sentence is read from a zero state, so that
+its vectors do not depend on what was read before (``stateful=True`` reads as the authors' program does), and words can
+be spelt in Unicode characters, or have ids of their own beside their spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib import import_module
+from itertools import chain, islice
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+
+from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.encode import Planes, SentenceRunner
+from polyseme.contexts.elmo.inference import run_layers
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
+from polyseme.errors import FormatError, OptionError
+from polyseme.neural.mix import ScalarMix
+from polyseme.neural.packing import Packing
+from polyseme.nouns import ContextEncoder, EncodedSentence, Progress, Sentence, silent
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.segment import Segmentation
+from polyseme.training.run import Run, Trainable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Elmo(Trainable, ContextEncoder):
+    """A biLM, its alphabet, and the words of its softmax where it has one."""
+
+    method: ClassVar[str] = "elmo"
+    Options: ClassVar[type] = ElmoOptions
+    options: ElmoOptions
+
+    def __init__(
+        self,
+        options: ElmoOptions,
+        alphabet: Alphabet,
+        bilm: BiLM,
+        *,
+        classes: list[str] | None = None,
+        mix: ScalarMix | None = None,
+        about: About | None = None,
+    ) -> None:
+        """``classes`` are the words of the softmax; behind them it has unknown, begin and end of sentence."""
+        self.options, self.alphabet, self.bilm = options, alphabet, bilm.eval()
+        self.classes = classes or []
+        self.mix = mix if mix is not None else ScalarMix(bilm.config.n_layers + 1)
+        self.about = about if about is not None else About()
+        self.dim = 2 * bilm.config.projection
+        self.n_layers = bilm.config.n_layers + 1
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: ElmoOptions, run: Run) -> Self:
+        """Learn from a corpus."""
+        # elmo_training makes an Elmo, so it is found when it is needed.
+        trained: Self = import_module("polyseme.contexts.elmo.train").train_elmo(cls, corpus, options, run)
+        return trained
+
+    # ---- reading sentences
+
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the model's training text was cut; by script where that is not known."""
+        return (self.about.segmentation or Segmentation()).tokens(text)
+
+    def encode_tokens(
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        layers: str | int = "all",
+        stateful: bool = False,
+        batch_size: int | None = None,
+    ) -> Iterator[EncodedSentence]:
+        """Vectors of every token, sentence by sentence, in order; streams, whatever the number and the lengths.
+
+        ``layers``: ``all`` gives ``(L+1, tokens, dim)``, lowest first; ``top``, ``mean``, ``mix`` (by the weights kept
+        with the model) or a number give one plane. A sentence's vectors depend on nothing but the sentence, unless
+        ``stateful``: then sentences are read as the older programs do, in batches of ``batch_size`` (None: all of this
+        call) whose rows go on from where they stopped, also from call to call, until ``reset_state``.
+        """
+        if isinstance(sentences, str):
+            raise OptionError("encode_tokens takes several sentences: give a list, [text] for one text")
+        if batch_size is not None and batch_size < 1:
+            raise OptionError(f"batch_size is at least 1, not {batch_size}")
+        planes = self._planes(layers)
+        lists = (self.tokens_of(sentence) for sentence in sentences)
+        return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)
+
+    def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
+        """The states from which the biLM predicts each token, all layers: forward at t-1, backward at t+1.
+
+        They know a word's context and not the word itself, so they tell its senses apart better than its own states.
+        """
+        planes = Planes(range(self.n_layers), predicting=True)
+        return self._stateless((self.tokens_of(sentence) for sentence in sentences), planes)
+
+    def reset_state(self) -> None:
+        """Let the stateful mode begin anew."""
+        self.runner.states = None
+
+    @cached_property
+    def runner(self) -> SentenceRunner:
+        """What reads the sentences; delete it (or ``forget_words``) when the weights have changed."""
+        return SentenceRunner(self.bilm, self.alphabet)
+
+    def forget_words(self) -> None:
+        """Drop the remembered word vectors: the weights have changed."""
+        self.runner.cache.clear()
+
+    def tokens_of(self, sentence: Sentence) -> list[str]:
+        """Tokens of raw text, or a list of them as it is."""
+        if isinstance(sentence, str):
+            return self.tokenize(sentence)
+        tokens = list(sentence)
+        for token in tokens:
+            if not isinstance(token, str):
+                raise OptionError(f"a sentence is a text or a list of words; {token!r} is neither")
+        return tokens
+
+    def _planes(self, layers: str | int) -> Planes:
+        everything = range(self.n_layers)
+        if isinstance(layers, str) and layers.isdecimal():
+            layers = int(layers)
+        if isinstance(layers, int) and 0 <= layers < self.n_layers:
+            return Planes([layers])
+        if layers == "mean":
+            return Planes(everything, [1 / self.n_layers] * self.n_layers)
+        if layers == "mix":
+            weights = self.mix.weights() * self.mix.gamma
+            return Planes(everything, weights.tolist())
+        if layers in ("all", "top"):
+            return Planes(everything if layers == "all" else [self.n_layers - 1])
+        raise OptionError(f"layers is all, top, mean, mix or 0 … {self.n_layers - 1}; not {layers!r}")
+
+    def _stateless(self, lists: Iterator[list[str]], planes: Planes) -> Iterator[EncodedSentence]:
+        for window in self.runner.windows(lists, planes):
+            for tokens, array in zip(window, self.runner.encode(window, planes), strict=True):
+                yield EncodedSentence(tokens, array)
+
+    def _stateful(
+        self, lists: Iterator[list[str]], planes: Planes, batch_size: int | None
+    ) -> Iterator[EncodedSentence]:
+        while batch := list(islice(lists, batch_size)):
+            # ELMoForManyLangs sorts a batch by length, so its rows, and what they carry on, are in that order.
+            sorts = self.options.conventions == "manylangs"
+            order = sorted(range(len(batch)), key=lambda place: -len(batch[place])) if sorts else range(len(batch))
+            arrays = self.runner.encode_stateful([batch[place] for place in order], planes)
+            found = dict(zip(order, arrays, strict=True))
+            for place, tokens in enumerate(batch):
+                yield EncodedSentence(tokens, found[place])
+
+    # ---- what the language model expects
+
+    @torch.inference_mode()
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The words the biLM expects at a place from what stands on both sides of it, with their probabilities.
+
+        log p(w) = log p→(w | left) + log p←(w | right) + constant; the word that stands there is not looked at.
+        """
+        if not self.classes:
+            raise OptionError(
+                "this biLM came without its softmax (published files leave it out): it cannot expect words"
+            )
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
+        tokens = self.tokens_of(sentence)
+        if not 0 <= position < len(tokens):
+            raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
+        runner, last = self.runner, len(tokens) + 1
+        whole = list(chain((self.alphabet.bos,), tokens, (self.alphabet.eos,)))
+        vectors = runner.cache.get(list(dict.fromkeys(whole)), runner.word_vectors)
+        number = {word: row for row, word in enumerate(dict.fromkeys(whole))}
+        packing = Packing.of([len(whole)])
+        ids = np.array([number[word] for word in whole])
+        computed, _ = run_layers(self.bilm, vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
+        here = position + 1  # behind the begin of the sentence
+        # The forward state one place before, the backward state one place behind: its step last - (here + 1).
+        states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])
+        logits = torch.log_softmax(states @ self.bilm.softmax_weight.T + self.bilm.softmax_bias, dim=1).sum(dim=0)
+        expected = torch.softmax(logits[: len(self.classes)], dim=0)
+        best = torch.topk(expected, min(topn, len(self.classes)))
+        return [(self.classes[word], p) for p, word in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+
+    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
+        """Perplexity of both directions over the whole softmax; streams."""
+        return perplexity(self, sentences, progress)
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """Weights by their names in the module, and the tables of characters and words."""
+        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.bilm.state_dict().items()}
+        tensors["mix.scalars"] = self.mix.scalars.detach().cpu().numpy()
+        tensors["mix.gamma"] = self.mix.gamma.detach().cpu().numpy()
+        tables = {"characters": self.alphabet.characters} if self.alphabet.characters else {}
+        words = self.classes or self.alphabet.words
+        return Parts(tensors, {**tables, **({"vocab": words} if words else {})})
+
+    @classmethod
+    def from_parts(cls, options: ElmoOptions, parts: Parts, about: About) -> Self:
+        """The model that ``parts`` came from."""
+        words = parts.tables.get("vocab", [])
+        alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
+        mix = ScalarMix(options.n_layers + 1)
+        for name, parameter in (("mix.scalars", mix.scalars), ("mix.gamma", mix.gamma)):
+            found = tensors.pop(name, None)
+            if found is None or found.shape != parameter.shape:
+                raise FormatError(f"the model was altered: its {name!r} is missing or misshapen")
+            parameter.data = found.float()
+        n_classes = len(words) + WORD_SPECIALS if "softmax_weight" in tensors else 0
+        project = "encoder.projection.weight" in tensors
+        bilm = filled(BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project), tensors)
+        return cls(options, alphabet, bilm, classes=words if n_classes else None, mix=mix, about=about)
+
+
+def make_alphabet(options: ElmoOptions, *, characters: list[str], words: list[str]) -> Alphabet:
+    """The alphabet these options speak of, over these characters and words."""
+    kind = options.value("alphabet")
+    marks = ("<S>", "</S>") if kind == "bytes" or options.conventions == "bilm-tf" else ("<bos>", "<eos>")
+    return Alphabet(
+        kind,
+        options.value("max_characters"),
+        characters if kind in ("chars", "chars+words") else [],
+        words if kind in ("words", "chars+words") else [],
+        *marks,
+        look_up_cut=options.conventions == "manylangs",
+    )
+
+
+def filled(config: BiLMConfig, tensors: dict[str, torch.Tensor]) -> BiLM:
+    """A biLM of these sizes with these weights; one that is missing, misshapen or too many is a FormatError."""
+    with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+        bilm = BiLM(config)
+    wanted = bilm.state_dict()
+    for name in sorted({*wanted, *tensors}):
+        if name not in tensors:
+            raise FormatError(f"the model lacks the weights {name!r}")
+        if name not in wanted:
+            raise FormatError(f"the model has weights {name!r} that its options do not speak of")
+        if tensors[name].shape != wanted[name].shape:
+            shapes = f"{tuple(tensors[name].shape)}, and its options ask for {tuple(wanted[name].shape)}"
+            raise FormatError(f"the weights {name!r} have the shape {shapes}")
+    bilm.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
+    return bilm.eval()

@@ -1,0 +1,108 @@
+"""Perplexity (困惑度) of a biLM: exp of the mean negative log probability of a word, over all classes.
+
+Every word and the boundary behind it is predicted, forward and backward. A word outside the softmax counts as the class
+"unknown", so only perplexities over the same classes compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences
+from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.inference import run_layers
+from polyseme.contexts.elmo.reader import Reader
+from polyseme.errors import OptionError, TextError
+from polyseme.nouns import Progress, Sentence, silent
+
+if TYPE_CHECKING:
+    from polyseme.contexts.elmo.model import Elmo
+
+LOGITS = 1 << 22  # floats of scores held at once
+BATCH_TOKENS = 4096
+SENTENCES_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How surprised each direction is; words, and how many of them are outside the softmax."""
+
+    forward: float
+    backward: float
+    tokens: int
+    sentences: int
+    unknown: int
+
+
+@torch.inference_mode()
+def full_softmax_losses(bilm: BiLM, reader: Reader, batch: Batch) -> NDArray[np.float64]:
+    """Sums of -log p of a batch, forward and backward ``(2,)``."""
+    distinct, place = np.unique(batch.inputs, return_inverse=True)
+    vectors = reader.vectors(bilm.encoder, distinct)
+    x = vectors[torch.from_numpy(place.reshape(batch.inputs.shape))]
+    states = run_layers(bilm, x, batch.packing.sizes)[0][-1]
+    targets = torch.from_numpy(reader.class_of[batch.targets])
+    return np.array([_losses(bilm, states[d], targets[d]) for d in (0, 1)])
+
+
+def _losses(bilm: BiLM, states: Tensor, targets: Tensor) -> float:
+    total = 0.0
+    rows = max(LOGITS // bilm.config.n_classes, 1)
+    for start in range(0, len(states), rows):
+        scores = torch.addmm(bilm.softmax_bias, states[start : start + rows], bilm.softmax_weight.t())
+        own = scores.gather(1, targets[start : start + rows, None])
+        total += float((torch.logsumexp(scores, dim=1, keepdim=True) - own).sum(dtype=torch.float64))
+    return total
+
+
+def exponentials(losses: NDArray[np.float64]) -> tuple[float, float]:
+    """Perplexities of the mean losses ``(2,)``; infinite where they are beyond all numbers."""
+    with np.errstate(over="ignore"):
+        forward, backward = np.exp(losses).tolist()
+    return forward, backward
+
+
+def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
+    """Full-softmax perplexity of both directions over sentences, raw or cut; streams."""
+    if not elmo.classes:
+        raise OptionError("this biLM came without its softmax (published files leave it out): it has no perplexity")
+    sums, n, tokens, count, unknown = np.zeros(2), 0, 0, 0, 0
+    iterator = (words for words in map(elmo.tokens_of, sentences) if words)
+    for chunk in _chunks(iterator):
+        text = _Numbered(chunk)
+        reader = Reader(text.all_words, elmo.alphabet, elmo.classes)
+        which = Sentences(text, np.arange(len(chunk)))
+        for batch in SentenceBatches(which, tokens=BATCH_TOKENS, longest=1 << 30, seed=0).in_order():
+            sums += full_softmax_losses(elmo.bilm, reader, batch)
+            n += batch.n_predictions // 2
+        tokens, count = tokens + len(text.ids), count + len(chunk)
+        unknown += int((reader.class_of[text.ids] == len(elmo.classes)).sum())
+        forward, backward = exponentials(sums / n)
+        progress("perplexity", tokens, None, forward=forward, backward=backward)
+    if not n:
+        raise TextError("there is no text to measure the perplexity of")
+    return Perplexity(*exponentials(sums / n), tokens, count, unknown)
+
+
+def _chunks(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    while chunk := list(islice(sentences, SENTENCES_AT_ONCE)):
+        yield chunk
+
+
+class _Numbered:
+    """Sentences at hand, numbered as a corpus numbers its own."""
+
+    def __init__(self, sentences: list[list[str]]) -> None:
+        number: dict[str, int] = {}
+        ids = [number.setdefault(word, len(number)) for sentence in sentences for word in sentence]
+        self.all_words = list(number)
+        self.ids = np.array(ids, dtype=np.int32)
+        self.sentence_offsets = np.cumsum([0, *(len(sentence) for sentence in sentences)])

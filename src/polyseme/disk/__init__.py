@@ -1,0 +1,1 @@
+"""Files and folders: written whole, described, locked, read as one version."""

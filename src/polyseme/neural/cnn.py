@@ -1,0 +1,130 @@
+"""Convolutions over the letters of words, and their maxima, with gradients of their own (字符卷积及其梯度).
+
+A convolution is a sum over its offsets, so each *distinct letter* of a batch is multiplied once with every offset that
+it can have, and a window of a word is a sum of rows of those products: with 2,048 filters a tenth of the work of
+convolving every word. A letter at place p of its word is at most p behind a window's begin, so in short words few
+letters meet the far offsets of wide filters. Back, only the window that held the maximum gets a gradient.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+
+def spelling_maxima(
+    letters: NDArray[np.int64], lengths: NDArray[np.int64], slots: int, table: Tensor, convolutions: nn.ModuleList
+) -> Tensor:
+    """Letters ``(W, C)`` of words with ``lengths (W,)`` → maxima over the slots ``(W, filters)``, biases added.
+
+    ``table (A, d)`` has the letters' vectors, that of padding last.
+    """
+    found = [c for c in convolutions if isinstance(c, nn.Conv1d)]
+    weights = (c.weight for c in found)
+    maxima: Tensor = _SpellingMaxima.apply(  # type: ignore[no-untyped-call]
+        letters, lengths, slots, len(table) - 1, table, *weights
+    )
+    return maxima + torch.cat([c.bias for c in found if c.bias is not None])
+
+
+@torch.no_grad()
+def lay_out_by_offset(convolutions: nn.ModuleList) -> None:
+    """Keep each convolution's weights ``(n, d, w)`` as ``(w, d, n)`` in memory: an offset's matrix in one piece.
+
+    Their gradients and moments are laid out alike, and no step has to turn any of them.
+    """
+    for convolution in convolutions:
+        if isinstance(convolution, nn.Conv1d):
+            convolution.weight.data = _by_offset(convolution.weight.data).permute(2, 1, 0)
+
+
+class _SpellingMaxima(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        letters: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        slots: int,
+        padding: int,
+        table: Tensor,
+        *weights: Tensor,
+    ) -> Tensor:
+        from polyseme.neural.kernels import window_maxima
+
+        padded = np.concatenate([letters, np.full((len(letters), 1), padding)], axis=1)
+        distinct, local, reach = _by_reach(padded)
+        rows = table[torch.from_numpy(distinct)]  # (A, d)
+        found, places = [], []
+        for weight in weights:
+            matrices = _by_offset(weight)  # (w, d, n)
+            width, _, n = matrices.shape
+            first = _first_rows(reach, width)
+            products = rows.new_empty(first[-1], n)
+            for matrix, (start, end) in zip(matrices, pairwise(first), strict=True):
+                torch.mm(rows[: end - start], matrix, out=products[start:end])
+            best, where = rows.new_empty(len(letters), n), np.empty((len(letters), n), dtype=np.int32)
+            window_maxima(products.numpy(), np.array(first[:-1]), local, lengths, slots, best.numpy(), where)
+            found.append(best)
+            places.append(where)
+        ctx.save_for_backward(rows, *weights)
+        ctx.places, ctx.letters, ctx.lengths, ctx.slots = places, local, lengths, slots
+        ctx.distinct, ctx.reach, ctx.table_shape = distinct, reach, table.shape
+        return torch.cat(found, dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from polyseme.neural.kernels import window_gradients
+
+        rows, *weights = ctx.saved_tensors
+        d_rows = torch.zeros_like(rows)
+        d_weights = []
+        parts = torch.split(grad, [len(weight) for weight in weights], dim=1)
+        for weight, where, part in zip(weights, ctx.places, parts, strict=True):
+            matrices = _by_offset(weight)
+            width, _, n = matrices.shape
+            first = _first_rows(ctx.reach, width)
+            d_products = rows.new_zeros(first[-1], n)
+            window_gradients(
+                part.contiguous().numpy(), np.array(first[:-1]), ctx.letters, ctx.lengths, ctx.slots, where,
+                d_products.numpy(),
+            )  # fmt: skip
+            d_matrices = torch.empty_like(matrices)
+            for j, (start, end) in enumerate(pairwise(first)):
+                d_rows[: end - start].addmm_(d_products[start:end], matrices[j].t())
+                torch.mm(rows[: end - start].t(), d_products[start:end], out=d_matrices[j])
+            d_weights.append(d_matrices.permute(2, 1, 0))
+        d_table = rows.new_zeros(ctx.table_shape)
+        d_table[torch.from_numpy(ctx.distinct)] = d_rows
+        return (*(None,) * 4, d_table, *d_weights)
+
+
+def _by_offset(weight: Tensor) -> Tensor:
+    """``(n, d, w)`` → ``(w, d, n)``, contiguous; no copy where it is laid out so."""
+    return weight.permute(2, 1, 0).contiguous()
+
+
+def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct letters, those that come furthest first; ``letters (W, C)`` by their places there; how far each comes.
+
+    The last column is padding, which goes on without end.
+    """
+    distinct, local = np.unique(letters, return_inverse=True)
+    local = local.reshape(letters.shape)
+    reach = np.zeros(len(distinct), dtype=np.int64)
+    for place, column in enumerate(local.T):
+        reach[column] = place
+    reach[local[:, -1]] = np.iinfo(np.int64).max
+    order = np.argsort(-reach, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return distinct[order], rank[local], reach[order]
+
+
+def _first_rows(reach: NDArray[np.int64], width: int) -> list[int]:
+    """Where the products of each offset begin, and their end: offset j meets the letters that reach place j."""
+    return [0, *np.cumsum(np.searchsorted(-reach, -np.arange(width), side="right")).tolist()]

@@ -1,0 +1,193 @@
+"""Published files as word vectors, and word vectors as published files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import FloatArray
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.files import fasttext as fasttext_format
+from polyseme.words.files import projector as projector_format
+from polyseme.words.files import word2vec as word2vec_format
+from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, Settings
+from polyseme.words.subwords import END_OF_SENTENCE, Subwords
+from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocabulary_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def open_vectors(path: str | Path) -> WordVectors:
+    """A word2vec, GloVe or fastText .vec file. How often its words were seen is not known: the counts are 0."""
+    file = word2vec_format.read(path)
+    vocabulary = Vocabulary(file.words, np.zeros(len(file.words), dtype=np.int64))
+    return WordVectors(vocabulary, file.vectors, options=VectorsOptions(source=Path(path).name))
+
+
+def open_fasttext(path: str | Path) -> PublishedFastText:
+    """A fastText .bin or .ftz file, its subwords and labels with it."""
+    file = fasttext_format.read(path)
+    settings = file.settings
+    whole = END_OF_SENTENCE if file.end_is_whole else ""
+    subwords = Subwords(settings.minn, settings.maxn, file.buckets, file.own, settings.buckets, file.kept, whole)
+    kept = {name: value for name, value in vars(settings).items() if name not in ("dim", "model", "loss")}
+    options = FastTextFileOptions(
+        source=Path(path).name,
+        model=MODELS[settings.model],
+        loss=LOSSES[settings.loss],
+        end_is_whole=file.end_is_whole,
+        **kept,
+    )
+    return PublishedFastText(
+        Vocabulary(file.words, file.counts),
+        subwords.compose(file.words),
+        options=options,
+        about=About(corpus={"tokens": file.n_tokens}),
+        output=file.output,
+        subwords=subwords,
+        labels=Vocabulary(file.labels, file.label_counts),
+    )
+
+
+@dataclass(frozen=True)
+class FastTextFileOptions:
+    """What a fastText file says of its training."""
+
+    source: str = option("", "the file the model was read from")
+    model: str = option("skipgram", "what was trained", choices=tuple(MODELS.values()))
+    loss: str = option("negative", "training objective", choices=tuple(LOSSES.values()))
+    window: int = option(5, "words on each side that a word is trained with")
+    epochs: int = option(5, "passes over the text")
+    min_count: int = option(1, "words seen fewer times were left out")
+    negative: int = option(5, "negatives for each word")
+    word_ngrams: int = option(1, "longest n-gram of words (supervised)")
+    buckets: int = option(0, "rows that n-grams are hashed into")
+    minn: int = option(0, "shortest n-gram of characters")
+    maxn: int = option(0, "longest n-gram of characters")
+    lr_update_rate: int = option(100, "words between two changes of the learning rate")
+    sample: float = option(1e-4, "threshold above which frequent words are skipped")
+    end_is_whole: bool = option(True, "whether </s> has no n-grams")
+
+
+class PublishedFastText(WordVectors):
+    """A model read from a fastText file: vectors for unseen words too, and the labels of a supervised one."""
+
+    method: ClassVar[str] = "fasttext-file"
+    Options: ClassVar[type] = FastTextFileOptions
+    subwords: Subwords
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        vectors: FloatArray,
+        *,
+        options: Any,
+        about: About,
+        output: FloatArray | None,
+        subwords: Subwords,
+        labels: Vocabulary,
+    ) -> None:
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords)
+        self.labels = labels
+
+    def parts(self) -> Parts:
+        parts = super().parts()
+        tensors: dict[str, NDArray[Any]] = {
+            **parts.tensors,
+            "own": self.subwords.own,
+            "buckets": self.subwords.rows,
+            "label_counts": self.labels.counts,
+        }
+        if self.subwords.kept is not None:
+            tensors["kept"] = np.array([*self.subwords.kept.items()], dtype=np.int32).reshape(-1, 2)
+        return Parts(tensors, {**parts.tables, "labels": self.labels.words})
+
+    @classmethod
+    def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        labels = vocabulary_of(
+            Parts({"counts": parts.tensors.get("label_counts", np.empty(1))}, {"vocab": parts.tables.get("labels", [])})
+        )
+        vectors, own = (matrix_of(parts, name, len(vocabulary)) for name in ("vectors", "own"))
+        kept = parts.tensors.get("kept")
+        if kept is not None and (kept.ndim != 2 or kept.shape[1] != 2 or kept.dtype.kind != "i"):
+            raise FormatError("the model folder was altered: its table of kept buckets is of the wrong shape")
+        pairs = None if kept is None else dict(kept.tolist())
+        rows = matrix_of(parts, "buckets", options.buckets if pairs is None else len(pairs))
+        if pairs and not 0 <= min(pairs.values()) <= max(pairs.values()) < len(rows):
+            raise FormatError("the model folder was altered: its kept buckets have no rows")
+        whole = END_OF_SENTENCE if options.end_is_whole else ""
+        subwords = Subwords(options.minn, options.maxn, rows, own, options.buckets, pairs, whole)
+        output = matrix_of(parts, "output", None)
+        return cls(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords, labels=labels)
+
+
+def save_vectors_as(model: WordVectors, path: str | Path, form: str) -> None:
+    """Write the vectors in one of ``FORMATS``."""
+    if form not in FORMATS:
+        raise OptionError(f"no format is called {form!r}: there are {', '.join(FORMATS)}")
+    FORMATS[form](model, Path(path))
+
+
+def fasttext_file(model: WordVectors) -> FastTextFile:
+    """What a fastText file of the model holds. Vectors without subwords make one without n-grams."""
+    words, subwords = model.vocabulary, model.subwords
+    settings = _settings(model)
+    own, rows = (subwords.own, subwords.rows) if subwords else (model.vectors, np.empty((0, settings.dim), np.float32))
+    if subwords and not subwords.whole and END_OF_SENTENCE in words:
+        # fastText of today gives </s> no n-grams, so its row has to be the whole vector.
+        own = np.array(own)
+        own[words.index[END_OF_SENTENCE]] = model[END_OF_SENTENCE]
+    labels = model.labels if isinstance(model, PublishedFastText) else Vocabulary([], np.empty(0, dtype=np.int64))
+    output = model.output
+    if output is None or output.shape[1] != settings.dim:  # vectors that join both matrices are longer than either
+        output = np.zeros_like(model.vectors)
+    return FastTextFile(
+        settings,
+        words.words,
+        np.maximum(words.counts, 1),
+        own,
+        rows,
+        output,
+        labels.words,
+        labels.counts,
+        int(model.about.corpus.get("tokens") or words.counts.sum()),
+        subwords.kept if subwords else None,
+    )
+
+
+def _settings(model: WordVectors) -> Settings:
+    """Of the options that fastText keeps, those the model has; fastText's defaults for the others."""
+    known = {name: getattr(model.options, name) for name in vars(Settings(1)) if hasattr(model.options, name)}
+    numbers = {name: {v: k for k, v in names.items()} for name, names in (("model", MODELS), ("loss", LOSSES))}
+    known["model"] = numbers["model"].get(known.get("model", getattr(model.options, "architecture", "")), 2)
+    known["loss"] = numbers["loss"].get(known.get("loss", ""), 2)
+    sub = model.subwords
+    shape = (
+        {"minn": sub.minn, "maxn": sub.maxn, "buckets": sub.n_buckets} if sub else {"minn": 0, "maxn": 0, "buckets": 0}
+    )
+    return Settings(**{**known, **shape, "dim": model.vector_size})
+
+
+def _write_folder(model: WordVectors, path: Path) -> None:
+    model.save(path)
+
+
+FORMATS: dict[str, Callable[[WordVectors, Path], None]] = {
+    "polyseme": _write_folder,
+    "word2vec-text": lambda model, path: word2vec_format.write_text(path, model.index_to_key, model.vectors),
+    "word2vec-binary": lambda model, path: word2vec_format.write_binary(path, model.index_to_key, model.vectors),
+    "glove": lambda model, path: word2vec_format.write_text(path, model.index_to_key, model.vectors, header=False),
+    "fasttext": lambda model, path: fasttext_format.write(path, fasttext_file(model)),
+    "projector": lambda model, path: projector_format.write(path, model.index_to_key, model.vectors),
+}

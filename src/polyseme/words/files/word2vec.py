@@ -1,0 +1,274 @@
+"""word2vec's text and binary files, and their kin: GloVe (no header) and fastText's .vec.
+
+    text     "V D\\n"?  then V lines  "word x1 … xD\\n"
+    binary   "V D\\n"   then V times  word " " D little-endian float32, perhaps "\\n"
+
+As everybody reads them: of a word that comes twice the first row counts. Unlike everybody: nothing is allocated on the
+header's word alone, and a file with fewer or more rows than its header says, or with NaN or infinity, is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import mmap
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from polyseme.disk.atomic import new_file
+from polyseme.disk.packed import first_bytes, open_for_reading, open_for_writing
+from polyseme.errors import FormatError
+from polyseme.nouns import FloatArray
+from polyseme.words.files.lines import decoded, is_number, read_lines, trailing_numbers
+
+log = logging.getLogger(__name__)
+
+HEAD = 1 << 18
+CHUNK = 4 << 20
+LONGEST_VECTOR = 1 << 20
+LONGEST_WORD = 1 << 16
+_HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?\n")
+_BREAKS = re.compile(r"[ \t\n\v\f\r]")
+
+Block = tuple[list[str], FloatArray]
+
+
+@dataclass
+class VectorFile:
+    """Words and their rows, as a file has them."""
+
+    words: list[str]
+    vectors: FloatArray  # (V, D)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the beginning of a file says of the rest."""
+
+    layout: str  # text | binary
+    rows: int | None  # None: there is no header
+    dim: int
+    start: int  # where the rows begin
+
+
+def tells(path: Path, head: bytes) -> bool:
+    """Whether this file, which begins with ``head``, holds word vectors."""
+    return path.is_file() and recognise(head) is not None
+
+
+def recognise(head: bytes) -> Shape | None:
+    """The shape that the first ``HEAD`` bytes of a file announce; None where they are of something else."""
+    if head.startswith(codecs.BOM_UTF8):  # some editors put it before a text
+        shape = recognise(head[len(codecs.BOM_UTF8) :])
+        return shape and replace(shape, start=shape.start + len(codecs.BOM_UTF8))
+    header = _HEADER.match(head)
+    if not header:
+        return _headerless(head)
+    rows, dim = int(header[1]), int(header[2])
+    body = head[header.end() :]
+    line = body.split(b"\n", 1)[0]
+    numbers = trailing_numbers(line)
+    if numbers and numbers >= min(dim, 2):
+        return Shape("text", rows, dim, header.end())
+    looks_binary = re.search(rb"[\x00-\x08\x0e-\x1f]", body) or not body or len(body) < 4 * dim
+    return Shape("binary", rows, dim, header.end()) if looks_binary else None
+
+
+def _headerless(head: bytes) -> Shape | None:
+    lines = head.split(b"\n")
+    whole = [line for line in lines[: -1 if len(head) >= HEAD else None][:9] if line.strip()] or lines[:1]
+    lengths = [trailing_numbers(line) for line in whole]
+    # What most lines say: a word may end in a number, and a damaged line is better told by its place.
+    dim = max(sorted(set(lengths)), key=lengths.count)
+    if all(is_number(line.split(None, 1)[0]) for line in whole if line.strip()) and len(whole) > 1:
+        return None  # a table of numbers, without words
+    # Sentences may end in a number or two; five of them, or lines alike, are rows of vectors.
+    rows = lengths[0] >= dim and (dim >= 5 or (dim >= 2 and lengths.count(dim) > 1))
+    return Shape("text", None, dim, 0) if rows else None
+
+
+def read(path: str | Path) -> VectorFile:
+    """The vectors of a word2vec, GloVe or fastText .vec file, plain or compressed."""
+    path = Path(path)
+    shape = recognise(first_bytes(path, HEAD))
+    if shape is None:
+        raise FormatError(f"{path} is not a file of word vectors: it begins neither with a header nor with a row")
+    with open_for_reading(path) as (file, size):
+        _check_claim(path, shape, size)
+        file.seek(shape.start)
+        blocks = _text_blocks(path, file, shape) if shape.layout == "text" else _binary_blocks(path, file, shape, size)
+        return _gather(path, blocks, shape, size)
+
+
+def _check_claim(path: Path, shape: Shape, size: int | None) -> None:
+    if not 1 <= shape.dim <= LONGEST_VECTOR:
+        raise FormatError(f"{path} claims vectors of {shape.dim:,} numbers: its header is wrong")
+    if shape.rows == 0:
+        raise FormatError(f"{path} holds no words: its header says 0")
+    if shape.rows is None or size is None:
+        return
+    least = 2 * shape.dim if shape.layout == "text" else 4 * shape.dim + 1
+    if shape.rows * least > size - shape.start + 1:
+        raise FormatError(
+            f"{path} is cut short or its header is wrong: {shape.rows:,} words of {shape.dim:,} numbers take "
+            f"{shape.rows * least:,} bytes at least, and {size - shape.start:,} follow"
+        )
+
+
+def _gather(path: Path, blocks: Iterator[Block], shape: Shape, size: int | None) -> VectorFile:
+    """All blocks in one matrix, first rows of words only."""
+    # The claim was held against the size of a plain file; behind compression it is worth nothing.
+    whole = np.empty((shape.rows, shape.dim), dtype=np.float32) if shape.rows and size is not None else None
+    pieces: list[FloatArray] = []
+    kept: list[str] = []
+    known: set[str] = set()
+    seen = 0
+    for words, rows in blocks:
+        _check_finite(path, words, rows)
+        seen += len(words)
+        if shape.rows is not None and seen > shape.rows:
+            raise FormatError(f"{path} holds more rows than the {shape.rows:,} of its header")
+        new = set(words)
+        if len(new) < len(words) or not known.isdisjoint(new):
+            first = _first_places(words, known)
+            words, rows = [words[i] for i in first], rows[first]
+            if seen - len(known) - len(words) > 1000 + seen // 2:
+                raise FormatError(f"{path} repeats its words over and over: {len(known):,} words in {seen:,} rows")
+        known |= new
+        if whole is not None:
+            whole[len(kept) : len(kept) + len(rows)] = rows
+        else:
+            pieces.append(rows)
+        kept += words
+    if shape.rows is not None and seen < shape.rows:
+        raise FormatError(f"{path} is cut short: {seen:,} rows, and its header says {shape.rows:,}")
+    if seen > len(kept):
+        log.warning("%s: %d words come more than once; the first row of each counts", path, seen - len(kept))
+    vectors = whole[: len(kept)] if whole is not None else np.concatenate(pieces)
+    return VectorFile(kept, vectors)
+
+
+def _first_places(words: list[str], known: set[str]) -> list[int]:
+    places: dict[str, int] = {}
+    for place, word in enumerate(words):
+        if word not in known:
+            places.setdefault(word, place)
+    return list(places.values())
+
+
+def _check_finite(path: Path, words: list[str], rows: FloatArray) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):
+            return
+    for word, row in zip(words, rows, strict=True):
+        if not np.isfinite(row).all():
+            raise FormatError(f"{path} holds NaN or infinity in the vector of {word!r}: the file is damaged")
+
+
+def _text_blocks(path: Path, file: IO[bytes], shape: Shape) -> Iterator[Block]:
+    longest = LONGEST_WORD + 64 * shape.dim
+    line, rest = 1 + (shape.rows is not None), b""
+    while chunk := file.read(CHUNK):
+        data = rest + chunk
+        # The last line stays behind with the blanks after it: only then is it known whether it is whole.
+        end = data.rfind(b"\n", 0, len(data.rstrip())) + 1
+        block, rest = data[:end], data[end:]
+        if len(rest) > longest:
+            raise FormatError(f"{path} line {line + block.count(10)} is too long for {shape.dim:,} numbers")
+        if block:
+            words, rows = read_lines(block, shape.dim, line, str(path))
+            line += len(words)
+            yield words, rows
+    if rest := rest.rstrip():
+        yield read_lines(rest, shape.dim, line, str(path))
+
+
+def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) -> Iterator[Block]:
+    """Rows from a memory map of a plain file, or from one chunk after another of a compressed one."""
+    assert shape.rows is not None
+    step = max(1, CHUNK // (4 * shape.dim))
+    buffer: bytes | mmap.mmap = b""
+    place, left, more = 0, shape.rows, True
+    if size is not None:
+        buffer, place, more = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), shape.start, False
+    while left:
+        words, starts, place = _scan(path, buffer, place, 4 * shape.dim, min(step, left))
+        left -= len(words)
+        if words:
+            yield _decoded(path, words), _rows(buffer, starts, shape.dim)
+        elif more and (chunk := file.read(CHUNK + 4 * shape.dim)):
+            buffer, place = buffer[place:] + chunk, 0
+        else:
+            return
+    rest = buffer[place : place + CHUNK] + (file.read(CHUNK) if more else b"")
+    if rest.strip():
+        raise FormatError(f"{path} goes on behind the {shape.rows:,} rows of its header: the header is wrong")
+
+
+def _scan(
+    path: Path, buffer: bytes | mmap.mmap, place: int, width: int, at_most: int
+) -> tuple[list[bytes], list[int], int]:
+    """Words, where their vectors start, and where the next row begins, of the whole rows from ``place`` on."""
+    words: list[bytes] = []
+    starts: list[int] = []
+    find, last = buffer.find, len(buffer) - width - 1
+    while len(words) < at_most:
+        blank = find(b" ", place, place + LONGEST_WORD)
+        if blank < 0 or blank > last:
+            if blank < 0 and len(buffer) - place >= LONGEST_WORD:
+                raise FormatError(f"{path} has no word at byte {place:,}: it is altered or no word2vec binary file")
+            break
+        words.append(buffer[place:blank])
+        starts.append(blank + 1)
+        place = blank + 1 + width
+    return words, starts, place
+
+
+def _rows(buffer: bytes | mmap.mmap, starts: list[int], dim: int) -> FloatArray:
+    # Every place of the buffer, seen as the start of a row; picking some of these copies each row at once.
+    width = 4 * dim
+    windows = np.ndarray(len(buffer) - width + 1, dtype=f"V{width}", buffer=buffer, strides=(1,))
+    picked: FloatArray = windows[np.array(starts)].view("<f4").reshape(len(starts), dim)
+    return picked
+
+
+def _decoded(path: Path, words: list[bytes]) -> list[str]:
+    # Files written by word2vec.c end each row with a newline, which then leads the next word.
+    text = re.sub("\x00\n+", "\x00", decoded(b"\x00".join(words).lstrip(b"\n")))
+    found = text.split("\x00")
+    if len(found) != len(words) or "\n" in text:
+        raise FormatError(
+            f"{path} is altered, or a word in it has a space: what should be words holds NULs or newlines"
+        )
+    return found
+
+
+def write_text(path: str | Path, words: list[str], vectors: FloatArray, *, header: bool = True) -> None:
+    """word2vec's text format; without the header, GloVe's. The numbers read back to the same bits."""
+    with new_file(path) as part, open_for_writing(part, Path(path)) as file:
+        if header:
+            file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
+        for word, row in zip(_writable(words), vectors, strict=True):
+            file.write(f"{word} {' '.join(map(str, row))}\n".encode("utf-8", "surrogateescape"))
+
+
+def write_binary(path: str | Path, words: list[str], vectors: FloatArray) -> None:
+    """word2vec's binary format, with a newline behind each row as word2vec.c writes it."""
+    with new_file(path) as part, open_for_writing(part, Path(path)) as file:
+        file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
+        for word, row in zip(_writable(words), vectors, strict=True):
+            file.write(word.encode("utf-8", "surrogateescape") + b" " + row.astype("<f4").tobytes() + b"\n")
+
+
+def _writable(words: list[str]) -> list[str]:
+    """The words with ``_`` for the blanks inside, which the formats have no way to write."""
+    changed = [_BREAKS.sub("_", word) for word in words]
+    n = sum(a != b for a, b in zip(words, changed, strict=True))
+    if n:
+        log.warning("%d words hold blanks, which vector files cannot: written with _ instead", n)
+    return changed

@@ -1,0 +1,368 @@
+"""Compiled: skip-gram and CBOW over a stretch of text, with negative sampling or a Huffman tree.
+
+One kernel serves word2vec and fastText: a word's hidden vector is the mean of its input rows, which for word2vec is one
+row. The words around the centre live in a ring of hidden vectors. A word enters the ring ``window`` words before it is
+the centre, is learned in place while it is near, and hands what it learned to its input rows when it leaves; the rows
+of twenty n-grams are touched twice for each word of the text rather than twice for each prediction.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from polyseme.nouns import FloatArray
+from polyseme.words.kernels.random import Alias, below, draw, next_random
+from polyseme.words.kernels.rows import FAST, INLINE, LANES, ROW, F, predict_pair, prefetch_row
+
+PIECE = 4096  # words of a sentence trained at a time; longer sentences are cut
+AHEAD = 3  # words between asking for a word's rows and reading them
+TRIES = 20  # draws before a negative is taken from the words next to the last draw
+
+
+class Text(NamedTuple):
+    """A corpus, and what becomes of its words."""
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # of sentences, into ids
+    keep: NDArray[np.uint32]  # by id: chance of being kept, of 2³²; 0 outside the vocabulary
+    numbers: NDArray[np.int32]  # by id: the word's place in the vocabulary
+
+
+class Inputs(NamedTuple):
+    """The input rows of each word: ``ids[offsets[w]:offsets[w + 1]]``."""
+
+    offsets: NDArray[np.int64]
+    ids: NDArray[np.int32]
+
+
+class Tree(NamedTuple):
+    """The inner nodes on the way from the root to each word; the sign says which side (1 or -1) the way takes."""
+
+    offsets: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    signs: FloatArray
+    depth: int  # of the deepest word
+
+
+class Plan(NamedTuple):
+    """What is trained, and how."""
+
+    window: int
+    negative: int
+    skipgram: bool
+    hierarchical: bool
+
+
+@njit(**FAST)
+def train_chunk(
+    text: Text,
+    begin: int,
+    end: int,
+    inputs_of: Inputs,
+    alias: Alias,
+    tree: Tree,
+    plan: Plan,
+    inputs: FloatArray,
+    outputs: FloatArray,
+    lr_begin: float,
+    lr_end: float,
+    state: NDArray[np.uint64],
+    table: FloatArray,
+    result: NDArray[np.float64],
+) -> None:
+    """Learn from the words ``begin`` … ``end`` of the text; ``result`` becomes (loss, number of predictions).
+
+    inputs (rows, P) and outputs (V or nodes, P) have P a multiple of LANES. The learning rate goes in a straight line
+    from ``lr_begin`` to ``lr_end``.
+    """
+    ring, columns = 2 * plan.window + 1, inputs.shape[1]
+    most = tree.depth if plan.hierarchical else plan.negative + 1
+    filled = 3 * ((most + 2) // 3)
+    hidden = np.zeros((ring + 2, columns), F)  # the ring, the CBOW mean, and the mean before it learned
+    before = np.zeros((ring, columns), F)  # the ring as it was when each word entered
+    rows = np.zeros(filled * int(ROW), F)  # staged output rows
+    logits = np.zeros(2 * filled, F)
+    targets = np.zeros((2, most), np.int64)  # output rows of this centre and of the next
+    signs = np.zeros((2, most), F)
+    words = np.empty(PIECE, np.int32)
+    loss, predictions = 0.0, 0
+    sentence = np.searchsorted(text.offsets, begin, side="right") - 1
+    at = begin
+    while at < end:
+        while text.offsets[sentence + 1] <= at:
+            sentence += 1
+        stop = min(end, text.offsets[sentence + 1])
+        lr = F(lr_begin + (lr_end - lr_begin) * (at - begin) / (end - begin))
+        n = 0
+        while at < stop and n < PIECE:
+            word = text.ids[at]
+            at += 1
+            if text.keep[word] and np.uint32(next_random(state) >> np.uint64(32)) <= text.keep[word]:
+                words[n] = text.numbers[word]
+                n += 1
+        if n > 1:
+            more, count = _train_sentence(
+                words, n, inputs_of.offsets, inputs_of.ids, alias.threshold, alias.other,
+                tree.offsets, tree.nodes, tree.signs, plan.window, plan.negative, plan.skipgram, plan.hierarchical,
+                inputs, outputs, lr, state, table, hidden, before, rows, logits, targets, signs,
+            )  # fmt: skip
+            loss += more
+            predictions += count
+    result[0] = loss
+    result[1] = predictions
+
+
+@njit(**FAST)
+def _train_sentence(
+    words: NDArray[np.int32],
+    n: int,
+    inputs_offsets: NDArray[np.int64],
+    inputs_ids: NDArray[np.int32],
+    threshold: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    tree_offsets: NDArray[np.int64],
+    tree_nodes: NDArray[np.int32],
+    tree_signs: FloatArray,
+    window: int,
+    negative: int,
+    skipgram: bool,
+    hierarchical: bool,
+    inputs: FloatArray,
+    outputs: FloatArray,
+    lr: np.float32,
+    state: NDArray[np.uint64],
+    table: FloatArray,
+    hidden: FloatArray,
+    before: FloatArray,
+    rows: FloatArray,
+    logits: FloatArray,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> tuple[float, int]:
+    ring, width = 2 * window + 1, inputs.shape[1] // LANES
+    loss, predictions, entered, n_next = 0.0, 0, 0, 0
+    for t in range(-1, n):
+        n_rows, half = n_next, t & 1
+        if t + 1 < n:  # the next centre's rows are chosen now, so that they are near when its turn comes
+            if hierarchical:
+                n_next = _way_to(words[t + 1], tree_offsets, tree_nodes, tree_signs, 1 - half, targets, signs)
+            else:
+                n_next = _contrast(words[t + 1], negative, threshold, other, state, 1 - half, targets, signs)
+            for j in range(n_next):
+                prefetch_row(outputs, targets[1 - half, j], width)
+        if t < 0:
+            continue
+        if t + window + AHEAD < n:
+            word = words[t + window + AHEAD]
+            for i in range(inputs_offsets[word], inputs_offsets[word + 1]):
+                prefetch_row(inputs, np.int64(inputs_ids[i]), width)
+        while entered < min(n, t + window + 1):
+            if entered >= ring:
+                _leave(words[entered - ring], entered % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
+            _enter(words[entered], entered % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
+            entered += 1
+        reach = 1 + below(state, window)
+        first, last = max(0, t - reach), min(n - 1, t + reach)
+        _stage(outputs, targets, half, n_rows, width, rows)
+        if skipgram:
+            loss += _skipgram(first, t, last, ring, hidden, rows, signs, half, n_rows, width, lr, table, logits)
+            predictions += last - first
+        else:
+            _gather(words, first, t, last, ring, inputs_offsets, hidden, width)
+            loss += predict_pair(hidden, ring, ring, 1, rows, signs, half, n_rows, width, lr, table, logits)
+            _spread(first, t, last, ring, hidden, width)
+            predictions += 1
+        _unstage(outputs, targets, half, n_rows, width, rows)
+    for left in range(max(0, entered - ring), entered):
+        _leave(words[left], left % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
+    return loss, predictions
+
+
+@njit(**INLINE)
+def _skipgram(
+    first: int,
+    centre: int,
+    last: int,
+    ring: int,
+    hidden: FloatArray,
+    rows: FloatArray,
+    signs: FloatArray,
+    half: int,
+    n_rows: int,
+    width: int,
+    lr: np.float32,
+    table: FloatArray,
+    logits: FloatArray,
+) -> float:
+    """Each word around the centre predicts it: two words at a time, the last alone where they are odd."""
+    loss = 0.0
+    n = last - first
+    for pair in range(0, n, 2):
+        a, b = first + pair, first + pair + 1
+        a = a if a < centre else a + 1
+        b = b if b < centre else b + 1
+        alone = pair + 1 == n
+        loss += predict_pair(
+            hidden, a % ring, b % ring, 1 if alone else 2,
+            rows, signs, half, n_rows, width, lr, table, logits,
+        )  # fmt: skip
+    return loss
+
+
+@njit(**INLINE)
+def _gather(
+    words: NDArray[np.int32],
+    first: int,
+    centre: int,
+    last: int,
+    ring: int,
+    inputs_offsets: NDArray[np.int64],
+    hidden: FloatArray,
+    width: int,
+) -> None:
+    """CBOW: the mean of all input rows around the centre, and a copy of it to subtract later."""
+    mean, n_inputs = ring, 0
+    for d in range(LANES * width):
+        hidden[mean, d] = F(0)
+    for c in range(first, last + 1):
+        if c != centre:
+            share, slot = inputs_offsets[words[c] + 1] - inputs_offsets[words[c]], c % ring
+            n_inputs += share
+            for d in range(LANES * width):
+                hidden[mean, d] += F(share) * hidden[slot, d]
+    scale = F(1) / F(n_inputs)
+    for d in range(LANES * width):
+        value = hidden[mean, d] * scale
+        hidden[mean, d] = value
+        hidden[mean + 1, d] = value
+
+
+@njit(**INLINE)
+def _spread(first: int, centre: int, last: int, ring: int, hidden: FloatArray, width: int) -> None:
+    """CBOW: every word around the centre moves as the mean did."""
+    mean = ring
+    for d in range(LANES * width):
+        hidden[mean, d] -= hidden[mean + 1, d]
+    for c in range(first, last + 1):
+        if c != centre:
+            slot = c % ring
+            for d in range(LANES * width):
+                hidden[slot, d] += hidden[mean, d]
+
+
+@njit(**INLINE)
+def _way_to(
+    centre: int,
+    offsets: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    node_signs: FloatArray,
+    half: int,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> int:
+    """Hierarchical: the inner nodes above the centre word; how many they are."""
+    n_rows = int(offsets[centre + 1] - offsets[centre])
+    for j in range(n_rows):
+        targets[half, j] = nodes[offsets[centre] + j]
+        signs[half, j] = node_signs[offsets[centre] + j]
+    return n_rows
+
+
+@njit(**INLINE)
+def _contrast(
+    centre: int,
+    negative: int,
+    threshold: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    state: NDArray[np.uint64],
+    half: int,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> int:
+    """Negative sampling: the centre word and ``negative`` other words, all different; how many they are.
+
+    A row staged twice would lose one of its steps.
+    """
+    targets[half, 0] = centre
+    signs[half, 0] = F(1)
+    for j in range(1, negative + 1):
+        word = draw(state, threshold, other)
+        tries = 0
+        k = 0
+        while k < j:
+            k += 1
+            if targets[half, k - 1] == word:
+                tries += 1
+                word = draw(state, threshold, other) if tries < TRIES else (word + 1) % threshold.size
+                k = 0
+        targets[half, j] = word
+        signs[half, j] = F(-1)
+    return negative + 1
+
+
+@njit(**INLINE)
+def _stage(
+    outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
+) -> None:
+    for j in range(n_rows):
+        start, target = np.uint64(j) * ROW, targets[half, j]
+        for d in range(LANES * width):
+            rows[start + np.uint64(d)] = outputs[target, d]
+
+
+@njit(**INLINE)
+def _unstage(
+    outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
+) -> None:
+    for j in range(n_rows):
+        start, target = np.uint64(j) * ROW, targets[half, j]
+        for d in range(LANES * width):
+            outputs[target, d] = rows[start + np.uint64(d)]
+
+
+@njit(**INLINE)
+def _enter(
+    word: int,
+    slot: int,
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    inputs: FloatArray,
+    width: int,
+    hidden: FloatArray,
+    before: FloatArray,
+) -> None:
+    """The mean of a word's input rows becomes its hidden vector."""
+    row = ids[offsets[word]]
+    for d in range(LANES * width):
+        hidden[slot, d] = inputs[row, d]
+    for i in range(offsets[word] + 1, offsets[word + 1]):
+        row = ids[i]
+        for d in range(LANES * width):
+            hidden[slot, d] += inputs[row, d]
+    scale = F(1) / F(offsets[word + 1] - offsets[word])
+    for d in range(LANES * width):
+        mean = hidden[slot, d] * scale
+        hidden[slot, d] = mean
+        before[slot, d] = mean
+
+
+@njit(**INLINE)
+def _leave(
+    word: int,
+    slot: int,
+    offsets: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    inputs: FloatArray,
+    width: int,
+    hidden: FloatArray,
+    before: FloatArray,
+) -> None:
+    """What the hidden vector learned goes to each of the word's input rows."""
+    for i in range(offsets[word], offsets[word + 1]):
+        row = ids[i]
+        for d in range(LANES * width):
+            inputs[row, d] += hidden[slot, d] - before[slot, d]
