@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.api import class_of
 from polyseme.catalog import METHODS, Row
-from polyseme.errors import PolysemeError
+from polyseme.errors import PolysemeError, UnknownWord
 from polyseme.text.corpus import READING, Corpus
 
 # What makes a method small enough for a test; the rest of its options keep their defaults.
@@ -50,7 +50,7 @@ def answers(model: Any, texts: list[str]) -> list[np.ndarray]:
         return [sentence.layers for sentence in model.encode_tokens(texts)]
     if hasattr(model, "encode"):
         return list(model.encode(texts))
-    return [np.array([model[word] for word in model.tokenize(text) if word in model]) for text in texts]
+    return [model[model.tokenize(text)] for text in texts]
 
 
 @trainable
@@ -78,12 +78,28 @@ def test_the_answer_does_not_depend_on_the_batch(row, models, corpus, fifty_line
     model = trained(row, models, corpus)
     for text, whole in zip(fifty_lines, answers(model, fifty_lines), strict=True):
         np.testing.assert_allclose(answers(model, [text])[0], whole, atol=1e-6)
+    if row.kind == "words":
+        words = model.index_to_key[:20]
+        for word, together in zip(words, model.most_similar_batch(words, topn=5), strict=True):
+            alone = model.most_similar(word, topn=5)
+            np.testing.assert_allclose([s for _, s in alone], [s for _, s in together], atol=1e-6)
+            np.testing.assert_array_equal(model[word], model[words][words.index(word)])
 
 
 @trainable
 def test_it_survives_empty_and_odd_text(row, models, corpus):
-    for array in answers(trained(row, models, corpus), ODD):
-        assert np.isfinite(array).all()
+    model = trained(row, models, corpus)
+    if row.kind == "words":
+        for word in (odd for text in ODD for odd in (text, *model.tokenize(text))):
+            if word in model:
+                assert np.isfinite(model[word]).all()
+            else:
+                with pytest.raises(UnknownWord) as error:
+                    model[word]
+                assert len(str(error.value).splitlines()) == 1
+    else:
+        for array in answers(model, ODD):
+            assert np.isfinite(array).all()
 
 
 @trainable

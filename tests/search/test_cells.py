@@ -9,8 +9,9 @@ import numpy as np
 from polyseme.nouns import silent
 from polyseme.search.cells import TARGET, build_cells
 from polyseme.search.projection import Projection
-from polyseme.search.scan import nearest, top
+from polyseme.search.scan import nearest
 from polyseme.search.sorting import Places
+from polyseme.words.nearest import best_places
 
 
 def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:
@@ -50,8 +51,8 @@ def test_exact_search_agrees_with_sorting_everything() -> None:
 
 def test_top_is_stable_among_equals() -> None:
     values = np.array([1, 3, 3, 2, 3], dtype=np.float32)
-    assert top(values, 3).tolist() == [1, 2, 4]
-    assert top(values, 9).tolist() == [1, 2, 4, 3, 0]
+    assert best_places(values, 3).tolist() == [1, 2, 4]
+    assert best_places(values, 9).tolist() == [1, 2, 4, 3, 0]
 
 
 def test_counting_sort_in_blocks_is_a_stable_sort() -> None:

@@ -11,7 +11,7 @@ import polyseme
 from polyseme.errors import TrainingError
 from polyseme.nouns import silent
 from polyseme.text.corpus import Corpus
-from polyseme.words.cooccurrence import count
+from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.further import plan_words
 from polyseme.words.kernels.glove import train_tiles
 from polyseme.words.kernels.random import random_state
@@ -28,11 +28,11 @@ def random_corpus(n_words, n_tokens, seed=0):
     return Corpus.from_sentences([[f"w{i}" for i in part] for part in np.split(words, cuts) if len(part)])
 
 
-def counted_plainly(corpus, plot, window, symmetric, harmonic):
+def counted_plainly(corpus, plan, window, symmetric, harmonic):
     """Pair → count, by the definition."""
     pairs = defaultdict(float)
     for sentence in corpus:
-        ids = [i for i in plot.vocabulary.ids(sentence).tolist() if i < len(plot.vocabulary)]
+        ids = [i for i in plan.vocabulary.ids(sentence).tolist() if i < len(plan.vocabulary)]
         for at, word in enumerate(ids):
             for distance in range(1, min(window, at) + 1):
                 weight = 1 / distance if harmonic else 1.0
@@ -46,10 +46,10 @@ def counted_plainly(corpus, plot, window, symmetric, harmonic):
 @pytest.mark.parametrize("harmonic", [True, False])
 def test_counts_are_those_of_the_definition(symmetric, harmonic):
     corpus = random_corpus(1200, 3000)
-    plot = plan_words(corpus, 2, None, None)
+    plan = plan_words(corpus, 2, None, None)
     options = {"window": 4, "symmetric": symmetric, "harmonic": harmonic}
-    cells = count(corpus, plot, **options, memory=64, progress=silent)
-    expected = counted_plainly(corpus, plot, **options)
+    cells = count_pairs(corpus, plan, **options, memory=64, progress=silent)
+    expected = counted_plainly(corpus, plan, **options)
     rows, columns = cells.indices()
     found = {(i, j): x for i, j, x in zip(rows.tolist(), columns.tolist(), cells.sums.tolist(), strict=True)}
     if symmetric:
@@ -61,9 +61,9 @@ def test_counts_are_those_of_the_definition(symmetric, harmonic):
 
 def test_counts_that_do_not_fit_the_memory_are_merged_on_disk_to_the_same():
     corpus = random_corpus(2000, 30_000)
-    plot = plan_words(corpus, 1, None, None)
+    plan = plan_words(corpus, 1, None, None)
     options = {"window": 5, "symmetric": True, "harmonic": True, "progress": silent}
-    at_once, in_runs = count(corpus, plot, memory=256, **options), count(corpus, plot, memory=1, **options)
+    at_once, in_runs = count_pairs(corpus, plan, memory=256, **options), count_pairs(corpus, plan, memory=1, **options)
     assert at_once.runs == 1
     assert in_runs.runs > 3
     np.testing.assert_array_equal(in_runs.keys, at_once.keys)
@@ -106,8 +106,8 @@ def test_a_pass_over_the_cells_is_that_of_numpy():
 
 def test_the_loss_is_the_cost_of_the_paper(topics):
     model = polyseme.train("glove", topics, **{**SMALL, "epochs": 30, "x_max": 10.0})
-    plot = plan_words(topics, 1, None, None)
-    pairs = counted_plainly(topics, plot, 10, True, True)
+    plan = plan_words(topics, 1, None, None)
+    pairs = counted_plainly(topics, plan, 10, True, True)
     i, j = (np.array(column) for column in zip(*pairs, strict=True))
     x = np.array(list(pairs.values()))
     predicted = np.einsum("ij,ij->i", model.input[i], model.output[j]) + model.biases[0][i] + model.biases[1][j]

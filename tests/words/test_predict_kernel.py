@@ -13,7 +13,7 @@ from polyseme.nouns import silent
 from polyseme.words.chunks import chunk_bounds, preparing
 from polyseme.words.kernels.huffman import huffman_tree, no_tree
 from polyseme.words.kernels.ngrams import ngram_hashes
-from polyseme.words.kernels.predict import Inputs, Plan, Text, train_chunk
+from polyseme.words.kernels.predict import Inputs, Objective, Text, train_chunk
 from polyseme.words.kernels.random import alias_table, draw, random_state
 from polyseme.words.kernels.rows import logistic, logistic_table, padded
 from polyseme.words.word2vec import keep_chances, read_only
@@ -91,10 +91,10 @@ def trained(rows_of, *, skipgram, hierarchical, lr, inputs, outputs):
     text = Text(read_only(ids), read_only(offsets), keep, np.arange(3, dtype=np.int32))
     counts = np.array([5, 4, 3])
     tree = huffman_tree(counts) if hierarchical else no_tree()
-    plan = Plan(1, 2, skipgram, hierarchical)
+    objective = Objective(1, 2, skipgram, hierarchical)
     result = np.zeros(2)
     train_chunk(
-        text, 0, len(ids), Inputs(*as_csr(rows_of)), alias_table(counts**0.75), tree, plan, inputs, outputs,
+        text, 0, len(ids), Inputs(*as_csr(rows_of)), alias_table(counts**0.75), tree, objective, inputs, outputs,
         lr, lr, random_state(1), logistic_table(), result,
     )  # fmt: skip
     return tree, result

@@ -10,7 +10,7 @@ import polyseme
 from polyseme.errors import FormatError, TrainingError
 from polyseme.nouns import silent
 from polyseme.text.corpus import Corpus
-from polyseme.words.cooccurrence import count
+from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.further import plan_words
 from polyseme.words.svd import Svd, half_matrix, ppmi, symmetric_matrix
 from polyseme.words.vectors import WordVectors
@@ -20,9 +20,9 @@ SMALL = {"dim": 8, "min_count": 1, "threads": 1}
 
 def test_the_counts_are_a_symmetric_matrix():
     corpus = Corpus.from_sentences([["a", "a", "b"], ["b", "c"]])
-    plot = plan_words(corpus, 1, None, None)
-    cells = count(corpus, plot, window=2, symmetric=True, harmonic=False, memory=16, progress=silent)
-    assert plot.vocabulary.words == ["a", "b", "c"]
+    plan = plan_words(corpus, 1, None, None)
+    cells = count_pairs(corpus, plan, window=2, symmetric=True, harmonic=False, memory=16, progress=silent)
+    assert plan.vocabulary.words == ["a", "b", "c"]
     # a a: once in each order; a b: the first and the second a; b c: once
     np.testing.assert_array_equal(symmetric_matrix(half_matrix(cells)).toarray(), [[2, 2, 0], [2, 0, 1], [0, 1, 0]])
 
@@ -44,8 +44,8 @@ def test_information_worked_out_by_hand():
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
 def test_the_factors_are_those_of_lapack(topics, exponent):
     model = polyseme.train("svd", topics, **SMALL, exponent=exponent, iterations=40)
-    plot = plan_words(topics, 1, None, None)
-    cells = count(topics, plot, window=2, symmetric=True, harmonic=False, memory=16, progress=silent)
+    plan = plan_words(topics, 1, None, None)
+    cells = count_pairs(topics, plan, window=2, symmetric=True, harmonic=False, memory=16, progress=silent)
     matrix = ppmi(symmetric_matrix(half_matrix(cells)), 0.75, 1.0).toarray()
     left, values, _ = np.linalg.svd(matrix)
     expected = left[:, :8] * values[:8] ** exponent

@@ -32,7 +32,8 @@ from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.close import close_words
+from polyseme.words.nearest import best_places
+from polyseme.words.suggestions import similar_spellings
 
 _SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
 _ORIGINS_KEPT = 1000
@@ -200,7 +201,7 @@ class Index:
             rows = np.arange(own.start, own.stop)
         hits: list[Hit] = []
         seen: set[Any] = set()
-        for place in scan.top(values, min(len(values), topn * _CANDIDATES_PER_HIT)):
+        for place in best_places(values, min(len(values), topn * _CANDIDATES_PER_HIT)):
             if rows[place] == apart_from:
                 continue
             hit = self._hit(int(rows[place]), min(float(values[place]), 1.0))
@@ -225,7 +226,7 @@ class Index:
             values = scan.scores(codes, projection, vector)
             values[own] = -np.inf
             rows = np.arange(len(self))
-        best = scan.top(values, min(n, len(values)))
+        best = best_places(values, min(n, len(values)))
         best = best[np.isfinite(values[best])]
         return rows[best], values[best]
 
@@ -271,7 +272,7 @@ class Index:
         segmentation = self.corpus.segmentation
         parts = segmentation.tokens(word) if segmentation.method != FUNCTION else [word]
         cut = f", where it is cut into {' '.join(parts)}" if len(parts) > 1 else ""
-        near = close_words(word, self.words.words, self.words.index)
+        near = similar_spellings(word, self.words.words, self.words.index)
         return cut + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
 
     def _layer(self, layer: int | None) -> int:

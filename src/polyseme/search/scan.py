@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.search.projection import Projection
+from polyseme.words.nearest import best_of_blocks
 
 BLOCK = 1 << 15  # codes turned into floats at a time
 
@@ -43,25 +44,6 @@ def mean(codes: NDArray[Any], projection: Projection) -> FloatArray:
 def nearest(codes: NDArray[Any], projection: Projection, vectors: FloatArray, *, topn: int) -> NDArray[np.int64]:
     """The ``topn`` nearest codes of each vector by comparing all, nearest first: ``(q, d) -> (q, topn)``."""
     queries = (vectors * projection.step).T  # (d, q)
-    topn = min(topn, len(codes))
-    best = np.full((len(vectors), topn), -np.inf, dtype=np.float32)
-    rows = np.zeros((len(vectors), topn), dtype=np.int64)
-    for begin in range(0, len(codes), BLOCK):
-        block = (codes[begin : begin + BLOCK].astype(np.float32) @ queries).T  # (q, b)
-        joined = np.concatenate([best, block], axis=1)
-        numbers = np.concatenate([rows, np.broadcast_to(np.arange(begin, begin + block.shape[1]), block.shape)], axis=1)
-        order = np.argsort(-joined, axis=1, kind="stable")[:, :topn] if topn >= joined.shape[1] else _top(joined, topn)
-        best, rows = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
-    return rows
-
-
-def top(values: FloatArray, n: int) -> NDArray[np.int64]:
-    """Places of the ``n`` highest values, highest first, equal ones in order."""
-    kept = np.sort(np.argpartition(-values, n)[:n]) if n < len(values) else np.arange(len(values))
-    return kept[np.argsort(-values[kept], kind="stable")]
-
-
-def _top(values: FloatArray, n: int) -> NDArray[np.int64]:
-    kept = np.argpartition(-values, n - 1, axis=1)[:, :n]
-    order = np.argsort(-np.take_along_axis(values, kept, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(kept, order, axis=1)
+    starts = range(0, len(codes), BLOCK)
+    blocks = (np.asarray(codes[at : at + BLOCK].astype(np.float32) @ queries) for at in starts)  # (b, q)
+    return best_of_blocks(blocks, len(vectors), min(topn, len(codes)))[0]

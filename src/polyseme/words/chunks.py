@@ -56,6 +56,13 @@ def available_threads(wanted: int | None) -> int:
     return cores() if wanted is None else wanted
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as one that cannot be written, so that text in memory and mapped text run the same compiled code."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.int64]:
     """Places that cut a text into chunks of about ``size`` words, between sentences unless one is very long."""
     n = int(offsets[-1])

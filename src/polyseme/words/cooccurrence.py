@@ -17,17 +17,17 @@ from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError
 from polyseme.nouns import Progress
 from polyseme.text.corpus import Corpus
-from polyseme.words.chunks import chunk_bounds, preparing
-from polyseme.words.further import Plot
+from polyseme.words.chunks import chunk_bounds, preparing, read_only
+from polyseme.words.further import WordPlan
 
-Run = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
+SortedPairs = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
 
 SLOT_BYTES = 16 * 2  # a slot of the table, and as much again while its pairs are sorted
 
 
 @dataclass
 class Cooccurrence:
-    """Sorted pairs (see ``kernels_count.pair_key``) and their sums; memory-mapped where they were merged on disk."""
+    """Sorted pairs (see ``kernels/count.py``) and their sums; memory-mapped where they were merged on disk."""
 
     keys: NDArray[np.uint64]
     sums: NDArray[np.float32]
@@ -49,21 +49,20 @@ class Cooccurrence:
         return (tile // tiles) * TILE + (cell >> TILE_BITS), (tile % tiles) * TILE + (cell & (TILE - 1))
 
 
-def count(
-    corpus: Corpus, plot: Plot, *, window: int, symmetric: bool, harmonic: bool, memory: int, progress: Progress
+def count_pairs(
+    corpus: Corpus, plan: WordPlan, *, window: int, symmetric: bool, harmonic: bool, memory: int, progress: Progress
 ) -> Cooccurrence:
     """Count a corpus with ``memory`` megabytes for the table."""
-    from polyseme.words.kernels.count import EMPTY, count_pairs
-    from polyseme.words.word2vec import read_only
+    from polyseme.words.kernels.count import EMPTY, count_some_pairs
 
-    n_words = len(plot.vocabulary)
+    n_words = len(plan.vocabulary)
     keys: NDArray[np.uint64] = np.full(_slots(memory, len(corpus.ids) * window, window), EMPTY, dtype=np.uint64)
     sums = np.zeros(len(keys), dtype=np.float64)
     ids, offsets = read_only(corpus.ids), read_only(corpus.sentence_offsets)
     folder: Scratch | None = None
-    runs: list[Run] = []
+    runs: list[SortedPairs] = []
     filled = at = 0
-    count_some = partial(count_pairs, ids, offsets, plot.numbers, n_words)
+    count_some = partial(count_some_pairs, ids, offsets, plan.numbers, n_words)
     with preparing(progress):
         count_some(0, 0, window, symmetric, harmonic, keys, sums, 0)
     for end in chunk_bounds(corpus.sentence_offsets, 200_000)[1:].tolist():
@@ -90,7 +89,7 @@ def _slots(memory: int, most_pairs: int, window: int) -> int:
     return max(1 << 10, 1 << (wanted.bit_length() - 1), 1 << (8 * window).bit_length())
 
 
-def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> Run:
+def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> SortedPairs:
     from polyseme.words.kernels.count import EMPTY
 
     full = np.flatnonzero(keys != EMPTY)
@@ -101,14 +100,14 @@ def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> Run:
     return run
 
 
-def _spilled(run: Run, path: Path) -> Run:
+def _spilled(run: SortedPairs, path: Path) -> SortedPairs:
     """The run in files, mapped."""
     np.save(f"{path}.keys.npy", run[0])
     np.save(f"{path}.sums.npy", run[1])
     return np.load(f"{path}.keys.npy", mmap_mode="r"), np.load(f"{path}.sums.npy", mmap_mode="r")
 
 
-def _merged(runs: list[Run], folder: Path, block: int) -> Run:
+def _merged(runs: list[SortedPairs], folder: Path, block: int) -> SortedPairs:
     """One run of all: ranges of pairs that hold about ``block`` entries each are added up one after the other."""
     sample = max(1, block // (8 * len(runs)))
     marks = np.sort(np.concatenate([keys[::sample] for keys, _ in runs]))[:: max(1, block // sample)][1:]

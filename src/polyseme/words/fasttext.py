@@ -30,10 +30,10 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import preparing
-from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
-from polyseme.words.word2vec import PredictOptions, initial, learn
+from polyseme.words.word2vec import PredictOptions, learn, random_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -89,20 +89,20 @@ class FastText(Trainable, WordVectors):
     @classmethod
     def train(cls, corpus: Corpus, options: FastTextOptions, run: Run) -> Self:
         start = older_vectors(run.start, options.dim)
-        plot = plan_words(corpus, options.min_count, options.max_size, start)
-        options = _settled(options, plot.vocabulary, start)
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        options = _settled(options, plan.vocabulary, start)
         with preparing(run.progress):
-            inputs, options = _inputs(plot.vocabulary.words, options)
-        first = _initial(inputs, plot, options, start)
-        rows, output = learn(corpus, plot, inputs, first, options, run, start)
-        n, dim = len(plot.vocabulary), options.dim
+            inputs, options = _inputs(plan.vocabulary.words, options)
+        first = _initial(inputs, plan, options, start)
+        rows, output = learn(corpus, plan, inputs, first, options, run, start)
+        n, dim = len(plan.vocabulary), options.dim
         own, buckets, output = (np.ascontiguousarray(m[:, :dim]) for m in (rows[:n], rows[n:], output))
         subwords = Subwords(options.minn or 1, options.maxn or 0, buckets, own, len(buckets), None, END_OF_SENTENCE)
-        vectors = subwords.compose(plot.vocabulary.words)
+        vectors = subwords.compose(plan.vocabulary.words)
         about = About(corpus.segmentation, corpus.facts, run.curve)
         nodes, output_rows = (output, None) if options.loss == "hierarchical" else (None, output)
         return cls(
-            plot.vocabulary, vectors, options=options, about=about, output=output_rows, subwords=subwords, nodes=nodes
+            plan.vocabulary, vectors, options=options, about=about, output=output_rows, subwords=subwords, nodes=nodes
         )
 
     def parts(self) -> Parts:
@@ -165,12 +165,12 @@ def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTex
     return Inputs(offsets + np.arange(n + 1), ids.astype(np.int32)), dataclasses.replace(options, buckets=buckets)
 
 
-def _initial(inputs: Inputs, plot: Plot, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
+def _initial(inputs: Inputs, plan: WordPlan, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
     """Small random rows for the words and for the buckets they fall into; rows of the older model as they were."""
-    n, buckets = len(plot.vocabulary), options.buckets or 0
-    first = initial(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))
+    n, buckets = len(plan.vocabulary), options.buckets or 0
+    first = random_rows(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))
     if start is not None:
-        carried_over(first, plot.old_rows, start.subwords.own if start.subwords else start.vectors)
+        carried_over(first, plan.old_rows, start.subwords.own if start.subwords else start.vectors)
         if start.subwords:
             trained = start.subwords.rows.any(axis=1)
             first[n:][trained, : options.dim] = start.subwords.rows[trained]

@@ -15,7 +15,7 @@ from polyseme.words.vectors import WordVectors
 
 
 @dataclass(frozen=True)
-class Plot:
+class WordPlan:
     """The words to train, and where they come from."""
 
     vocabulary: Vocabulary
@@ -23,7 +23,7 @@ class Plot:
     old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
 
 
-def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: WordVectors | None) -> Plot:
+def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: WordVectors | None) -> WordPlan:
     """The frequent words of the corpus, and all words of the older model with their counts added."""
     seen = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
     if not len(corpus.ids):
@@ -45,7 +45,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
             numbers[place] = vocabulary.index.get(word, len(vocabulary))
     if not (numbers < len(vocabulary)).any():  # every word of a corpus stands in it somewhere
         raise TrainingError("no word of this corpus is in the model or seen min_count times: nothing to train on")
-    return Plot(vocabulary, numbers, old_rows)
+    return WordPlan(vocabulary, numbers, old_rows)
 
 
 def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[Vocabulary, NDArray[np.int64]]:

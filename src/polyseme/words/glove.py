@@ -30,11 +30,11 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Pace, available_threads, in_threads, preparing
-from polyseme.words.cooccurrence import Cooccurrence, count
-from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.chunks import Pace, available_threads, in_threads, preparing, read_only
+from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
-from polyseme.words.word2vec import read_only, served
+from polyseme.words.word2vec import served
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,21 +94,21 @@ class Glove(Trainable, WordVectors):
     @classmethod
     def train(cls, corpus: Corpus, options: GloveOptions, run: Run) -> Self:
         start = older_vectors(run.start, options.dim)
-        plot = plan_words(corpus, options.min_count, options.max_size, start)
-        cells = count(
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        cells = count_pairs(
             corpus,
-            plot,
+            plan,
             window=options.window,
             symmetric=options.symmetric,
             harmonic=options.weights == "harmonic",
             memory=options.memory,
             progress=run.progress,
         )
-        weights = _learn(cells, _initial(plot, options, start), options, run)
+        weights = _learn(cells, _initial(plan, options, start), options, run)
         rows = [np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights[:2]]
         biases = np.stack([matrix[:, -_lanes()] for matrix in weights[:2]])
         about = About(corpus.segmentation, corpus.facts, run.curve)
-        return cls(plot.vocabulary, rows[0], rows[1], biases, options=options, about=about)
+        return cls(plan.vocabulary, rows[0], rows[1], biases, options=options, about=about)
 
     def parts(self) -> Parts:
         assert self.output is not None
@@ -136,11 +136,11 @@ def _lanes() -> int:
     return LANES
 
 
-def _initial(plot: Plot, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
-    """Words, contexts and AdaGrad's sums of squares, (V, padded dim + LANES); see ``kernels_glove`` for a row."""
+def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
+    """Words, contexts and AdaGrad's sums of squares, (V, padded dim + LANES); see ``kernels/glove.py`` for a row."""
     from polyseme.words.kernels.rows import padded
 
-    lanes, n = _lanes(), len(plot.vocabulary)
+    lanes, n = _lanes(), len(plan.vocabulary)
     columns = -(-options.dim // lanes) * lanes + lanes
     random = np.random.default_rng(options.seed)
     matrices = [padded(n, columns) for _ in range(4)]
@@ -151,11 +151,11 @@ def _initial(plot: Plot, options: GloveOptions, start: WordVectors | None) -> li
         squares[:] = 1
     if isinstance(start, Glove):
         for place, source in enumerate((start.input, start.output)):
-            carried_over(matrices[place], plot.old_rows, source)
-            carried_over(matrices[place][:, -lanes:], plot.old_rows, start.biases[place][:, None])
+            carried_over(matrices[place], plan.old_rows, source)
+            carried_over(matrices[place][:, -lanes:], plan.old_rows, start.biases[place][:, None])
     elif start is not None:
-        carried_over(matrices[0], plot.old_rows, start.vectors)
-        carried_over(matrices[1], plot.old_rows, start.output)
+        carried_over(matrices[0], plan.old_rows, start.vectors)
+        carried_over(matrices[1], plan.old_rows, start.output)
     return matrices
 
 

@@ -1,4 +1,4 @@
-"""Exact nearest rows of many questions at once.
+"""The highest scores of many questions at once: the one search of words, occurrences and evaluations.
 
 The scores of a block of rows against all questions are one matrix product that stays in the cache. The k-th best of
 the first block is a bar: of each later block only the few scores above it are kept, so that choosing costs a comparison
@@ -6,6 +6,8 @@ instead of a partition of everything.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,55 +26,73 @@ def nearest_rows(
     Returns places and cosines, both (q, min(topn, n)); of equal cosines the lower place comes first. Rows that are not
     numbers are never found; where too few others are left, the answer ends in cosines of -inf.
     """
-    topn = min(topn, len(rows))
-    best = _Best(len(questions), topn)
-    for start in range(0, len(rows), _BLOCK):
+
+    def cosines(start: int) -> FloatArray:
         block = slice(start, start + _BLOCK)
-        cosines = rows[block] @ questions.T  # (b, q): quicker than (q, b) for few questions
-        cosines *= inverse_norms[block, None]
-        best.offer(cosines, start)
+        products: FloatArray = rows[block] @ questions.T  # (b, q): quicker than (q, b) for few questions
+        products *= inverse_norms[block, None]
+        return products
+
+    blocks = (cosines(start) for start in range(0, len(rows), _BLOCK))
+    return best_of_blocks(blocks, len(questions), min(topn, len(rows)))
+
+
+def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Places and scores, (q, topn), of the highest scores in blocks (b, q) that follow each other."""
+    best, start = _Best(n_questions, topn), 0
+    for scores in blocks:
+        best.offer(scores, start)
+        start += len(scores)
     return best.table()
 
 
+def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
+    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place."""
+    kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
+    return kept[np.lexsort((kept, -scores[kept]))]
+
+
 class _Best:
-    """The best candidates of each question so far, as flat arrays: question, place, cosine."""
+    """The best candidates of each question so far, as flat arrays: question, place, score."""
 
     def __init__(self, questions: int, k: int) -> None:
         self.shape = (questions, k)
-        self.bar = np.full(questions, -np.inf, dtype=np.float32)  # what a cosine must reach
+        self.bar = np.full(questions, -np.inf, dtype=np.float32)  # what a score must reach
         self.parts: list[tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]] = []
         self.pending = 0
 
-    def offer(self, cosines: FloatArray, start: int) -> None:
+    def offer(self, scores: FloatArray, start: int) -> None:
         """Keep what reaches the bar of a block whose first row is ``start``."""
         questions, k = self.shape
-        if start == 0 and len(cosines) > 4 * k > 0:
-            self.bar = np.partition(cosines.T, -k, axis=1)[:, -k]
+        if start == 0 and len(scores) > 4 * k > 0:
+            self.bar = np.partition(scores.T, -k, axis=1)[:, -k]
             np.nan_to_num(self.bar, copy=False, nan=-np.inf)
-        flat = np.flatnonzero(cosines >= self.bar)
+        flat = np.flatnonzero(scores >= self.bar)
         row, question = np.divmod(flat, questions)
-        self.parts.append((question, row + start, cosines.ravel()[flat]))
+        self.parts.append((question, row + start, scores.ravel()[flat]))
         self.pending += len(flat)
         if self.pending > _PENDING * questions:
             self._thin()
 
     def table(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """Places and cosines, (q, k), best first."""
+        """Places and scores, (q, k), best first."""
         question, rank = self._thin()
-        _, place, cosine = self.parts[0]
-        places, cosines = np.zeros(self.shape, dtype=np.int64), np.full(self.shape, -np.inf, dtype=np.float32)
-        places[question, rank], cosines[question, rank] = place, cosine
-        return places, cosines
+        _, place, score = self.parts[0]
+        places, scores = np.zeros(self.shape, dtype=np.int64), np.full(self.shape, -np.inf, dtype=np.float32)
+        places[question, rank], scores[question, rank] = place, score
+        return places, scores
 
     def _thin(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Drop all but the k best of each question, and raise the bars to the k-th; the questions and ranks kept."""
-        question, place, cosine = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
-        order = np.lexsort((place, -cosine, question))
-        question, place, cosine = question[order], place[order], cosine[order]
+        if not self.parts:
+            self.parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+        question, place, score = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
+        order = np.lexsort((place, -score, question))
+        question, place, score = question[order], place[order], score[order]
         rank = np.arange(len(question)) - np.searchsorted(question, question)
         kept = rank < self.shape[1]
-        question, rank, place, cosine = question[kept], rank[kept], place[kept], cosine[kept]
-        self.parts, self.pending = [(question, place, cosine)], len(question)
+        question, rank, place, score = question[kept], rank[kept], place[kept], score[kept]
+        self.parts, self.pending = [(question, place, score)], len(question)
         last = rank == self.shape[1] - 1
-        self.bar[question[last]] = cosine[last]
+        self.bar[question[last]] = score[last]
         return question, rank

@@ -28,8 +28,8 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.cooccurrence import Cooccurrence, count
-from polyseme.words.further import Plot, older_vectors, plan_words
+from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.further import WordPlan, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class Svd(Trainable, WordVectors):
     def train(cls, corpus: Corpus, options: SvdOptions, run: Run) -> Self:
         start = older_vectors(run.start, options.dim)
         older = _older_pairs(start, options)
-        plot = plan_words(corpus, options.min_count, options.max_size, start)
-        cells = count(
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        cells = count_pairs(
             corpus,
-            plot,
+            plan,
             window=options.window,
             symmetric=True,
             harmonic=options.weights == "harmonic",
@@ -106,7 +106,7 @@ class Svd(Trainable, WordVectors):
         )
         half = half_matrix(cells)
         if older is not None:
-            half = half + _moved(older, plot)
+            half = half + _moved(older, plan)
             half.sort_indices()
         matrix = ppmi(symmetric_matrix(half), options.smoothing, options.shift)
         if not matrix.nnz:
@@ -116,7 +116,7 @@ class Svd(Trainable, WordVectors):
         vectors = _factors(matrix, options, run)
         pairs = Pairs(half.indptr.astype(np.int64), half.indices.astype(np.int32), half.data)
         about = About(corpus.segmentation, corpus.facts, run.curve)
-        return cls(plot.vocabulary, vectors, options=options, about=about, pairs=pairs)
+        return cls(plan.vocabulary, vectors, options=options, about=about, pairs=pairs)
 
     def parts(self) -> Parts:
         parts = super().parts()
@@ -171,14 +171,14 @@ def _older_pairs(start: WordVectors | None, options: SvdOptions) -> csr_array | 
     return half
 
 
-def _moved(half: csr_array, plot: Plot) -> csr_array:
+def _moved(half: csr_array, plan: WordPlan) -> csr_array:
     """The counts of an older model where its words stand now, the smaller word of a pair first again."""
     from scipy.sparse import csr_array
 
-    kept = np.flatnonzero(plot.old_rows >= 0)
+    kept = np.flatnonzero(plan.old_rows >= 0)
     places = np.empty(half.shape[0], dtype=np.int32)
-    places[plot.old_rows[kept]] = kept
-    cells, n = half.tocoo(), len(plot.vocabulary)
+    places[plan.old_rows[kept]] = kept
+    cells, n = half.tocoo(), len(plan.vocabulary)
     one, other = places[cells.row], places[cells.col]
     return csr_array((cells.data, (np.minimum(one, other), np.maximum(one, other))), shape=(n, n))
 

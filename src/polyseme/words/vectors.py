@@ -26,9 +26,9 @@ from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.close import close_words
-from polyseme.words.nearest import nearest_rows
+from polyseme.words.nearest import best_places, nearest_rows
 from polyseme.words.subwords import Subwords
+from polyseme.words.suggestions import similar_spellings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,7 +41,7 @@ TOGETHER = 64  # questions answered by one pass over the matrix
 EPSILON = np.float32(1e-6)
 
 
-class Offer(NamedTuple):
+class Candidates(NamedTuple):
     """The rows an answer is chosen from."""
 
     rows: FloatArray  # (n, D)
@@ -132,7 +132,7 @@ class WordVectors(Model):
         if pieces and pieces != [word]:
             known = [f"{p} (known)" if p in self.key_to_index else p for p in pieces]
             about.append(f"text is cut here as {' | '.join(known)}")
-        near = close_words(word, self.index_to_key, self.key_to_index)
+        near = similar_spellings(word, self.index_to_key, self.key_to_index)
         if near:
             about.append(f"close words: {', '.join(near)}")
         least = getattr(self.options, "min_count", 0)
@@ -195,10 +195,12 @@ class WordVectors(Model):
             return self.most_similar([b, c], [a], topn, restrict)
         if method != "mul":
             raise OptionError(f"analogy method is add or mul, not {method!r}")
-        offer = self._offer(restrict)
-        cosines = np.stack([self._unit(word) for word in (a, b, c)]) @ offer.rows.T * offer.inverse_norms  # (3, n)
+        candidates = self._candidates(restrict)
+        cosines = (
+            np.stack([self._unit(word) for word in (a, b, c)]) @ candidates.rows.T * candidates.inverse_norms
+        )  # (3, n)
         away, near, too = (1 + cosines) / 2
-        return self._best(near * too / (away + EPSILON), offer, self._rows_of([a, b, c]), topn)
+        return self._best(near * too / (away + EPSILON), candidates, self._rows_of([a, b, c]), topn)
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """The word least like the others: the lowest cosine with their mean."""
@@ -223,37 +225,37 @@ class WordVectors(Model):
     def _rows_of(self, words: Sequence[Word]) -> set[int]:
         return {self.key_to_index[w] for w in words if isinstance(w, str) and w in self.key_to_index}
 
-    def _offer(self, restrict: int | Iterable[str] | None) -> Offer:
+    def _candidates(self, restrict: int | Iterable[str] | None) -> Candidates:
         if restrict is None or isinstance(restrict, int):
             n = len(self) if restrict is None else max(0, min(restrict, len(self)))
-            return Offer(self.vectors[:n], self.inverse_norms[:n], None)
+            return Candidates(self.vectors[:n], self.inverse_norms[:n], None)
         known = (self.key_to_index.get(word) for word in dict.fromkeys(restrict))
         numbers = np.array([row for row in known if row is not None], dtype=np.int64)
-        return Offer(self.vectors[numbers], self.inverse_norms[numbers], numbers)
+        return Candidates(self.vectors[numbers], self.inverse_norms[numbers], numbers)
 
     def _nearest(
         self, targets: FloatArray, asked: list[set[int]], topn: int, restrict: int | Iterable[str] | None
     ) -> list[Neighbours]:
-        offer = self._offer(restrict)
-        if topn < 1 or not len(offer.rows):
+        candidates = self._candidates(restrict)
+        if topn < 1 or not len(candidates.rows):
             return [[] for _ in targets]
         answers: list[Neighbours] = []
         for start in range(0, len(targets), TOGETHER):
             leave_out = asked[start : start + TOGETHER]
             most = topn + max(len(left) for left in leave_out)
-            places, scores = nearest_rows(offer.rows, offer.inverse_norms, targets[start : start + TOGETHER], most)
-            rows = places if offer.numbers is None else offer.numbers[places]
+            places, scores = nearest_rows(
+                candidates.rows, candidates.inverse_norms, targets[start : start + TOGETHER], most
+            )
+            rows = places if candidates.numbers is None else candidates.numbers[places]
             lines = zip(rows.tolist(), scores.tolist(), leave_out, strict=True)
             answers += [self._named(line, cosines, left, topn) for line, cosines, left in lines]
         return answers
 
-    def _best(self, scores: FloatArray, offer: Offer, leave_out: set[int], topn: int) -> Neighbours:
-        wanted = min(topn + len(leave_out), len(scores))
-        if topn < 1 or not wanted:
+    def _best(self, scores: FloatArray, candidates: Candidates, leave_out: set[int], topn: int) -> Neighbours:
+        if topn < 1:
             return []
-        top = np.argpartition(-scores, wanted - 1)[:wanted]
-        top = top[np.lexsort((top, -scores[top]))]  # equal scores: the more frequent word first
-        rows = top if offer.numbers is None else offer.numbers[top]
+        top = best_places(scores, topn + len(leave_out))
+        rows = top if candidates.numbers is None else candidates.numbers[top]
         return self._named(rows.tolist(), scores[top].tolist(), leave_out, topn)
 
     def _named(self, rows: list[int], scores: list[float], leave_out: set[int], topn: int) -> Neighbours:

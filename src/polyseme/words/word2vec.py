@@ -29,8 +29,8 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing
-from polyseme.words.further import Plot, carried_over, older_vectors, plan_words
+from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing, read_only
+from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
@@ -102,21 +102,21 @@ class Word2Vec(Trainable, WordVectors):
     def train(cls, corpus: Corpus, options: Word2VecOptions, run: Run) -> Self:
         if options.loss == "hierarchical" and options.vectors != "input":
             raise OptionError(
-                f"a hierarchical model predicts nodes of a tree, not words, so vectors={options.vectors!r} is not "
-                "to be had: leave it out, or give loss=negative"
+                f"a hierarchical model predicts nodes of a tree, not words, which have no vectors={options.vectors!r}: "
+                "leave it out, or give loss=negative"
             )
         start = older_vectors(run.start, options.dim)
-        plot = plan_words(corpus, options.min_count, options.max_size, start)
-        inputs = one_row_each(len(plot.vocabulary))
-        first = initial(len(plot.vocabulary), options.dim, options.seed, 1.0)
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        inputs = one_row_each(len(plan.vocabulary))
+        first = random_rows(len(plan.vocabulary), options.dim, options.seed, 1.0)
         if start is not None:
-            carried_over(first, plot.old_rows, getattr(start, "input", start.vectors))
-        weights = learn(corpus, plot, inputs, first, options, run, start)
+            carried_over(first, plan.old_rows, getattr(start, "input", start.vectors))
+        weights = learn(corpus, plan, inputs, first, options, run, start)
         about = About(corpus.segmentation, corpus.facts, run.curve)
         input, output = (np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights)
         if options.loss == "hierarchical":
-            return cls(plot.vocabulary, input, None, options=options, about=about, nodes=output)
-        return cls(plot.vocabulary, input, output, options=options, about=about)
+            return cls(plan.vocabulary, input, None, options=options, about=about, nodes=output)
+        return cls(plan.vocabulary, input, output, options=options, about=about)
 
     def parts(self) -> Parts:
         tensors: dict[str, NDArray[Any]] = {"input": self.input, "counts": self.vocabulary.counts}
@@ -159,7 +159,7 @@ def one_row_each(n_words: int) -> Inputs:
     return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32))
 
 
-def initial(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
+def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
     """Random rows, uniform in ±spread/dim, padded for the compiled code; only ``used`` rows, where that is given."""
     from polyseme.words.kernels.rows import padded
 
@@ -184,7 +184,7 @@ def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]
 
 def learn(
     corpus: Corpus,
-    plot: Plot,
+    plan: WordPlan,
     inputs_of: Inputs,
     first: FloatArray,
     options: PredictOptions,
@@ -193,21 +193,22 @@ def learn(
 ) -> tuple[FloatArray, FloatArray]:
     """Train input rows that begin as ``first``, and output rows or tree nodes; both come back padded."""
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
-    from polyseme.words.kernels.predict import Plan, Text, train_chunk
+    from polyseme.words.kernels.predict import Objective, Text, train_chunk
     from polyseme.words.kernels.random import alias_table, random_state
     from polyseme.words.kernels.rows import logistic_table, padded
 
-    counts, n_words = plot.vocabulary.counts, len(plot.vocabulary)
+    counts, n_words = plan.vocabulary.counts, len(plan.vocabulary)
     hierarchical = options.loss == "hierarchical"
-    keep = np.append(keep_chances(counts, options.sample), np.uint32(0))[plot.numbers]
-    text = Text(read_only(corpus.ids), read_only(corpus.sentence_offsets), keep, plot.numbers)
+    keep = np.append(keep_chances(counts, options.sample), np.uint32(0))[plan.numbers]
+    text = Text(read_only(corpus.ids), read_only(corpus.sentence_offsets), keep, plan.numbers)
     tree = huffman_tree(counts) if hierarchical else no_tree()
     alias = alias_table(np.maximum(counts, 1).astype(np.float64) ** 0.75)
-    plan = Plan(options.window, min(options.negative, n_words - 1), options.architecture == "skipgram", hierarchical)
+    negative, skipgram = min(options.negative, n_words - 1), options.architecture == "skipgram"
+    objective = Objective(options.window, negative, skipgram, hierarchical)
     table = logistic_table()
     inputs, outputs = first, padded(n_words - 1 if hierarchical else n_words, options.dim)
     if start is not None and not hierarchical:
-        carried_over(outputs, plot.old_rows, start.output)
+        carried_over(outputs, plan.old_rows, start.output)
     snapshot = run.resumed()
     if snapshot:
         inputs[:], outputs[:] = snapshot.tensors["inputs"], snapshot.tensors["outputs"]
@@ -215,7 +216,7 @@ def learn(
     def train(epoch: int, chunk: int, begin: int, end: int, lr_begin: float, lr_end: float) -> tuple[float, float]:
         state, result = random_state(options.seed, epoch, chunk), np.zeros(2)
         train_chunk(
-            text, begin, end, inputs_of, alias, tree, plan, inputs, outputs, lr_begin, lr_end, state, table, result
+            text, begin, end, inputs_of, alias, tree, objective, inputs, outputs, lr_begin, lr_end, state, table, result
         )
         return float(result[0]), float(result[1])
 
@@ -231,10 +232,3 @@ def learn(
         check=lambda: bool(np.isfinite(inputs.sum(dtype=np.float64) + outputs.sum(dtype=np.float64))),
     ).run(run, snapshot.state if snapshot else {})
     return inputs, outputs
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as one that cannot be written, so that text in memory and mapped text run the same compiled code."""
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view

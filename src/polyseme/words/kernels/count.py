@@ -40,7 +40,7 @@ def _add(keys: NDArray[np.uint64], sums: NDArray[np.float64], key: np.uint64, we
 
 
 @njit(nogil=True, cache=True)
-def count_pairs(
+def count_some_pairs(
     ids: NDArray[np.int32],
     offsets: NDArray[np.int64],
     numbers: NDArray[np.int32],

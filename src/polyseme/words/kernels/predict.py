@@ -48,7 +48,7 @@ class Tree(NamedTuple):
     depth: int  # of the deepest word
 
 
-class Plan(NamedTuple):
+class Objective(NamedTuple):
     """What is trained, and how."""
 
     window: int
@@ -65,7 +65,7 @@ def train_chunk(
     inputs_of: Inputs,
     alias: Alias,
     tree: Tree,
-    plan: Plan,
+    objective: Objective,
     inputs: FloatArray,
     outputs: FloatArray,
     lr_begin: float,
@@ -79,8 +79,8 @@ def train_chunk(
     inputs (rows, P) and outputs (V or nodes, P) have P a multiple of LANES. The learning rate goes in a straight line
     from ``lr_begin`` to ``lr_end``.
     """
-    ring, columns = 2 * plan.window + 1, inputs.shape[1]
-    most = tree.depth if plan.hierarchical else plan.negative + 1
+    ring, columns = 2 * objective.window + 1, inputs.shape[1]
+    most = tree.depth if objective.hierarchical else objective.negative + 1
     filled = 3 * ((most + 2) // 3)
     hidden = np.zeros((ring + 2, columns), F)  # the ring, the CBOW mean, and the mean before it learned
     before = np.zeros((ring, columns), F)  # the ring as it was when each word entered
@@ -107,7 +107,8 @@ def train_chunk(
         if n > 1:
             more, count = _train_sentence(
                 words, n, inputs_of.offsets, inputs_of.ids, alias.threshold, alias.other,
-                tree.offsets, tree.nodes, tree.signs, plan.window, plan.negative, plan.skipgram, plan.hierarchical,
+                tree.offsets, tree.nodes, tree.signs, objective.window,
+                objective.negative, objective.skipgram, objective.hierarchical,
                 inputs, outputs, lr, state, table, hidden, before, rows, logits, targets, signs,
             )  # fmt: skip
             loss += more

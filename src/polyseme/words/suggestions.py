@@ -11,7 +11,7 @@ LEAST = 0.55  # of likeness, to be offered at all
 COMPARED = 60  # candidates that difflib, which is slow, looks at
 
 
-def close_words(word: str, words: Sequence[str], known: dict[str, int], topn: int = 3) -> list[str]:
+def similar_spellings(word: str, words: Sequence[str], known: dict[str, int], topn: int = 3) -> list[str]:
     """Words of the vocabulary that look like ``word``, the closest first."""
     spellings = [w for w in (word.lower(), word.capitalize(), word.upper(), word.strip()) if w in known and w != word]
     letters = set(word)
