@@ -107,6 +107,40 @@ PUBLISHED: tuple[Row, ...] = (
     ),
 )
 
+# What is composed of other models, which lie in folders below it.
+COMPOSED: tuple[Row, ...] = (
+    Row(
+        "static",
+        "静态词向量编码",
+        "contexts",
+        (),
+        "polyseme.contexts.static:StaticEncoder",
+        "polyseme.contexts.static:StaticOptions",
+        2013,
+        "word vectors as a context encoder: a word has the same vector everywhere",
+    ),
+    Row(
+        "stack",
+        "编码器拼接",
+        "contexts",
+        (),
+        "polyseme.contexts.stack:Stack",
+        "polyseme.contexts.stack:StackOptions",
+        2018,
+        "encoders side by side, their vectors concatenated word by word: [GloVe; CoVe], [x; ELMo]",
+    ),
+    Row(
+        "pooled",
+        "池化句向量",
+        "sentences",
+        (),
+        "polyseme.sentences.pooled:Pooled",
+        "polyseme.sentences.pooled:PooledOptions",
+        2016,
+        "a context encoder as a sentence encoder: the vectors of the words pooled into one",
+    ),
+)
+
 
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (
@@ -161,7 +195,7 @@ REFUSALS = {
 
 def find(name: str) -> Row:
     """The row of a method, or an error with close names."""
-    for row in (*METHODS, *PUBLISHED):
+    for row in (*METHODS, *PUBLISHED, *COMPOSED):
         if row.name == name:
             return row
     hint = close_matches(name, [row.name for row in METHODS])

@@ -1,17 +1,27 @@
-"""The nouns of the house, as far as every room needs to know them."""
+"""The three nouns, as far as every room needs to know them: vectors of words, of words in context, of texts.
+
+Each lifts to the next (``sentences/lift.py``). What they share is read here and nowhere else: a choice of layers, and
+what a caller may give as sentences.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.errors import OptionError
+
 FloatArray = NDArray[np.float32]
 Sentence = str | Sequence[str]  # raw text, or tokens already
+LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` reads it
+
+TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
 
 
 class Progress(Protocol):
@@ -24,17 +34,104 @@ def silent(what: str, done: float, total: float | None, /, **facts: Any) -> None
     """The Progress that says nothing."""
 
 
-class WordLookup(Protocol):
-    """What a word-vector table answers to the rooms that must not import ``words``."""
+# ---- what callers give
+
+
+def several(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
+    """The sentences themselves; a bare text, which would be read as a list of its characters, is refused."""
+    if isinstance(sentences, (str, bytes)):
+        raise OptionError("this takes several sentences: give a list, [text] for one text")
+    return sentences
+
+
+def tokens_given(sentence: Sequence[str]) -> list[str]:
+    """The tokens of a sentence that is cut already, each of them checked to be one."""
+    tokens = list(sentence)
+    for token in tokens:
+        if not isinstance(token, str):
+            raise OptionError(f"a sentence is a text or a list of words; {token!r} is neither")
+    return tokens
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Which layers of an encoder are wanted, and how they become the planes that are handed out.
+
+    ``all`` hands out every layer, ``top`` the highest, a number that one; ``mean`` and ``mix`` hand out one weighted
+    sum of all, where the weights of ``mix`` are those the encoder has learned (γ s_j of ELMo), or else even.
+    """
+
+    name: str  # all | top | mean | mix | one
+    numbers: tuple[int, ...]  # the layers that are needed, lowest first
+
+    @classmethod
+    def read(cls, choice: LayerChoice, n_layers: int) -> Layers:
+        """The layers that ``choice`` means to an encoder that has ``n_layers``."""
+        if isinstance(choice, str) and choice.isdecimal():
+            choice = int(choice)
+        if isinstance(choice, int) and not isinstance(choice, bool) and 0 <= choice < n_layers:
+            return cls("one", (choice,))
+        if choice in ("all", "mean", "mix"):
+            return cls(str(choice), tuple(range(n_layers)))
+        if choice == "top":
+            return cls("top", (n_layers - 1,))
+        last = f"0 … {n_layers - 1}" if n_layers > 1 else "0, the only one"
+        raise OptionError(f"layers is all, top, mean, mix or {last}; not {choice!r}")
 
     @property
-    def vector_size(self) -> int: ...
+    def top(self) -> int:
+        """The highest layer that must be computed."""
+        return self.numbers[-1]
 
-    def __contains__(self, word: object) -> bool: ...
+    @property
+    def n_planes(self) -> int:
+        """How many planes are handed out."""
+        return len(self.numbers) if self.name == "all" else 1
 
-    def __getitem__(self, word: str) -> FloatArray: ...
+    def weights(self, mix: Sequence[float] | None = None) -> list[float] | None:
+        """The weight of each of ``numbers`` in the sum that is handed out; None where layers are, as they are.
 
-    def tokenize(self, text: str) -> list[str]: ...
+        ``mix`` are the weights the encoder has learned, one for each of its layers.
+        """
+        if self.name == "mix" and mix is not None:
+            return list(mix)
+        return [1 / len(self.numbers)] * len(self.numbers) if self.name in ("mean", "mix") else None
+
+    def planes(self, layers: FloatArray, mix: Sequence[float] | None = None) -> FloatArray:
+        """All layers of a sentence → the planes wanted: ``(L, T, D) -> (n_planes, T, D)``."""
+        weights = self.weights(mix)
+        if weights is None:
+            return layers if self.name == "all" else layers[list(self.numbers)]
+        return np.asarray(np.einsum("l,ltd->td", np.asarray(weights, dtype=np.float32), layers)[None])
+
+
+# ---- the nouns
+
+
+class WordVectors(ABC):
+    """A vocabulary and a matrix: one vector per word. ``words/vectors.py`` has what it answers."""
+
+    @property
+    @abstractmethod
+    def vector_size(self) -> int:
+        """Length of a vector."""
+
+    @property
+    @abstractmethod
+    def index_to_key(self) -> list[str]:
+        """The words that have a vector of their own, most frequent first."""
+
+    @abstractmethod
+    def __contains__(self, word: object) -> bool:
+        """Whether the word has a vector."""
+
+    @abstractmethod
+    def lookup(self, words: Sequence[str]) -> FloatArray:
+        """The vector of each word, ``(n, D)``; zeros for a word that has none."""
+
+    @abstractmethod
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the training text was cut."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +149,7 @@ class ContextEncoder(ABC):
     n_layers: int
 
     @abstractmethod
-    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: str | int = "all") -> Iterator[EncodedSentence]:
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors of every token, sentence by sentence, in order; streams.
 
         ``layers`` is ``all``, ``top``, ``mean``, ``mix`` or a number; all but ``all`` give L = 1.
@@ -62,20 +159,44 @@ class ContextEncoder(ABC):
     def tokenize(self, text: str) -> list[str]:
         """Cut raw text the way the model's training text was cut."""
 
+    def tokens_of(self, sentence: Sentence) -> list[str]:
+        """Tokens of raw text, or a list of them as it is."""
+        return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
+
+    def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
+        """The tokens of each sentence; streams."""
+        return map(self.tokens_of, several(sentences))
+
 
 class SentenceEncoder(ABC):
-    """Anything that reads a text: one vector per text."""
+    """Anything that reads a text: one vector per text. A subclass says how a batch of them is encoded."""
 
     dim: int
 
     @abstractmethod
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        """Vectors of some texts, ``(n, dim)``; a vector depends on nothing but its text."""
+
     def encode(self, texts: Iterable[Sentence]) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``."""
+        batches = [self.encode_batch(batch) for batch in batched(several(texts), TEXTS_AT_ONCE)]
+        return np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
+
+    def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
+        """The same one by one, for texts without end."""
+        return (vector for batch in batched(several(texts), TEXTS_AT_ONCE) for vector in self.encode_batch(batch))
 
     def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
         left, right = unit_rows(self.encode(a)), unit_rows(self.encode(b))
         return np.asarray(left @ right.T, dtype=np.float32)
+
+
+def batched(sentences: Iterable[Sentence], size: int) -> Iterator[list[Sentence]]:
+    """The sentences, at most ``size`` at a time."""
+    rest = iter(sentences)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def unit_rows(matrix: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from polyseme.contexts.elmo import encode as elmo_encoding
 from polyseme.contexts.elmo.encode import SentenceRunner
 from polyseme.contexts.elmo.word_cache import WordCache
 from polyseme.errors import OptionError
-from polyseme.sentences.pooling import Pooled
+from polyseme.sentences.pooled import Pooled
 
 rng = np.random.default_rng(7)
 VOCABULARY = ["猫", "狗", "在", "running", "the", "x" * 60, "电话", "。", "打", "é", "\ud83d", ""]

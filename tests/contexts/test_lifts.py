@@ -8,7 +8,7 @@ import pytest
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
-from polyseme.sentences.pooling import Pooled
+from polyseme.sentences.pooled import Pooled
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
@@ -28,7 +28,7 @@ def test_static_vectors_are_the_words_own_and_zero_for_unseen_ones(static):
     assert found[3].tolist() == [[[0, 0, 0, 0], [8, 9, 10, 11]]]
     (raw,) = static.encode_tokens(["猫 打"])
     assert raw.tokens == ["猫", "打"]
-    with pytest.raises(OptionError, match="one layer"):
+    with pytest.raises(OptionError, match="the only one"):
         static.encode_tokens(SENTENCES, layers=1)
 
 
@@ -69,6 +69,6 @@ def test_pooling_is_over_the_tokens_there_are(static):
     assert pooled["last"][3].tolist() == [8, 9, 10, 11]
     assert Pooled(static).encode([]).shape == (0, 4)
     assert Pooled(static).similarity([["猫"]], [["猫"], ["打"]])[0, 0] == pytest.approx(1)
-    for bad in ({"pooling": "sum"}, {"layers": "all"}):
+    for bad in ({"pool": "sum"}, {"layers": "all"}):
         with pytest.raises(OptionError):
             Pooled(static, **bad)

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from polyseme.cli.show import Choice, shown_progress
 from polyseme.disk.atomic import Scratch
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, Progress, Sentence, SentenceEncoder
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def encode(
     with shown_progress() as progress, _writing(chosen, out) as write:
         lines = Lines(file, progress)
         if isinstance(encoder, SentenceEncoder):
-            for text, vector in _pooled(encoder, lines, segment):
-                write(text, [], vector)
+            for vector in encoder.stream(_cut(lines, segment)):
+                write(lines.taken(), [], vector)
         else:
-            for sentence in encoder.encode_tokens(_cut(lines, segment), layers=_number(layers)):
+            for sentence in encoder.encode_tokens(_cut(lines, segment), layers=layers):
                 planes = sentence.layers if layers == "all" else sentence.layers[0]
                 write(lines.taken(), sentence.tokens, planes)
         lines.finish()
@@ -63,26 +63,12 @@ def encode(
 
 def _open(path: str, pool: str | None, layers: str) -> ContextEncoder | SentenceEncoder:
     from polyseme.api import load
+    from polyseme.sentences.lift import lift
 
-    model: Any = load(path)
-    if isinstance(model, SentenceEncoder):
-        return model
-    if not isinstance(model, ContextEncoder):
-        from polyseme.contexts.static import StaticEncoder
-
-        if not hasattr(model, "vector_size"):
-            raise FormatError(f"{path} is no model that gives vectors to text")
-        model = StaticEncoder(model)
-    encoder: ContextEncoder = model
-    if pool is None:
-        return encoder
-    from polyseme.sentences.pooling import Pooled
-
-    return Pooled(encoder, pool, layers=_number(layers))
-
-
-def _number(layers: str) -> str | int:
-    return int(layers) if layers.isdecimal() else layers
+    model = load(path)
+    if isinstance(model, SentenceEncoder) or pool:
+        return lift(model, "sentences", pool=pool or "mean", layers=layers)
+    return lift(model, "contexts")
 
 
 class Lines:
@@ -138,29 +124,6 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
     cut = Segmentation(segment, normalise="none") if segment == "space" else Segmentation(segment)
     for line in lines:
         yield cut.tokens(line)
-
-
-def _pooled(encoder: SentenceEncoder, lines: Lines, segment: str | None) -> Iterator[tuple[str, Any]]:
-    from polyseme.sentences.pooling import Pooled
-
-    if isinstance(encoder, Pooled):
-        for vector in encoder.stream(_cut(lines, segment)):
-            yield lines.taken(), vector
-        return
-    for batch in _batches(_cut(lines, segment), 1024):
-        for vector in encoder.encode(batch):
-            yield lines.taken(), vector
-
-
-def _batches(items: Iterable[Sentence], size: int) -> Iterator[list[Sentence]]:
-    held: list[Sentence] = []
-    for item in items:
-        held.append(item)
-        if len(held) == size:
-            yield held
-            held = []
-    if held:
-        yield held
 
 
 @contextmanager

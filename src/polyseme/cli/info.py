@@ -92,6 +92,7 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
         "method": manifest["method"],
         **(_size(load(path)) if manifest.get("kind") == "words" else {}),  # which is memory-mapped: no work
         "options": manifest["options"],
+        **_made_of(path, manifest),
         "corpus": manifest.get("corpus"),
         "segmentation": manifest.get("segmentation"),
         "polyseme": manifest.get("polyseme"),
@@ -99,6 +100,14 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
         "verified": VERIFIED[verify],
     }
+
+
+def _made_of(path: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Of a composed model, the methods of the models in the folders below it."""
+    from polyseme.store.folder import MODEL, model_names
+
+    names = model_names(path, manifest)
+    return {"made_of": {name: MODEL.read(os.path.join(path, name))["method"] for name in names}} if names else {}
 
 
 def _index(path: str, verify: bool) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def _size(model: Any) -> dict[str, int]:
     """How many vectors a model of words has; of any model, how long its vectors are."""
     if hasattr(model, "vector_size"):
         return {"words": len(model), "dim": model.vector_size}
-    return {"layers": model.n_layers, "dim": model.dim}
+    return {**({"layers": model.n_layers} if hasattr(model, "n_layers") else {}), "dim": model.dim}
 
 
 def _shown(value: Any) -> Any:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import click
 
-from polyseme.catalog import METHODS
+from polyseme.catalog import COMPOSED, METHODS
 from polyseme.cli.show import json_option, print_json, print_table
 
 
 @click.command()
 @json_option
 def methods(as_json: bool) -> None:
-    """List the methods."""
+    """List the methods, and what models are composed of others."""
+    rows = (*METHODS, *COMPOSED)
     if as_json:
-        print_json([row._asdict() for row in METHODS])
+        print_json([row._asdict() for row in rows])
     else:
         print_table(
             ("method", "名称", "kind", "year", "paper"),
-            [(row.name, row.chinese, row.kind, str(row.year), row.paper) for row in METHODS],
+            [(row.name, row.chinese, row.kind, str(row.year), row.paper) for row in rows],
         )

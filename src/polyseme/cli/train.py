@@ -28,7 +28,7 @@ class MethodGroup(click.Group):
         except OptionError as error:
             ctx.fail(str(error))
         if row not in catalog.METHODS:
-            ctx.fail(f"{name} models are read from published files, not trained (polyseme methods lists the others)")
+            ctx.fail(f"{name} models are composed or read from files, not trained (polyseme methods lists the others)")
         return _command(row)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,32 +1,63 @@
-"""Several encoders as one, their vectors side by side: [x; ELMo], [GloVe; CoVe]."""
+"""Several encoders as one 拼接: their vectors side by side, [x; ELMo], [GloVe; CoVe]."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import tee
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, Sentence
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class Stack(ContextEncoder):
+@dataclass(frozen=True)
+class StackOptions:
+    """What is taken of each encoder."""
+
+    layers: tuple[LayerChoice, ...] | None = option(
+        None, "of each encoder its layer (top, mean, mix or a number); unless given, all layers of all side by side"
+    )
+
+
+class Stack(Model, ContextEncoder):
     """Concatenates encoders token by token; raw text is cut as the first of them cuts it.
 
     An encoder of one layer stands beside every layer of the others. ``layers`` gives each encoder its own choice
     (``top``, ``mean``, ``mix`` or a number); the stack then has one layer.
     """
 
-    def __init__(self, encoders: Sequence[ContextEncoder], *, layers: Sequence[str | int] | None = None) -> None:
+    method: ClassVar[str] = "stack"
+    Options: ClassVar[type] = StackOptions
+
+    def __init__(
+        self,
+        encoders: Sequence[ContextEncoder],
+        *,
+        layers: Sequence[LayerChoice] | None = None,
+        about: About | None = None,
+    ) -> None:
         if not encoders:
             raise OptionError("a stack needs at least one encoder")
-        if layers is not None and (len(layers) != len(encoders) or "all" in layers):
+        if layers is not None and len(layers) != len(encoders):
             raise OptionError("a stack's layers are one choice for each encoder: top, mean, mix or a number")
+        for encoder, choice in zip(encoders, layers or (), strict=False):
+            if Layers.read(choice, encoder.n_layers).n_planes > 1:
+                raise OptionError("of each encoder a stack takes one layer: top, mean, mix or a number, not 'all'")
         counts = {encoder.n_layers for encoder in encoders} - {1}
         if layers is None and len(counts) > 1:
             raise OptionError(f"encoders of {sorted(counts)} layers do not stack: give each its layers")
-        self.encoders, self.layers = list(encoders), layers
+        self.options = StackOptions(None if layers is None else tuple(layers))
+        self.about = about or About.of(encoders[0])
+        self.encoders = list(encoders)
         self.dim = sum(encoder.dim for encoder in encoders)
         self.n_layers = 1 if layers is not None else max(encoder.n_layers for encoder in encoders)
 
@@ -34,18 +65,31 @@ class Stack(ContextEncoder):
         """As the first encoder does."""
         return self.encoders[0].tokenize(text)
 
-    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: str | int = "all") -> Iterator[EncodedSentence]:
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors ``(L, tokens, Σ dim)``."""
-        if self.layers is not None:
-            if layers not in ("all", "top", "mean", "mix", 0, "0"):
-                raise OptionError(f"this stack has one layer, 0; not {layers!r}")
-            choices: Sequence[str | int] = self.layers
-        else:  # a number means that layer of those that have it
-            choices = ["all" if encoder.n_layers == 1 else layers for encoder in self.encoders]
-        lists = (self.tokenize(s) if isinstance(s, str) else list(s) for s in sentences)
+        Layers.read(layers, self.n_layers)
+        # A number means that layer of those that have it.
+        shared = ["all" if encoder.n_layers == 1 else layers for encoder in self.encoders]
+        return self._joined(self.token_lists(sentences), self.options.layers or shared)
+
+    def _joined(self, lists: Iterator[list[str]], choices: Sequence[LayerChoice]) -> Iterator[EncodedSentence]:
         copies = tee(lists, len(self.encoders))
         streams = [e.encode_tokens(c, layers=n) for e, c, n in zip(self.encoders, copies, choices, strict=True)]
         for found in zip(*streams, strict=True):
             planes = max(len(one.layers) for one in found)
             parts = [np.broadcast_to(one.layers, (planes, *one.layers.shape[1:])) for one in found]
             yield EncodedSentence(found[0].tokens, np.concatenate(parts, axis=2))
+
+    def parts(self) -> Parts:
+        """The encoders, in their order."""
+        return Parts(models={f"encoder{number}": encoder for number, encoder in enumerate(self.encoders)})
+
+    @classmethod
+    def from_parts(cls, options: StackOptions, parts: Parts, about: About) -> Self:
+        encoders = [parts.models.get(f"encoder{number}") for number in range(len(parts.models))]
+        if not all(isinstance(encoder, ContextEncoder) for encoder in encoders):
+            raise FormatError("the model folder was altered: encoder0, encoder1 … are not its context encoders")
+        try:
+            return cls(encoders, layers=options.layers, about=about)  # type: ignore[arg-type]
+        except OptionError as error:
+            raise FormatError(f"the model folder was altered: {error}") from None

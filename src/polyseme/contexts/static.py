@@ -1,38 +1,54 @@
-"""Word vectors as a context encoder whose vectors do not depend on the context."""
+"""Static vectors as a context encoder 静态词向量: each token's word vector, whatever stands around it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
+from polyseme.errors import FormatError
+from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, WordVectors
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
 
-from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, Sentence, WordLookup
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class StaticEncoder(ContextEncoder):
+@dataclass(frozen=True)
+class StaticOptions:
+    """It has none: the word vectors say all."""
+
+
+class StaticEncoder(Model, ContextEncoder):
     """One layer: each token's word vector; zeros for a word that has none."""
 
+    method: ClassVar[str] = "static"
+    Options: ClassVar[type] = StaticOptions
     n_layers = 1
 
-    def __init__(self, words: WordLookup) -> None:
+    def __init__(self, words: WordVectors, *, options: StaticOptions | None = None, about: About | None = None) -> None:
         self.words = words
+        self.options = options or StaticOptions()
+        self.about = about or About.of(words)
         self.dim = words.vector_size
 
     def tokenize(self, text: str) -> list[str]:
         """As the word vectors' own text was cut."""
         return self.words.tokenize(text)
 
-    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: str | int = "all") -> Iterator[EncodedSentence]:
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors ``(1, tokens, dim)``; every choice of layers is the same one."""
-        if layers not in ("all", "top", "mean", "mix", 0, "0"):
-            raise OptionError(f"word vectors have one layer, 0; not {layers!r}")
-        return map(self._encoded, sentences)
+        Layers.read(layers, self.n_layers)
+        return (EncodedSentence(tokens, self.words.lookup(tokens)[None]) for tokens in self.token_lists(sentences))
 
-    def _encoded(self, sentence: Sentence) -> EncodedSentence:
-        tokens = self.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
-        plane = np.zeros((1, len(tokens), self.dim), dtype=np.float32)
-        for place, token in enumerate(tokens):
-            if token in self.words:
-                plane[0, place] = self.words[token]
-        return EncodedSentence(tokens, plane)
+    def parts(self) -> Parts:
+        """The word vectors, as a model of their own."""
+        return Parts(models={"words": self.words})
+
+    @classmethod
+    def from_parts(cls, options: StaticOptions, parts: Parts, about: About) -> Self:
+        words = parts.models.get("words")
+        if not isinstance(words, WordVectors):
+            raise FormatError("the model folder was altered: it has no word vectors in words/")
+        return cls(words, options=options, about=about)

@@ -12,17 +12,15 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 
-from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
-from polyseme.sentences.pooling import Pooled
+from polyseme.sentences.lift import lift
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.vectors import WordVectors
 
 ENCODERS = ("words", "contexts", "sentences")
 MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
@@ -43,10 +41,8 @@ class EncoderDesk:
     """One encoder: concurrent questions become one call, in the encoder's own thread."""
 
     def __init__(self, model: Any) -> None:
-        # Each noun lifts to the next: words to tokens in context, tokens to texts by their mean.
-        lifted = StaticEncoder(model) if isinstance(model, WordVectors) else model
-        self.tokens: ContextEncoder | None = lifted if isinstance(lifted, ContextEncoder) else None
-        self.texts: SentenceEncoder = Pooled(self.tokens) if self.tokens else model
+        self.tokens = None if isinstance(model, SentenceEncoder) else lift(model, "contexts")
+        self.texts = lift(self.tokens or model, "sentences")
         self.batcher: Batcher[Encode, Any] = Batcher(
             self._answer, most=32, waiting=128, collect=COLLECT, weigh=_characters, heaviest=BATCH_CHARACTERS
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from polyseme.catalog import Row
@@ -16,18 +17,21 @@ _CALLS = {
 }
 
 
-def model_card(row: Row, options: Any, manifest: dict[str, Any]) -> str:
-    """Markdown."""
+def model_card(row: Row, options: Any, manifest: dict[str, Any], made_of: Mapping[str, str]) -> str:
+    """Markdown; ``made_of``: the folders of the models it is composed of, and their methods."""
     facts = "\n".join(f"- {name}: {_plain(value)}" for name, value in manifest["corpus"].items())
     rows = "\n".join(
         f"| {f.name} | {_plain(getattr(options, f.name))} | {f.metadata.get('help', '')} |"
         for f in dataclasses.fields(options)
     )
+    listed = "".join(f"- [{name}]({name}/README.md): {method}\n" for name, method in made_of.items())
+    below = f"## Made of\n\n{listed}\n" if listed else ""
     call = _CALLS[row.kind].format(path="path/to/this/folder")
     return (
         f"# {row.name} {row.chinese}\n\n{row.paper} ({row.year})\n\n"
         f"## Use\n\n```python\nimport polyseme\n\n{call}\n```\n\n"
         f"## Text\n\n{facts or '- not known'}\n- segmentation: {_plain(manifest['segmentation'])}\n\n"
+        f"{below}"
         f"## Options\n\n| option | value | meaning |\n|---|---|---|\n{rows}\n"
     )
 

@@ -25,6 +25,12 @@ class About:
     corpus: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, Any]] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, part: Any) -> About:
+        """What a composed model remembers: the text of the model it cuts text like."""
+        known = getattr(part, "about", None) or cls()
+        return cls(known.segmentation, known.corpus)
+
 
 class Model(ABC):
     """A model of the catalog, trained, composed or loaded."""
@@ -43,6 +49,15 @@ class Model(ABC):
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
         """The model that ``parts`` came from. A missing or misshapen array is a FormatError."""
 
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the model's training text was cut; by script where that is not known."""
+        return self.segmentation.tokens(text)
+
+    @property
+    def segmentation(self) -> Segmentation:
+        """How raw text is cut for this model."""
+        return self.about.segmentation or Segmentation()
+
     def save(self, path: str | Path) -> None:
         """Write a model folder, whole or not at all."""
         write_folder(path, self.contents())
@@ -60,4 +75,5 @@ class Model(ABC):
         }
         parts = self.parts()
         models = {name: model.contents() for name, model in parts.models.items()}
-        return Contents(manifest, parts, models, self.about.curve, model_card(row, self.options, manifest))
+        made_of = {name: below.manifest["method"] for name, below in models.items()}
+        return Contents(manifest, parts, models, self.about.curve, model_card(row, self.options, manifest, made_of))

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme import nouns
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
-from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.nearest import best_places, nearest_rows
 from polyseme.words.subwords import Subwords
@@ -56,7 +56,7 @@ class VectorsOptions:
     source: str = option("", "the file the vectors were read from")
 
 
-class WordVectors(Model):
+class WordVectors(Model, nouns.WordVectors):
     """One float32 vector per word; trained by a subclass, or read from a published file."""
 
     method: ClassVar[str] = "vectors"
@@ -112,9 +112,16 @@ class WordVectors(Model):
         found = [self._vector(word) for word in words]
         return np.stack(found) if found else np.empty((0, self.vector_size), dtype=np.float32)
 
-    def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the training text was cut; by script where that is not known."""
-        return (self.about.segmentation or Segmentation()).tokens(text)
+    def lookup(self, words: Sequence[str]) -> FloatArray:
+        """The vector of each word, (n, D); zeros for a word that has none."""
+        index, found = self.key_to_index, np.zeros((len(words), self.vector_size), dtype=np.float32)
+        rows = np.fromiter((index.get(word, -1) for word in words), dtype=np.int64, count=len(words))
+        known = rows >= 0
+        found[known] = self.vectors[rows[known]]
+        for place in np.flatnonzero(~known).tolist() if self.subwords else ():
+            unseen = self._unseen(words[place])
+            found[place] = 0 if unseen is None else unseen
+        return found
 
     def _vector(self, word: str) -> FloatArray:
         row = self.key_to_index.get(word)

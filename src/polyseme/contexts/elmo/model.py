@@ -29,11 +29,10 @@ from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing
-from polyseme.nouns import ContextEncoder, EncodedSentence, Progress, Sentence, silent
+from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Progress, Sentence, silent
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
-from polyseme.text.segment import Segmentation
 from polyseme.training.run import Run, Trainable
 
 if TYPE_CHECKING:
@@ -74,15 +73,11 @@ class Elmo(Trainable, ContextEncoder):
 
     # ---- reading sentences
 
-    def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the model's training text was cut; by script where that is not known."""
-        return (self.about.segmentation or Segmentation()).tokens(text)
-
     def encode_tokens(
         self,
         sentences: Iterable[Sentence],
         *,
-        layers: str | int = "all",
+        layers: LayerChoice = "all",
         stateful: bool = False,
         batch_size: int | None = None,
     ) -> Iterator[EncodedSentence]:
@@ -93,12 +88,10 @@ class Elmo(Trainable, ContextEncoder):
         ``stateful``: then sentences are read as the older programs do, in batches of ``batch_size`` (None: all of this
         call) whose rows go on from where they stopped, also from call to call, until ``reset_state``.
         """
-        if isinstance(sentences, str):
-            raise OptionError("encode_tokens takes several sentences: give a list, [text] for one text")
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size is at least 1, not {batch_size}")
         planes = self._planes(layers)
-        lists = (self.tokens_of(sentence) for sentence in sentences)
+        lists = self.token_lists(sentences)
         return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)
 
     def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
@@ -107,7 +100,7 @@ class Elmo(Trainable, ContextEncoder):
         They know a word's context and not the word itself, so they tell its senses apart better than its own states.
         """
         planes = Planes(range(self.n_layers), predicting=True)
-        return self._stateless((self.tokens_of(sentence) for sentence in sentences), planes)
+        return self._stateless(self.token_lists(sentences), planes)
 
     def reset_state(self) -> None:
         """Let the stateful mode begin anew."""
@@ -122,30 +115,9 @@ class Elmo(Trainable, ContextEncoder):
         """Drop the remembered word vectors: the weights have changed."""
         self.runner.cache.clear()
 
-    def tokens_of(self, sentence: Sentence) -> list[str]:
-        """Tokens of raw text, or a list of them as it is."""
-        if isinstance(sentence, str):
-            return self.tokenize(sentence)
-        tokens = list(sentence)
-        for token in tokens:
-            if not isinstance(token, str):
-                raise OptionError(f"a sentence is a text or a list of words; {token!r} is neither")
-        return tokens
-
-    def _planes(self, layers: str | int) -> Planes:
-        everything = range(self.n_layers)
-        if isinstance(layers, str) and layers.isdecimal():
-            layers = int(layers)
-        if isinstance(layers, int) and 0 <= layers < self.n_layers:
-            return Planes([layers])
-        if layers == "mean":
-            return Planes(everything, [1 / self.n_layers] * self.n_layers)
-        if layers == "mix":
-            weights = self.mix.weights() * self.mix.gamma
-            return Planes(everything, weights.tolist())
-        if layers in ("all", "top"):
-            return Planes(everything if layers == "all" else [self.n_layers - 1])
-        raise OptionError(f"layers is all, top, mean, mix or 0 … {self.n_layers - 1}; not {layers!r}")
+    def _planes(self, choice: LayerChoice) -> Planes:
+        layers = Layers.read(choice, self.n_layers)
+        return Planes(layers.numbers, layers.weights((self.mix.weights() * self.mix.gamma).tolist()))
 
     def _stateless(self, lists: Iterator[list[str]], planes: Planes) -> Iterator[EncodedSentence]:
         for window in self.runner.windows(lists, planes):
