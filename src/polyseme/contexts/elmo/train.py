@@ -63,6 +63,11 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
         options, project = _with_shape_of(start.options, options), start.bilm.config.project
         words = _joined(start.classes or start.alphabet.words, words)
         characters = _joined(start.alphabet.characters, characters)
+    if not words:
+        raise TrainingError(
+            f"none of the {len(corpus.all_words):,} words is seen {options.min_count} times or more: give more text, "
+            "or lower min_count"
+        )
     options = with_sizes(options)
     alphabet = make_alphabet(options, characters=characters, words=words)
     reader = Reader(corpus.all_words, alphabet, words)

@@ -1,0 +1,100 @@
+"""The data that the methods learn from, made here, and each method trained once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import polyseme
+from polyseme.api import options_of
+from polyseme.catalog import COMPOSED, Row, find
+from polyseme.contexts.stack import Stack
+from polyseme.contexts.static import StaticEncoder
+from polyseme.sentences.pooled import Pooled
+from polyseme.text.corpus import Corpus
+
+# What makes a method small enough for a test; the rest of its options keep their defaults. One line for each method.
+SMALL: dict[str, dict[str, Any]] = {
+    "word2vec": {"dim": 16, "epochs": 2, "min_count": 1},
+    "fasttext": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
+    "glove": {"dim": 16, "epochs": 2, "min_count": 1},
+    "svd": {"dim": 8, "min_count": 1},
+    "elmo": {"epochs": 1},
+}
+
+
+def small_options(name: str) -> dict[str, Any]:
+    """Small, and repeatable: one thread and a seed, where the method has such options."""
+    known = {field.name for field in dataclasses.fields(options_of(name))}
+    steady = {"seed": 1, "threads": 1}
+    return {**{key: value for key, value in steady.items() if key in known}, **SMALL[name]}
+
+
+class Data:
+    """Data of every kind of the catalog's ``learns_from``, a few dozen lines each."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+
+    def of(self, row: Row) -> Any:
+        """What the method learns from."""
+        return getattr(self, row.learns_from[0])()
+
+    def corpus(self) -> Corpus:
+        return Corpus.from_sentences(self.lines)
+
+    def more(self, row: Row) -> Any:
+        """Other data of the same kind, with words that the first does not have."""
+        assert row.learns_from[0] == "corpus"
+        people = ("老王", "姐姐", "弟弟")
+        return Corpus.from_sentences([f"小明的显微镜比{person}的显微镜好。" for person in people] * 5)
+
+    def nothing(self, row: Row) -> Any:
+        """Data of the same kind that there is nothing to learn from: of all its words none is kept."""
+        assert row.learns_from[0] == "corpus"
+        return Corpus.from_sentences([self.lines[0]], min_count=1000)
+
+
+@pytest.fixture(scope="session")
+def data(fifty_lines) -> Data:
+    return Data(fifty_lines)
+
+
+# What each composed model of the catalog is made of here.
+COMPOSED_OF: dict[str, Callable[[Callable[[str], Any]], Any]] = {
+    "static": lambda model: StaticEncoder(model("fasttext")),
+    "stack": lambda model: Stack([StaticEncoder(model("word2vec")), model("elmo")]),
+    "pooled": lambda model: Pooled(model("elmo"), "max", layers="top"),
+}
+
+
+@pytest.fixture(scope="session")
+def model(data) -> Callable[[str], Any]:
+    """A model of the catalog by the name of its row, trained or composed once; the tests only ask it."""
+    models: dict[str, Any] = {}
+
+    def made(name: str) -> Any:
+        if name not in models:
+            row = find(name)
+            models[name] = (
+                COMPOSED_OF[name](made)
+                if row in COMPOSED
+                else polyseme.train(name, data.of(row), **small_options(name))
+            )
+        return models[name]
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def train_again(data) -> Callable[..., Any]:
+    """The same training once more, or on other data."""
+
+    def train(row: Row, other: Any = None, **options: Any) -> Any:
+        given = data.of(row) if other is None else other
+        return polyseme.train(row.name, given, **small_options(row.name), **options)
+
+    return train
