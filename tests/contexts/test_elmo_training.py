@@ -207,14 +207,16 @@ def _rows_of(batch):
 
 @pytest.mark.parametrize("sequences", ["sentences", "stream"])
 @pytest.mark.parametrize("of", [2, 3, 40])  # 40: more than there are rows
-def test_gradients_of_the_shares_add_up_to_those_of_the_batch(corpus, sequences, of):
+def test_gradients_of_the_shares_weighed_by_their_sizes_are_those_of_the_batch(corpus, sequences, of):
     options = ElmoOptions(**TINY, sequences=sequences, unroll=10, negatives=20, dropout=0.5)
     alone, several = make_task(corpus, options), [make_task(corpus, options) for _ in range(of)]
     for index in range(2):
-        whole = _gradients(alone, index, Part())
+        whole, loss = _gradients(alone, index, Part())
         shares = [_gradients(task, index, Part(rank, of)) for rank, task in enumerate(several)]
+        assert sum(part.total for _, part in shares) == pytest.approx(loss.total, rel=1e-5)
+        assert sum(part.n for _, part in shares) == loss.n
         for name, gradient in whole.items():
-            found = sum(share[name] for share in shares)
+            found = sum(share[name] * part.n / loss.n for share, part in shares)
             torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: name + text)
     for name, states in alone.carried().items():
         for rank, task in enumerate(several):
@@ -226,7 +228,7 @@ def _gradients(task, index, part):
         parameter.grad = None
     loss = task.gradients(0, index, part)
     found = {n: torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for n, p in task.module.named_parameters()}
-    return {**found, "loss": torch.tensor([loss.total, loss.n])}
+    return found, loss
 
 
 TORCHRUN = """
@@ -301,7 +303,7 @@ def test_rare_words_are_read_by_their_letters_and_predicted_as_unknown(fifty_lin
     assert np.abs(a - b).max() > 1e-3
 
 
-def test_an_empty_corpus_and_a_stream_too_short_are_clear_errors(corpus):
+def test_a_stream_shorter_than_one_batch_is_a_clear_error(corpus):
     with pytest.raises(TrainingError, match="shorter than one batch"):
         Elmo.train(corpus, ElmoOptions(**{**TINY, "batch_tokens": 100_000}, sequences="stream"), Run())
 

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from toy_task import ToyTask
 
 from polyseme.errors import TrainingError
+from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
@@ -118,11 +118,51 @@ def test_the_best_weights_are_kept_and_patience_stops():
     assert task.evaluate(task.module).value == pytest.approx(scores[best], abs=1e-4)
 
 
-def test_a_time_budget_ends_the_training():
-    task = ToyTask(after_step=lambda step: time.sleep(0.002))
-    began = time.monotonic()
-    fit(task, TrainingOptions(epochs=0, minutes=0.01, threads=1, patience=0), Run())
-    assert 0.5 < time.monotonic() - began < 60
+class DrivenClock:
+    """Time that passes only where a task says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class TimedTask(ToyTask):
+    """A step takes half a second and a report ``cost``."""
+
+    reports = 8  # one after every step, where time allows it
+
+    def __init__(self, clock: DrivenClock, cost: float) -> None:
+        super().__init__(after_step=lambda step: clock.pass_seconds(0.5))
+        self.clock, self.cost = clock, cost
+
+    def evaluate(self, module):
+        self.clock.pass_seconds(self.cost)
+        return super().evaluate(module)
+
+
+@pytest.mark.parametrize(("cost", "n_reports"), [(0.01, 118), (0.3, 10), (2.0, 2)])
+def test_a_limit_of_time_holds_for_the_last_report_too_and_reports_take_a_twentieth(monkeypatch, cost, n_reports):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    run = Run(began=0.0)
+    fit(TimedTask(clock, cost), TrainingOptions(epochs=0, minutes=1.0, threads=1, patience=0), run)
+    assert 59.4 < clock.now < 60.6
+    assert len(run.curve) == pytest.approx(n_reports, rel=0.1)
+    # The first report is made before its cost is known, the last one in any case.
+    assert (len(run.curve) - 2) * cost <= 0.05 * clock.now
+
+
+def test_what_came_before_the_first_step_counts_as_time_too(monkeypatch):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    clock.pass_seconds(45)
+    fit(TimedTask(clock, 0.0), TrainingOptions(epochs=0, minutes=1.0, threads=1, patience=0), Run(began=0.0))
+    assert clock.now == pytest.approx(60, abs=0.6)
 
 
 TORCHRUN = """

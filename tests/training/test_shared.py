@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
-import threading
-import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,6 +22,7 @@ from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
 
 TWO = TrainingOptions(epochs=12, lr=0.05, threads=2, warmup=3, patience=0)
+ENDLESS = replace(TWO, epochs=1_000_000)
 
 
 def run_at(path, *, resume=False):
@@ -30,8 +30,16 @@ def run_at(path, *, resume=False):
 
 
 def test_two_workers_learn_what_one_does(tmp_path):
-    alone, together = ToyTask(), ToyTask(after_step=lambda step: time.sleep(0.001))
-    fit(alone, TrainingOptions(epochs=12, lr=0.05, threads=1, warmup=3, patience=0), Run())
+    fork = multiprocessing.get_context("fork")
+    both, seen = fork.Barrier(2), set()
+
+    def meet(step):
+        if os.getpid() not in seen:  # neither goes on before the other has taken a step
+            seen.add(os.getpid())
+            both.wait(60)
+
+    alone, together = ToyTask(), ToyTask(after_step=meet)
+    fit(alone, replace(TWO, threads=1), Run())
     run = run_at(tmp_path / "toy.checkpoint")
     fit(together, TWO, run)
     assert run.curve[-1]["step"] == 96
@@ -42,25 +50,32 @@ def test_two_workers_learn_what_one_does(tmp_path):
 
 def test_a_worker_that_is_killed_is_a_clear_error_and_the_checkpoint_goes_on(tmp_path):
     file = tmp_path / "toy.checkpoint"
-    task = ToyTask(after_step=lambda step: os.kill(os.getpid(), signal.SIGKILL) if step == 40 else time.sleep(0.005))
+    task = ToyTask(after_step=lambda step: os.kill(os.getpid(), signal.SIGKILL) if file.exists() else None)
     with pytest.raises(TrainingError, match=r"killed by signal 9.*resume"):
-        fit(task, TWO, run_at(file))
+        fit(task, ENDLESS, run_at(file))
+    position = Checkpoint(file, {"method": "toy"}).load().state["position"]
     run = run_at(file, resume=True)
-    fit(ToyTask(), TWO, run)
-    assert run.curve[-1]["step"] == 96
+    fit(ToyTask(), replace(TWO, epochs=position["epoch"] + 2), run)
+    steps = [record["step"] for record in run.curve]
+    assert steps[0] <= position["step"] < steps[-1] == 8 * (position["epoch"] + 2)
 
 
 def test_a_worker_s_own_error_is_the_one_that_is_shown():
     with pytest.raises(TrainingError, match="not a number"):
-        fit(ToyTask(poison=20, after_step=lambda step: time.sleep(0.001)), TWO, Run())
+        fit(ToyTask(poison=20), TWO, Run())
 
 
 def test_ctrl_c_stops_the_workers_and_leaves_a_checkpoint(tmp_path):
-    file = tmp_path / "toy.checkpoint"
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    file, pressed_at = tmp_path / "toy.checkpoint", 40
+    task = ToyTask(after_step=lambda step: os.kill(os.getppid(), signal.SIGINT) if step == pressed_at else None)
     with pytest.raises(KeyboardInterrupt):
-        fit(ToyTask(after_step=lambda step: time.sleep(0.02)), TWO, run_at(file))
-    timer.join()
-    assert file.exists()
-    assert torch.get_num_threads() >= 1
+        fit(task, ENDLESS, run_at(file))
+    assert multiprocessing.active_children() == []
+    position = Checkpoint(file, {"method": "toy"}).load().state["position"]
+    assert pressed_at < position["step"] < 8 * ENDLESS.epochs
+
+
+def test_a_task_that_does_not_ask_for_it_is_stepped_in_one_process():
+    steps = []
+    fit(ToyTask(after_step=steps.append, shareable=False), replace(TWO, epochs=2), Run())
+    assert steps == list(range(16))  # taken where this list is

@@ -7,22 +7,37 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.training.task import Loss, Part, Score, Task
+from polyseme.training.task import BatchTask, Loss, Part, Score, Task
 
 
 class ToyNet(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, *, dropout=0.0) -> None:
         super().__init__()
         torch.manual_seed(5)
         self.rows = nn.Embedding(20, 6, sparse=True)
         self.out = nn.Linear(6, 3)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.out(torch.tanh(self.rows(ids)).mean(dim=1))
+        return self.out(self.dropout(torch.tanh(self.rows(ids)).mean(dim=1)))
+
+
+def rows_of(epoch: int, index: int, size: int) -> np.ndarray:
+    """Rows of four ids; the class is the greatest id modulo 3."""
+    return np.random.default_rng((7, epoch, index)).integers(0, 20, (size, 4))
+
+
+def summed_loss(module: nn.Module, ids: np.ndarray) -> Tensor:
+    targets = torch.from_numpy(ids.max(axis=1) % 3)
+    return F.cross_entropy(module(torch.from_numpy(ids)), targets, reduction="sum")
+
+
+def held_out() -> np.ndarray:
+    return np.random.default_rng(99).integers(0, 20, (200, 4))
 
 
 class ToyTask(Task):
-    """Rows of four ids; the class is the greatest id modulo 3. ``poison`` is a step whose loss is not a number."""
+    """``poison`` is a step whose loss is not a number."""
 
     def __init__(self, *, poison: int | None = None, after_step=None, batch=16, shareable=True) -> None:
         self.module = ToyNet()
@@ -33,28 +48,54 @@ class ToyTask(Task):
         return 8
 
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
-        random = np.random.default_rng((7, epoch, index))
-        ids = random.integers(0, 20, (self.size, 4))[part.rank :: part.of]
+        ids = rows_of(epoch, index, self.size)[part.rank :: part.of]
         if not len(ids):  # more processes than rows
             return Loss(0.0, 0)
-        targets = torch.from_numpy(ids.max(axis=1) % 3)
-        loss = F.cross_entropy(self.module(torch.from_numpy(ids)), targets, reduction="sum") / self.size
+        loss = summed_loss(self.module, ids) / len(ids)
         if self.poison is not None and epoch * 8 + index == self.poison:
             loss = loss * float("nan")
         loss.backward()
         self.carried_sum += float(loss.detach())
         if self.after_step:
             self.after_step(epoch * 8 + index)
-        return Loss(float(loss.detach()) * self.size, len(ids))
+        return Loss(float(loss.detach()) * len(ids), len(ids))
 
     def evaluate(self, module: nn.Module) -> Score:
-        ids = np.random.default_rng(99).integers(0, 20, (200, 4))
         with torch.no_grad():
-            loss = F.cross_entropy(module(torch.from_numpy(ids)), torch.from_numpy(ids.max(axis=1) % 3))
-        return Score(float(loss.detach()), {"held_out_loss": float(loss.detach())})
+            loss = float(summed_loss(module, held_out())) / 200
+        return Score(loss, {"held_out_loss": loss})
 
     def carried(self) -> dict[str, Tensor]:
         return {"sum": self.carried_sum}
 
     def carry(self, tensors: dict[str, Tensor]) -> None:
         self.carried_sum = tensors["sum"]
+
+
+class ToyBatchTask(BatchTask):
+    """The same by autograd, scored by the share of rows that it gets right. Batches hold ``sizes`` rows in turn."""
+
+    unit = "rows"
+
+    def __init__(self, *, sizes=(16,), n_batches=8, dropout=0.0, groups=None) -> None:
+        self.module = ToyNet(dropout=dropout)
+        self.sizes, self.n_batches, self.given_groups = sizes, n_batches, groups or (lambda epoch: {})
+
+    def n_steps(self, epoch: int) -> int:
+        return self.n_batches
+
+    def rows(self, epoch: int, index: int) -> np.ndarray:
+        return rows_of(epoch, index, self.sizes[index % len(self.sizes)])
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        ids = self.rows(epoch, index)[part.rank :: part.of]
+        return summed_loss(self.module, ids), len(ids)
+
+    def evaluate(self, module: nn.Module) -> Score:
+        with torch.no_grad():
+            found = module(torch.from_numpy(held_out())).argmax(dim=1).numpy()
+        accuracy = float((found == held_out().max(axis=1) % 3).mean())
+        return Score(accuracy, {"accuracy": accuracy}, higher_is_better=True)
+
+    def groups(self, epoch: int):
+        return self.given_groups(epoch)

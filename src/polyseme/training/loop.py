@@ -3,6 +3,9 @@
 A checkpoint holds the weights, the optimiser's moments, what the task carries, the position, the best weights so far
 and the curve. Random draws follow from the seed and the position, so one thread resumed ends in the bits of an
 unbroken run.
+
+Reports come at fixed places of an epoch (``Task.reports``). With a limit of time they are rarer where they are dear:
+they take ``REPORT_SHARE`` of the time at most, and the limit holds for the last of them too.
 """
 
 from __future__ import annotations
@@ -15,37 +18,41 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.training.checkpoint import Snapshot
+from polyseme.training.device import chosen_device
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group, joined_processes
 from polyseme.training.run import Run
-from polyseme.training.step import Position, progress_of, take_step
+from polyseme.training.step import Position, Stepper, progress_of
 from polyseme.training.task import Loss, Score, Task
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
 PROGRESS_SECONDS = 0.5
+REPORT_SHARE = 0.05  # of a limited time
 
 
 def fit(task: Task, options: TrainingOptions, run: Run) -> None:
-    """Train ``task.module``; in the end it holds the weights with the best held-out score."""
+    """Train ``task.module``; in the end it holds the weights with the best held-out score, on the CPU."""
     from polyseme.training.shared import can_share, train_shared
 
-    threads = options.threads or cores()
-    before = torch.get_num_threads()
+    device, threads, before = chosen_device(options.device), options.threads or cores(), torch.get_num_threads()
     if options.epochs:  # a warm-up that is longer than a tenth of the training would be most of it
-        options = replace(options, warmup=min(options.warmup, options.epochs * task.n_steps(0) // 10))
+        n_steps = options.epochs * task.n_steps(0) // options.accumulate
+        options = replace(options, warmup=min(options.warmup, n_steps // 10))
     keep_freed_memory()
-    with joined_processes() as group:
-        share = threads > 1 and task.shareable and group.part.of == 1 and can_share()
-        torch.set_num_threads(1 if share or group.part.of > 1 else threads)
+    task.module.to(device)
+    with joined_processes(device) as group, torch.random.fork_rng([device] if device.type == "cuda" else []):
+        alone = group.part.of == 1 and device.type == "cpu"
+        share = threads > 1 and task.shareable and alone and can_share()
+        torch.set_num_threads(threads if group.part.of == 1 and not share else 1)
         try:
             loop = Loop(task, options, run, group)
             if share:
@@ -55,6 +62,7 @@ def fit(task: Task, options: TrainingOptions, run: Run) -> None:
             loop.finish()
         finally:
             torch.set_num_threads(before)
+            task.module.cpu().eval()
 
 
 class Loop:
@@ -67,24 +75,31 @@ class Loop:
             options.optimizer,
             weight_decay=options.weight_decay,
             accumulator=options.accumulator,
+            momentum=options.momentum,
+            betas=task.betas,
         )
+        self.stepper = Stepper(task, self.optimiser, options, self.group)
+        self.workers_go_on = False  # while a report is made
         self.position = Position()
         self.seconds = 0.0  # of training, all runs together
         self.best: dict[str, Tensor] = {}
         self.best_score: float | None = None
         self.waited = 0  # reports since the best one
+        self.setbacks = 0  # reports that were not the best so far
         self.latest: dict[str, float] = {}
-        self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), 0.0, 0.0
+        self._since_report, self._reported = Loss(0.0, 0), 0.0
+        self._report_seconds, self._report_cost = 0.0, 0.0  # when the last report began, and how long it took
         self._restore()
         self._shown = self._saved = self.seconds
-        self._start = time.monotonic() - self.seconds
+        self._start = run.began - self.seconds
+        task.module.train()
 
     def run(self) -> None:
         """Take every step in this process."""
         with asked_to_stop() as asked:
             while not self.finished():
-                loss = take_step(self.task, self.optimiser, self.options, self.position, self.progress(), self.group)
-                self.position.advance(self.task.n_steps(self.position.epoch))
+                loss = self.stepper.step(self.position, self.progress(), self.setbacks)
+                self.position.advance(self.task.n_steps(self.position.epoch), self.options.accumulate)
                 seconds, stop = self.group.leader_says(self.clock(), float(asked()))
                 self.after_step(loss, seconds)
                 if stop:
@@ -95,9 +110,14 @@ class Loop:
         """Seconds of training so far, those before an interruption counted."""
         return time.monotonic() - self._start
 
+    def time_share(self) -> float:
+        """How much of the time for training is over, the last report's time left aside; 0 where there is no limit."""
+        limit = 60 * self.options.minutes
+        return self.seconds / max(limit - self._report_cost, 0.5 * limit) if limit else 0.0
+
     def progress(self) -> float:
         """The share of the training that is done."""
-        return progress_of(self.position, self.task.n_steps(self.position.epoch), self.seconds, self.options)
+        return progress_of(self.position, self.task.n_steps(self.position.epoch), self.time_share(), self.options)
 
     def finished(self) -> bool:
         """Whether no step is left to take."""
@@ -106,7 +126,7 @@ class Loop:
     def after_step(self, loss: Loss, seconds: float) -> None:
         """Count the loss; report and save where it is time to."""
         self.seconds = seconds
-        self._since_report = Loss(self._since_report.total + loss.total, self._since_report.n + loss.n)
+        self._since_report = self._since_report.plus(loss)
         if self.report_due():
             self.report()
         elif self.seconds - self._saved > CHECKPOINT_SECONDS:
@@ -115,32 +135,37 @@ class Loop:
             self.show()
 
     def report_due(self) -> bool:
-        """Whether this is a place to report at. Places follow from the position alone, since the best weights do."""
-        last, now = (int(epochs * self.task.reports + 1e-6) for epochs in (self._reported, self._epochs()))
-        return now > last or (self._epochs() > self._reported and self.progress() >= 1)
+        """Whether to report here. Without a limit of time that follows from the position alone: the best weights do."""
+        now = self._epochs()
+        if now <= self._reported:
+            return False
+        if self.progress() >= 1:
+            return True
+        passed = int(now * self.task.reports + 1e-6) > int(self._reported * self.task.reports + 1e-6)
+        return passed and not (self.options.minutes and self._too_soon())
+
+    def _too_soon(self) -> bool:
+        """Whether the last report, or the final one to come, is nearer than the cost of a report allows."""
+        period = self._report_cost / REPORT_SHARE
+        left = 60 * self.options.minutes - self._report_cost - self.seconds
+        return self.seconds - self._report_seconds < period or left < period / 2
 
     def report(self) -> None:
-        """Score the held-out text, keep the weights where they are the best so far, write the curve, save."""
-        loss, spent = self._since_report, self.seconds - self._report_seconds
-        scored = copy.deepcopy(self.task.module)  # other processes may go on with the weights meanwhile
-        score = self.task.evaluate(scored)
-        if score is not None:
-            if not all(math.isfinite(value) for value in (score.value, *score.facts.values())):
-                raise TrainingError(
-                    f"the held-out score is beyond all numbers at step {self.position.step}: try a lower lr than "
-                    f"{self.options.lr:g}, or clip_norm"
-                )
-            self._compare(score, scored)
-        speed = loss.n / spent if spent else 0.0
+        """Score what is held out, keep the weights where they are the best so far, write the curve, save."""
+        began, loss = self.clock(), self._since_report
+        speed = loss.n / (self.seconds - self._report_seconds) if self.seconds > self._report_seconds else 0.0
+        score = self._scored()
         self.latest = {"loss": loss.total / max(loss.n, 1), **(score.facts if score else {})}
         self.of_run.curve.append({
             "step": self.position.step, "epoch": round(self._epochs(), 3), "seconds": round(self.seconds, 1),
-            "tokens_per_second": round(speed), **{name: round(value, 4) for name, value in self.latest.items()},
+            f"{self.task.unit}_per_second": round(speed),
+            **{name: round(value, 4) for name, value in self.latest.items()},
         })  # fmt: skip
-        self.latest["tokens_per_second"] = speed
+        self.latest[f"{self.task.unit}_per_second"] = speed
         self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), self._epochs(), self.seconds
         self.save()
         self.show()
+        self._report_cost, self.seconds = self.group.leader_says(self.clock() - began, self.clock())
 
     def show(self) -> None:
         """Tell how far the training is."""
@@ -148,7 +173,8 @@ class Loop:
         facts = dict(self.latest)
         if self._since_report.n:
             facts["loss"] = self._since_report.total / self._since_report.n
-            facts["tokens_per_second"] = self._since_report.n / max(self.seconds - self._report_seconds, 1e-9)
+            speed = self._since_report.n / max(self.seconds - self._report_seconds, 1e-9)
+            facts[f"{self.task.unit}_per_second"] = speed
         if self.group.part.rank == 0:
             self.of_run.progress("training", self.progress(), 1.0, epoch=round(self._epochs(), 2), **facts)
 
@@ -166,10 +192,11 @@ class Loop:
         }
         state = {
             "position": asdict(self.position), "seconds": self.seconds, "waited": self.waited,
-            "best_score": self.best_score, "loss": list(self._since_report), "latest": self.latest,
-            "reported": self._reported, "report_seconds": self._report_seconds,
+            "setbacks": self.setbacks, "best_score": self.best_score, "loss": list(self._since_report),
+            "latest": self.latest, "reported": self._reported, "report_seconds": self._report_seconds,
+            "report_cost": self._report_cost,
         }  # fmt: skip
-        self.of_run.save(Snapshot({name: value.detach().numpy() for name, value in tensors.items()}, state))
+        self.of_run.save(Snapshot({name: value.detach().cpu().numpy() for name, value in tensors.items()}, state))
 
     def finish(self) -> None:
         """Leave the best weights in the module."""
@@ -179,12 +206,28 @@ class Loop:
     def _epochs(self) -> float:
         return self.position.epoch + self.position.index / max(self.task.n_steps(self.position.epoch), 1)
 
-    def _compare(self, score: Score, scored: torch.nn.Module) -> None:
-        if self.best_score is None or score.value < self.best_score:
+    def _scored(self) -> Score | None:
+        """The score of the weights as they are now; they are kept where it is the best."""
+        module = copy.deepcopy(self.task.module) if self.workers_go_on else self.task.module
+        module.eval()
+        score = self.task.evaluate(module)
+        if score is not None:
+            if not all(math.isfinite(value) for value in (score.value, *score.facts.values())):
+                raise TrainingError(
+                    f"the held-out score is beyond all numbers at step {self.position.step}: try a lower lr than "
+                    f"{self.options.lr:g}, or clip_norm"
+                )
+            self._compare(score, module)
+        module.train()
+        return score
+
+    def _compare(self, score: Score, scored: nn.Module) -> None:
+        if score.better_than(self.best_score):
             self.best_score, self.waited = score.value, 0
-            self.best = {name: value.detach() for name, value in scored.state_dict().items()}
+            self.best = {name: value.detach().to("cpu", copy=True) for name, value in scored.state_dict().items()}
         else:
             self.waited += 1
+            self.setbacks += 1
 
     def _restore(self) -> None:
         snapshot = self.of_run.resumed()
@@ -197,14 +240,15 @@ class Loop:
         state = snapshot.state
         try:
             self.task.module.load_state_dict(groups["weights"])
-            for name, moment in self.optimiser.moments.items():
-                moment.copy_(groups["moments"][name])
+            self.optimiser.restore(groups["moments"])
             self.position = Position(**state["position"])
             self.seconds, self.waited, self.best_score = state["seconds"], state["waited"], state["best_score"]
+            self.setbacks, self._report_cost = state.get("setbacks", 0), state.get("report_cost", 0.0)
             self._since_report, self.latest = Loss(*state["loss"]), state["latest"]
             self._reported, self._report_seconds = state["reported"], state["report_seconds"]
         except (KeyError, TypeError, RuntimeError) as error:
             raise TrainingError(f"the checkpoint does not fit this model ({error}): delete it to start anew") from None
         self.best = groups["best"]
-        self.task.carry({name: self.group.part.rows(whole) for name, whole in groups["carried"].items()})
+        carried = {name: self.group.part.rows(whole).to(self.task.device) for name, whole in groups["carried"].items()}
+        self.task.carry(carried)
         log.info("going on at step %d", self.position.step)

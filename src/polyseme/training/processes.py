@@ -36,7 +36,7 @@ class Group:
 
 
 class Replicas(Group):
-    """Processes started by torchrun, joined by gloo."""
+    """Processes started by torchrun, joined by gloo on the CPU and by nccl on GPUs."""
 
     def __init__(self) -> None:
         self.part = Part(dist.get_rank(), dist.get_world_size())
@@ -91,7 +91,7 @@ class Replicas(Group):
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in gathered]
         dist.all_gather(sizes, torch.tensor([gradient.indices().shape[1]]))
         most = int(max(int(size) for size in sizes))
-        rows = torch.zeros(most, dtype=torch.int64)
+        rows = gradient.indices().new_zeros(most)
         values = gradient.values().new_zeros(most, *gradient.shape[1:])
         rows[: gradient.indices().shape[1]] = gradient.indices()[0]
         values[: gradient.indices().shape[1]] = gradient.values()
@@ -105,19 +105,20 @@ class Replicas(Group):
 
 def _no_rows(parameter: Tensor) -> Tensor:
     """The sparse gradient of a parameter that has none."""
-    nowhere, values = torch.zeros(1, 0, dtype=torch.int64), parameter.detach().new_zeros(0, *parameter.shape[1:])
+    values = parameter.detach().new_zeros(0, *parameter.shape[1:])
+    nowhere = torch.zeros(1, 0, dtype=torch.int64, device=values.device)
     return torch.sparse_coo_tensor(nowhere, values, parameter.shape, check_invariants=False)
 
 
 @contextmanager
-def joined_processes() -> Iterator[Group]:
+def joined_processes(device: torch.device) -> Iterator[Group]:
     """The group that torchrun's environment names, or this process alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or not dist.is_available():
         yield Group()
         return
     ours = not dist.is_initialized()
     if ours:
-        dist.init_process_group("gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
         yield Replicas()
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ class Run:
     start: Model | None = None  # go on from this model, perhaps on other data
     progress: Progress = silent
     curve: list[dict[str, Any]] = field(default_factory=list)  # becomes training.jsonl
+    began: float = field(default_factory=time.monotonic)  # from when a limit of time counts
 
     def resumed(self) -> Snapshot | None:
         """The snapshot to go on from, its curve restored; None where training starts at the beginning."""

@@ -1,28 +1,49 @@
-"""Learning-rate schedules: a factor of the learning rate, from how far the training is."""
+"""Learning-rate schedules: a factor of the learning rate, from where the training stands.
+
+After a warm-up, which rises as (step + 1) / warmup, with p the share of the training that is done:
+
+    constant       1
+    linear         1 - p
+    cosine         (1 + cos πp) / 2
+    inverse-sqrt   √(w / max(step + 1, w)),  w = warmup
+    exponential    decay ^ epoch             (whole epochs that are done)
+    plateau        decay ^ setbacks          (reports whose held-out score was not the best so far)
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from polyseme.errors import OptionError
 
 
-def rate_factor(schedule: str, progress: float, step: int, warmup: int) -> float:
-    """The factor at ``step`` (from 0) when the share ``progress`` of all training lies behind.
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands before a step: all that a schedule may go by."""
 
-    Warm-up rises as (step + 1) / warmup. Then
+    step: int  # from 0
+    progress: float  # the share that is done, 0 … 1
+    epoch: int = 0  # from 0
+    setbacks: int = 0  # reports so far that brought no better score
+    warmup: int = 0
+    decay: float = 0.5
 
-        constant 1        linear 1 - p        cosine (1 + cos πp) / 2        inverse-sqrt √(w / max(step + 1, w))
-    """
-    rising = min(1.0, (step + 1) / warmup) if warmup else 1.0
-    progress = min(max(progress, 0.0), 1.0)
-    if schedule == "constant":
-        return rising
-    if schedule == "linear":
-        return rising * (1 - progress)
-    if schedule == "cosine":
-        return rising * (1 + math.cos(math.pi * progress)) / 2
-    if schedule == "inverse-sqrt":
-        first = max(warmup, 1)
-        return rising * math.sqrt(first / max(step + 1, first))
-    raise OptionError(f"no schedule is called {schedule!r}")
+
+SCHEDULES: dict[str, Callable[[Standing], float]] = {
+    "constant": lambda now: 1.0,
+    "linear": lambda now: 1 - now.progress,
+    "cosine": lambda now: (1 + math.cos(math.pi * now.progress)) / 2,
+    "inverse-sqrt": lambda now: math.sqrt(max(now.warmup, 1) / max(now.step + 1, now.warmup, 1)),
+    "exponential": lambda now: now.decay**now.epoch,
+    "plateau": lambda now: now.decay**now.setbacks,
+}
+
+
+def rate_factor(schedule: str, now: Standing) -> float:
+    """The factor of the learning rate for the step that comes next."""
+    if schedule not in SCHEDULES:
+        raise OptionError(f"no schedule is called {schedule!r}; there are {', '.join(SCHEDULES)}")
+    rising = min(1.0, (now.step + 1) / now.warmup) if now.warmup else 1.0
+    return rising * SCHEDULES[schedule](now)

@@ -25,8 +25,7 @@ from polyseme.errors import TrainingError
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.loop import Loop
 from polyseme.training.options import TrainingOptions
-from polyseme.training.processes import Group
-from polyseme.training.step import Position, progress_of, take_step
+from polyseme.training.step import Position, progress_of
 from polyseme.training.task import Loss
 
 POLL_SECONDS = 0.02
@@ -42,15 +41,17 @@ def train_shared(loop: Loop, n_workers: int) -> None:
     """Take the loop's steps in ``n_workers`` processes."""
     for parameter in loop.task.module.parameters():
         parameter.data = _in_shared_memory(parameter.data)
+    loop.optimiser.make_moments()
     moments = loop.optimiser.moments
     moments.update({name: _in_shared_memory(moment) for name, moment in moments.items()})
     context = multiprocessing.get_context("fork")
-    board = _Board(context, loop.position, loop.seconds)
+    board = _Board(context, loop.position)
     workers = [context.Process(target=_work, args=(loop, board), daemon=True) for _ in range(n_workers)]
     with asked_to_stop() as asked:
         try:
             for worker in workers:
                 worker.start()
+            loop.workers_go_on = True
             _watch(loop, board, workers, asked)
         finally:
             board.tell_stop()
@@ -65,13 +66,12 @@ def _watch(loop: Loop, board: _Board, workers: Sequence[BaseProcess], asked: Cal
     while True:
         working = any(worker.is_alive() for worker in workers)
         _check(workers, board)
-        seconds = loop.clock()
-        board.tell_seconds(seconds)
         position, total = board.read()
         if not working or position.step > loop.position.step:
-            loop.position = position
-            loop.after_step(Loss(total.total - counted.total, total.n - counted.n), seconds)
+            loop.position, loop.workers_go_on = position, working
+            loop.after_step(Loss(total.total - counted.total, total.n - counted.n), loop.clock())
             counted = total
+        board.tell(loop.time_share(), loop.setbacks)
         if not working:
             return
         if loop.finished() or asked():
@@ -83,14 +83,13 @@ def _work(loop: Loop, board: _Board) -> None:
     """A worker: take the next position, step, until none is left or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     torch.set_num_threads(1)
-    task, options, alone = loop.task, loop.options, Group()
-    parent = os.getppid()
+    task, options, parent = loop.task, loop.options, os.getppid()
     try:
         while os.getppid() == parent:
             taken = board.take(task.n_steps, options)
             if taken is None:
                 return
-            board.add(take_step(task, loop.optimiser, options, *taken, alone))
+            board.add(loop.stepper.step(*taken))
     except Exception as error:
         board.errors.put(f"{error}" if isinstance(error, TrainingError) else f"{type(error).__name__}: {error}")
         sys.exit(1)
@@ -124,30 +123,31 @@ def _in_shared_memory(tensor: Tensor) -> Tensor:
 
 
 class _Board:
-    """What the processes know in common: the next position, the losses so far, the clock, whether to stop."""
+    """What the processes know in common: the next position, the losses so far, what the parent tells."""
 
-    def __init__(self, context: BaseContext, position: Position, seconds: float) -> None:
-        start = [position.epoch, position.index, position.step, 0.0, 0, seconds, 0]
+    def __init__(self, context: BaseContext, position: Position) -> None:
+        # epoch, index, step, sum of losses, their number, share of the time that is over, setbacks, whether to stop
+        start = [position.epoch, position.index, position.step, 0, 0, 0, 0, 0]
         self._numbers: Any = context.RawArray("d", [float(n) for n in start])
         self._lock = context.Lock()
         self.errors: Any = context.SimpleQueue()
 
-    def take(self, n_steps: Callable[[int], int], options: TrainingOptions) -> tuple[Position, float] | None:
-        """The next position and how far the training is there; None where no step is left."""
+    def take(self, n_batches: Callable[[int], int], options: TrainingOptions) -> tuple[Position, float, int] | None:
+        """The next position, how far the training is there, and the setbacks; None where no step is left."""
         numbers = self._numbers
         if not self._lock.acquire(timeout=LOCK_SECONDS):  # its holder was killed
             return None
         try:
             position, following = self.read()[0], self.read()[0]
-            n = n_steps(position.epoch)
-            progress = progress_of(position, n, self.seconds, options)
-            if numbers[6] or progress >= 1:
+            n = n_batches(position.epoch)
+            progress = progress_of(position, n, numbers[5], options)
+            if numbers[7] or progress >= 1:
                 return None
-            following.advance(n)
+            following.advance(n, options.accumulate)
             # The parent reads the epoch before the index, without the lock: the index is written first, so that it
             # never sees a new epoch with the last index of the old one, which would look like an epoch more.
             numbers[1], numbers[0], numbers[2] = following.index, following.epoch, following.step
-            return position, progress
+            return position, progress, int(numbers[6])
         finally:
             self._lock.release()
 
@@ -162,15 +162,10 @@ class _Board:
         epoch, index, step, total, count = self._numbers[:5]
         return Position(int(epoch), int(index), int(step)), Loss(total, int(count))
 
-    @property
-    def seconds(self) -> float:
-        """The parent's clock."""
-        return float(self._numbers[5])
-
-    def tell_seconds(self, seconds: float) -> None:
-        """Set the clock that the schedule goes by."""
-        self._numbers[5] = seconds
+    def tell(self, time_share: float, setbacks: int) -> None:
+        """Set what the schedule goes by beside the position."""
+        self._numbers[5], self._numbers[6] = time_share, setbacks
 
     def tell_stop(self) -> None:
         """No further steps."""
-        self._numbers[6] = 1.0
+        self._numbers[7] = 1.0

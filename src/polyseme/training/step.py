@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from polyseme.errors import TrainingError
 from polyseme.training.optimisers import Optimiser, clip_gradients
 from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group
-from polyseme.training.schedules import rate_factor
+from polyseme.training.schedules import Standing, rate_factor
 from polyseme.training.task import Loss, Task
 
 
@@ -21,34 +26,78 @@ class Position:
     index: int = 0
     step: int = 0
 
-    def advance(self, n_steps: int) -> None:
-        """Go on to the next batch of an epoch with ``n_steps``."""
+    def advance(self, n_batches: int, accumulate: int = 1) -> None:
+        """Go on by a step of ``accumulate`` batches in an epoch of ``n_batches``; the last may have fewer."""
         self.step += 1
-        self.index += 1
-        if self.index >= n_steps:
+        self.index += accumulate
+        if self.index >= n_batches:
             self.epoch, self.index = self.epoch + 1, 0
 
 
-def progress_of(position: Position, n_steps: int, seconds: float, options: TrainingOptions) -> float:
+def progress_of(position: Position, n_batches: int, time_share: float, options: TrainingOptions) -> float:
     """The share of the training that is done, by epochs or by time, whichever is further."""
-    by_epochs = (position.epoch + position.index / max(n_steps, 1)) / options.epochs if options.epochs else 0.0
-    by_time = seconds / (60 * options.minutes) if options.minutes else 0.0
-    return min(1.0, max(by_epochs, by_time)) if options.epochs or options.minutes else 1.0
+    if not options.epochs and not options.minutes:
+        return 1.0
+    by_epochs = (position.epoch + position.index / max(n_batches, 1)) / options.epochs if options.epochs else 0.0
+    return min(1.0, max(by_epochs, time_share))
 
 
-def take_step(
-    task: Task, optimiser: Optimiser, options: TrainingOptions, position: Position, progress: float, group: Group
-) -> Loss:
-    """Gradients of one batch, joined over the processes of ``group``, clipped and applied."""
-    for parameter in optimiser.parameters.values():
-        parameter.grad = None
-    loss = task.gradients(position.epoch, position.index, group.part)
-    loss = group.join(optimiser.parameters, loss)
-    norm = clip_gradients(optimiser.parameters.values(), options.clip_norm) if options.clip_norm else 0.0
-    if not (math.isfinite(loss.total) and math.isfinite(norm)):
-        raise TrainingError(
-            f"the loss or its gradient is not a number any more at step {position.step + 1} of epoch "
-            f"{position.epoch + 1}: try a lower lr than {options.lr:g}, or clip_norm"
-        )
-    optimiser.step(options.lr * rate_factor(options.schedule, progress, position.step, options.warmup))
-    return loss
+class Stepper:
+    """Takes steps: gradients of a batch or several, joined over the processes of ``group``, clipped and applied."""
+
+    def __init__(self, task: Task, optimiser: Optimiser, options: TrainingOptions, group: Group) -> None:
+        self.task, self.optimiser, self.options, self.group = task, optimiser, options, group
+        self._epoch = -1  # whose groups the optimiser is arranged by
+
+    def step(self, position: Position, progress: float, setbacks: int) -> Loss:
+        """Move the weights by what comes at ``position``; the sum of its losses."""
+        options, optimiser = self.options, self.optimiser
+        if position.epoch != self._epoch:
+            optimiser.arrange(self.task.groups(position.epoch))
+            self._epoch = position.epoch
+        if options.accumulate == self.group.part.of == 1:
+            loss = self._batch(position.epoch, position.index)
+        else:
+            loss = self._joined(position)
+        norm = clip_gradients(optimiser.parameters.values(), options.clip_norm) if options.clip_norm else 0.0
+        if not (math.isfinite(loss.total) and math.isfinite(norm)):
+            raise TrainingError(
+                f"the loss or its gradient is not a number any more at step {position.step + 1} of epoch "
+                f"{position.epoch + 1}: try a lower lr than {options.lr:g}, or clip_norm"
+            )
+        now = Standing(position.step, progress, position.epoch, setbacks, options.warmup, options.decay)
+        optimiser.step(options.lr * rate_factor(options.schedule, now))
+        return loss
+
+    def _batch(self, epoch: int, index: int) -> Loss:
+        """Leave the gradient of a batch's mean loss, of this process's part of it."""
+        for parameter in self.optimiser.parameters.values():
+            parameter.grad = None
+        # torch's own draws (dropout) follow from the position too, and differ between the parts of a batch.
+        place = (self.options.seed, epoch, index, self.group.part.rank)
+        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0] >> 1))
+        return self.task.gradients(epoch, index, self.group.part)
+
+    def _joined(self, position: Position) -> Loss:
+        """Leave the gradient of the mean loss over several batches and processes: parts count by their predictions."""
+        parameters, sums, total = self.optimiser.parameters, dict[str, Tensor](), Loss(0.0, 0)
+        end = min(position.index + self.options.accumulate, self.task.n_steps(position.epoch))
+        for index in range(position.index, end):
+            loss = self._batch(position.epoch, index)
+            _add_gradients(parameters, sums, loss.n)
+            total = total.plus(loss)
+        for name, parameter in parameters.items():
+            parameter.grad = sums.get(name)
+        total = self.group.join(parameters, total)
+        for parameter in parameters.values():
+            if parameter.grad is not None:
+                parameter.grad.div_(max(total.n, 1))
+        return total
+
+
+def _add_gradients(parameters: Mapping[str, Tensor], sums: dict[str, Tensor], n: int) -> None:
+    """Add ``n`` times the gradients to the sums."""
+    for name, parameter in parameters.items():
+        if parameter.grad is not None and n:
+            gradient = parameter.grad.mul_(n)
+            sums[name] = sums[name] + gradient if name in sums else gradient

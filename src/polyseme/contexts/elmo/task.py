@@ -71,10 +71,10 @@ class BiLMTask(Task):
             self.module.softmax_weight,
             self.module.softmax_bias,
             candidates,
-            1 / whole.n_predictions,
+            1 / batch.n_predictions,
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        return Loss(float(loss.detach()) * whole.n_predictions / 2, batch.n_predictions // 2)
+        return Loss(float(loss.detach()) * batch.n_predictions / 2, batch.n_predictions // 2)
 
     def evaluate(self, module: nn.Module) -> Score | None:
         assert isinstance(module, BiLM)
