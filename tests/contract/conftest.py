@@ -18,6 +18,8 @@ from polyseme.text.corpus import Corpus
 
 # What makes a method small enough for a test; the rest of its options keep their defaults. One line for each method.
 SMALL: dict[str, dict[str, Any]] = {
+    "onehot": {"min_count": 1},
+    "counts": {"min_count": 1},
     "word2vec": {"dim": 16, "epochs": 2, "min_count": 1},
     "fasttext": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
     "glove": {"dim": 16, "epochs": 2, "min_count": 1},
