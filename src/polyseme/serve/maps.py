@@ -70,7 +70,7 @@ class Maps:
                 tensors.write(part, {"points": plane})
         except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
             if plane is None:
-                reason = " ".join(str(error).split()) or type(error).__name__
+                reason = "not enough memory" if isinstance(error, MemoryError) else "the log of the server says why"
                 log.error("t-SNE failed: %r", error)
             else:
                 log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error)
