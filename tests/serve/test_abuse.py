@@ -114,7 +114,9 @@ def test_all_clients_together_hold_a_bounded_number_of_bytes() -> None:
     assert taken == [True] * 9 + [False, True] * 3 + [False]  # each may have one; the second only while there is room
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: 127.", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HTTP/1.1\r\nHost: 127.", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
+)
 def test_connections_that_do_nothing_keep_nobody_out(library: Library, serving: Any, sent: bytes) -> None:
     connections = Connections(in_all=8, of_one_client=6)
     with serving(create_app(library), connections) as address, contextlib.ExitStack() as idle:

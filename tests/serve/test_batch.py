@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from polyseme.nouns import SentenceEncoder
 from polyseme.serve.app import create_app
 from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library
@@ -155,12 +156,12 @@ def test_concurrent_encodes_share_calls_of_the_encoder(address: str, encoder: An
 def test_more_than_the_queue_holds_gets_503_with_a_line_of_json(shelf: Any, serving: Any) -> None:
     gate = threading.Event()
 
-    class Slow:
+    class Slow(SentenceEncoder):
         """An encoder that waits until it is let go."""
 
         dim = 4
 
-        def encode(self, texts: Any) -> Any:
+        def encode_batch(self, texts: Any) -> Any:
             import numpy as np
 
             gate.wait(20)
