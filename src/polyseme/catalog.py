@@ -127,8 +127,18 @@ PUBLISHED: tuple[Row, ...] = (
     ),
 )
 
-# What is composed of other models, which lie in folders below it.
+# What is made of other models; but for distilled vectors, they lie in folders below it.
 COMPOSED: tuple[Row, ...] = (
+    Row(
+        "distilled",
+        "蒸馏词向量",
+        "words",
+        (),
+        "polyseme.words.distil:Distilled",
+        "polyseme.words.distil:DistilOptions",
+        2020,
+        "Bommasani et al., Interpreting Pretrained Contextualized Representations via Reductions to Static Embeddings",
+    ),
     Row(
         "static",
         "静态词向量编码",

@@ -16,7 +16,7 @@ from polyseme.cli.main import main
 from polyseme.demo import Demo, peoples_daily
 from polyseme.errors import FormatError
 from polyseme.search import Index
-from polyseme.search.sources import model_fingerprint
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
 
 
