@@ -32,36 +32,6 @@ class Format(NamedTuple):
 
 METHODS: tuple[Row, ...] = (
     Row(
-        "onehot",
-        "独热向量",
-        "words",
-        ("corpus",),
-        "polyseme.words.onehot:OneHot",
-        "polyseme.words.onehot:OneHotOptions",
-        1975,
-        "Salton et al., A Vector Space Model for Automatic Indexing",
-    ),
-    Row(
-        "counts",
-        "共现向量",
-        "words",
-        ("corpus",),
-        "polyseme.words.counts:Counts",
-        "polyseme.words.counts:CountsOptions",
-        1990,
-        "Church and Hanks, Word Association Norms, Mutual Information, and Lexicography",
-    ),
-    Row(
-        "svd",
-        "共现矩阵分解",
-        "words",
-        ("corpus",),
-        "polyseme.words.svd:Svd",
-        "polyseme.words.svd:SvdOptions",
-        2015,
-        "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
-    ),
-    Row(
         "word2vec",
         "词向量",
         "words",
@@ -70,6 +40,16 @@ METHODS: tuple[Row, ...] = (
         "polyseme.words.word2vec:Word2VecOptions",
         2013,
         "Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality",
+    ),
+    Row(
+        "fasttext",
+        "子词向量",
+        "words",
+        ("corpus",),
+        "polyseme.words.fasttext:FastText",
+        "polyseme.words.fasttext:FastTextOptions",
+        2017,
+        "Bojanowski et al., Enriching Word Vectors with Subword Information",
     ),
     Row(
         "glove",
@@ -82,14 +62,14 @@ METHODS: tuple[Row, ...] = (
         "Pennington et al., GloVe: Global Vectors for Word Representation",
     ),
     Row(
-        "fasttext",
-        "子词向量",
+        "svd",
+        "共现矩阵分解",
         "words",
         ("corpus",),
-        "polyseme.words.fasttext:FastText",
-        "polyseme.words.fasttext:FastTextOptions",
-        2017,
-        "Bojanowski et al., Enriching Word Vectors with Subword Information",
+        "polyseme.words.svd:Svd",
+        "polyseme.words.svd:SvdOptions",
+        2015,
+        "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
     ),
     Row(
         "elmo",
@@ -125,20 +105,30 @@ PUBLISHED: tuple[Row, ...] = (
         2017,
         "Bojanowski et al., Enriching Word Vectors with Subword Information; read from a fastText file",
     ),
+    Row(
+        "transformer",
+        "Transformer 编码器",
+        "contexts",
+        (),
+        "polyseme.contexts.transformer.model:TransformerEncoder",
+        "polyseme.contexts.transformer.options:TransformerOptions",
+        2017,
+        "Vaswani et al., Attention Is All You Need; BERT, RoBERTa, ALBERT, ELECTRA, GPT-2 … read from published files",
+    ),
+    Row(
+        "sentence-transformer",
+        "Transformer 句编码器",
+        "sentences",
+        (),
+        "polyseme.sentences.transformer:SentenceTransformer",
+        "polyseme.sentences.transformer:SentenceTransformerOptions",
+        2019,
+        "Reimers & Gurevych, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks; read from published files",
+    ),
 )
 
-# What is made of other models; but for distilled vectors, they lie in folders below it.
+# What is composed of other models, which lie in folders below it.
 COMPOSED: tuple[Row, ...] = (
-    Row(
-        "distilled",
-        "蒸馏词向量",
-        "words",
-        (),
-        "polyseme.words.distil:Distilled",
-        "polyseme.words.distil:DistilOptions",
-        2020,
-        "Bommasani et al., Interpreting Pretrained Contextualized Representations via Reductions to Static Embeddings",
-    ),
     Row(
         "static",
         "静态词向量编码",
@@ -185,6 +175,18 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "allennlp", "polyseme.contexts.elmo.files.names:tells_allennlp",
         "polyseme.contexts.elmo.files.allennlp:open_allennlp", inside=("zip", "pickle"),
+    ),
+    Format(
+        "sentence-transformers", "polyseme.contexts.transformer.files.names:tells_sentence_transformers",
+        "polyseme.sentences.files.sentence_transformers:open_sentence_transformers",
+    ),
+    Format(
+        "tensorflow-bert", "polyseme.contexts.transformer.files.names:tells_tensorflow",
+        "polyseme.contexts.transformer.files.tensorflow:open_tensorflow",
+    ),
+    Format(
+        "huggingface", "polyseme.contexts.transformer.files.names:tells_huggingface",
+        "polyseme.contexts.transformer.files.huggingface:open_huggingface",
     ),
     Format("fasttext", "polyseme.words.files.fasttext:tells", "polyseme.words.files.published:open_fasttext"),
     Format("word2vec", "polyseme.words.files.word2vec:tells", "polyseme.words.files.published:open_vectors"),

@@ -11,9 +11,10 @@ from polyseme.cli.show import Choice
 from polyseme.errors import OptionError
 
 if TYPE_CHECKING:
-    from polyseme.words.vectors import WordVectors
+    from polyseme.words.vectors import WordVectors as Table
 
-FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "projector", "bilm-tf")
+OF_ENCODERS = ("bilm-tf", "huggingface", "sentence-transformers")
+FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "projector", *OF_ENCODERS)
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
@@ -21,9 +22,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
-@click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all their zeros.")
-def convert(source: str, target: str, form: str | None, dense: bool) -> None:
-    """Write the word vectors or the ELMo at SRC (any format that is read) to DST.
+def convert(source: str, target: str, form: str | None) -> None:
+    """Write the model at SRC (any format that is read) to DST.
 
     \b
     name of DST      format
@@ -32,34 +32,53 @@ def convert(source: str, target: str, form: str | None, dense: bool) -> None:
     .bin             fasttext, if SRC has subwords; word2vec-binary otherwise
     folder with --to projector   vectors.tsv and metadata.tsv for TensorBoard
     folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
+    folder with --to huggingface            a Transformer for transformers' AutoModel and AutoTokenizer
+    folder with --to sentence-transformers  a Transformer that gives vectors of sentences
     Behind a suffix, .gz .bz2 .xz compress.
     """
     from polyseme.api import load
     from polyseme.cli.words import only_words
+    from polyseme.nouns import WordVectors
     from polyseme.words.files.published import save_vectors_as
 
     path = Path(target)
     _check_name(path, form)
     opened = load(source)
-    if form == "bilm-tf" or (form in (None, "polyseme") and opened.method == "elmo"):
-        _write_elmo(opened, path, form or "polyseme")
+    if form in OF_ENCODERS or (form in (None, "polyseme") and not isinstance(opened, WordVectors)):
+        _write_encoder(opened, path, form or "polyseme")
         return
     model = only_words(opened, source)
     chosen = form or _form_of(path, model)
-    save_vectors_as(model, path, chosen, dense=dense)
+    save_vectors_as(model, path, chosen)
     click.echo(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
 
 
-def _write_elmo(model: Any, path: Path, form: str) -> None:
-    if model.method != "elmo":
-        raise OptionError(f"bilm-tf is a format of ELMo, and this is a model of {model.method}")
+def _write_encoder(model: Any, path: Path, form: str) -> None:
     if form == "polyseme":
         model.save(path)
-    else:
+    elif form == "bilm-tf":
         from polyseme.contexts.elmo.files.bilm import write_bilm
+        from polyseme.contexts.elmo.model import Elmo
 
-        write_bilm(model, path / "options.json", path / "weights.hdf5")
-    click.echo(f"elmo model in {path} ({form})", err=True)
+        write_bilm(_only(model, form, Elmo), path / "options.json", path / "weights.hdf5")
+    else:
+        from polyseme.contexts.transformer.files.huggingface import write_huggingface
+        from polyseme.contexts.transformer.model import TransformerEncoder
+        from polyseme.sentences.files.sentence_transformers import write_sentence_transformers
+        from polyseme.sentences.transformer import SentenceTransformer
+
+        if form == "huggingface":
+            write_huggingface(_only(model, form, TransformerEncoder), path)
+        else:
+            write_sentence_transformers(_only(model, form, SentenceTransformer, TransformerEncoder), path)
+    click.echo(f"{model.method} model in {path} ({form})", err=True)
+
+
+def _only(model: Any, form: str, *classes: type) -> Any:
+    if not isinstance(model, classes):
+        names = " and ".join(str(getattr(cls, "method", cls)) for cls in classes)
+        raise OptionError(f"{form} is a format of {names} models, and this is a model of {model.method}")
+    return model
 
 
 def _suffix(path: Path) -> str:
@@ -72,7 +91,7 @@ def _check_name(path: Path, form: str | None) -> None:
         raise OptionError(f"the suffix of {path} names no format: say which with --to ({', '.join(FORMS)})")
 
 
-def _form_of(path: Path, model: WordVectors) -> str:
+def _form_of(path: Path, model: Table) -> str:
     if _suffix(path) == ".bin":
         return "fasttext" if model.subwords else "word2vec-binary"
     return "word2vec-text" if _suffix(path) else "polyseme"

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import BYTE_ROWS
 from polyseme.contexts.elmo.bilm import BiLMConfig
-from polyseme.contexts.elmo.files.torch_file import Tensors, highway_tensors, lstm_tensors
+from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
+from polyseme.neural.torch_file import Tensors
 from polyseme.options import make_options
 
 _KEY = re.compile(r"(?P<prefix>.*)_elmo_lstm\._token_embedder\._char_embedding_weights")

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.elmo.bilm import BiLMConfig
-from polyseme.contexts.elmo.files.names import read_settings
-from polyseme.contexts.elmo.files.torch_file import Tensors, highway_tensors, lstm_tensors
+from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
+from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
+from polyseme.neural.torch_file import Tensors
 from polyseme.options import make_options
 
 # In the order of our tables: unknown, begin and end of the sentence, then of the word (exchanged), padding.

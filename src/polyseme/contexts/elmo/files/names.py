@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError
 
-_LONGEST_SETTINGS = 1 << 20
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _STATE_KEY = b"_elmo_lstm._token_embedder"
 
@@ -24,25 +23,9 @@ def is_options(path: Path) -> bool:
 
 def read_options(path: str | Path) -> dict[str, Any]:
     """An options.json, as far as it can be told from other JSON."""
-    record = read_settings(path)
+    record = read_settings(Path(path))
     if not all(isinstance(record.get(part), dict) for part in ("lstm", "char_cnn")):
         raise FormatError(f"{path} does not describe a biLM: it has no 'lstm' and 'char_cnn'")
-    return record
-
-
-def read_settings(path: str | Path) -> dict[str, Any]:
-    """A JSON file that holds a table of settings."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > _LONGEST_SETTINGS:
-            raise FormatError(f"{path} is too large to be the settings of a biLM")
-        record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{path} is not JSON") from None
-    if not isinstance(record, dict):
-        raise FormatError(f"{path} is not a table of settings")
     return record
 
 

@@ -1,0 +1,1 @@
+"""Published files of Transformers: Hugging Face folders, TensorFlow checkpoints of BERT."""

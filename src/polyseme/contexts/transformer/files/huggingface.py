@@ -1,0 +1,112 @@
+"""Hugging Face folders: config.json, the weights, and a tokenizer in any of its forms.
+
+Weights are read as data (safetensors, or torch files of tensors alone), the tokenizer through ``transformers``'
+``AutoTokenizer`` from local files. Code that a folder brings along is never run.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoTokenizer
+
+from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
+from polyseme.contexts.transformer.library import offline, reason
+from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
+from polyseme.contexts.transformer.network import build, configuration
+from polyseme.contexts.transformer.options import TransformerOptions
+from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
+from polyseme.disk.atomic import new_folder
+from polyseme.disk.settings import read_settings
+from polyseme.errors import FormatError
+from polyseme.neural.torch_file import read_tensors
+from polyseme.store import tensors as tensor_file
+from polyseme.store.model import About
+
+_TOKENIZER_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
+
+
+def open_huggingface(path: str | Path) -> TransformerEncoder:
+    """The encoder in a folder."""
+    folder = Path(path)
+    record = read_settings(folder / "config.json")
+    config = configuration(record, where=folder / "config.json")
+    network = build(config, read_weights(folder), where=folder)
+    pieces = read_tokenizer(folder)
+    check_vocabulary(network, pieces, where=folder)
+    return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
+
+
+def write_huggingface(model: TransformerEncoder, path: str | Path) -> None:
+    """A folder that ``transformers`` reads: AutoModel, AutoTokenizer, and the language model if it has a head."""
+    with new_folder(path, marker="config.json") as folder:
+        write_into(model, folder)
+
+
+def write_into(model: TransformerEncoder, folder: Path) -> None:
+    """The files themselves."""
+    parts = model.parts()
+    for name, content in parts.files.items():
+        (folder / name).write_bytes(content)
+    tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
+    tensor_file.write(folder / "model.safetensors", tensors, {"format": "pt"})
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a folder, whatever file or files they lie in."""
+    name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
+    if name is None:
+        others = [name for name in OF_OTHERS if (folder / name).is_file()]
+        hint = f"; {others[0]} is of another library, which can save it as safetensors" if others else ""
+        raise FormatError(f"{folder} has no weights: neither {WEIGHTS[0]} nor {WEIGHTS[2]}{hint}")
+    files = _listed(folder, folder / name) if name.endswith(".json") else [folder / name]
+    tensors: dict[str, Tensor] = {}
+    for file in files:
+        tensors |= _safe_tensors(file) if file.suffix == ".safetensors" else read_tensors(file)
+    return tensors
+
+
+def _listed(folder: Path, index: Path) -> list[Path]:
+    """The files that an index spreads the weights over."""
+    places = read_settings(index).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(n, str) and n == Path(n).name for n in places.values()):
+        raise FormatError(f"{index} does not say which files the weights are in")
+    return [folder / name for name in sorted(set(places.values()))]
+
+
+def _safe_tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        found: dict[str, Tensor] = load_file(file)
+    except OSError as error:
+        raise FormatError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
+        raise FormatError(f"{file} is cut short or is not a safetensors file ({reason(error)})") from None
+    return found
+
+
+def read_tokenizer(folder: Path) -> Pieces:
+    """The tokenizer of a folder: tokenizer.json, vocab.txt, vocab.json with merges.txt, a SentencePiece model."""
+    settings: dict[str, Any] = {}
+    if (folder / "tokenizer_config.json").exists():
+        settings = read_settings(folder / "tokenizer_config.json")
+    named = settings.get("tokenizer_class")
+    if settings.get("auto_map") or (named and not _TOKENIZER_CLASS.fullmatch(str(named))):
+        raise FormatError(f"{folder / 'tokenizer_config.json'} asks for code of its own, which is not run here")
+    try:
+        with offline():
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # whatever transformers finds wrong with it
+        raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise FormatError(f"{folder} has a tokenizer that only works in Python ({type(tokenizer).__name__})")
+    found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
+    found["model_max_length"] = min(tokenizer.model_max_length, 10**12)
+    try:
+        return Pieces(tokenizer.backend_tokenizer, found)
+    except Exception as error:  # the tokenizers library raises bare ones
+        raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None

@@ -1,0 +1,41 @@
+"""Published Transformers, told by the names of their files: no library is needed to tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from polyseme.disk.settings import read_settings
+from polyseme.errors import FormatError
+
+# In the order in which they are looked for. An index lists the files that the weights are spread over.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+OF_OTHERS = ("tf_model.h5", "flax_model.msgpack", "model.onnx", "model.ckpt.index")
+
+
+def tells_sentence_transformers(path: Path, head: bytes) -> bool:
+    """Is this a folder of sentence-transformers?"""
+    return (path / "modules.json").is_file()
+
+
+def tells_huggingface(path: Path, head: bytes) -> bool:
+    """Is this a folder of a model of Hugging Face's?"""
+    if not path.is_dir():
+        return False
+    if any((path / name).is_file() for name in WEIGHTS):
+        return True
+    try:
+        return "model_type" in read_settings(path / "config.json")
+    except FormatError:
+        return False
+
+
+def tells_tensorflow(path: Path, head: bytes) -> bool:
+    """Is this a folder with a TensorFlow checkpoint of BERT, or one of the checkpoint's files?"""
+    if path.is_dir():
+        return bool(indexes(path)) or (path / "bert_config.json").is_file()
+    return bool(indexes(path.parent)) and (path.suffix == ".index" or ".data-" in path.name)
+
+
+def indexes(folder: Path) -> list[Path]:
+    """The .index files of TensorFlow checkpoints."""
+    return [file for file in sorted(folder.glob("*.index")) if file.is_file()]

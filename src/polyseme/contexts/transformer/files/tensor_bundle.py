@@ -1,0 +1,189 @@
+"""TensorFlow's checkpoint format (TensorBundle), read without TensorFlow.
+
+``PREFIX.index`` is a LevelDB table: blocks of sorted keys, each key with what it shares with the one before, then a
+block that lists the blocks, then a footer. A value is a protocol-buffer message: number format, shape, and where in
+``PREFIX.data-00000-of-00001`` the numbers lie. Every block and every tensor has a checksum, and all are checked.
+
+    footer (48 bytes)   metaindex handle, index handle (varints), padding, magic
+    block               entries, restart offsets (uint32 each), their number; then 1 byte compression, 4 bytes checksum
+    entry               shared, unshared, length of value (varints), rest of the key, value
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.contexts.transformer.files.crc32c import masked_crc32c
+from polyseme.errors import FormatError
+
+_MAGIC = 0xDB4775248B80FB57
+_FOOTER = 48
+_LARGEST_INDEX = 64 << 20
+_DTYPES: dict[int, Any] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}
+_BFLOAT16 = 14
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # kinds of a message's fields
+
+
+@dataclass
+class Entry:
+    """Where a tensor lies."""
+
+    dtype: int = 0
+    shape: list[int] = field(default_factory=list)
+    shard: int = 0
+    offset: int = 0
+    size: int = 0
+    checksum: int = 0
+    sliced: bool = False
+
+
+class TensorBundle:
+    """The tensors of a checkpoint, by name."""
+
+    def __init__(self, index: Path) -> None:
+        self.index = index
+        self.prefix = index.with_suffix("")
+        try:
+            if index.stat().st_size > _LARGEST_INDEX:
+                raise FormatError(f"{index} is too large to be the index of a checkpoint")
+            content = index.read_bytes()
+        except OSError as error:
+            raise FormatError(f"{index} cannot be read: {error.strerror}") from None
+        self.n_shards = 1
+        self.entries: dict[str, Entry] = {}
+        try:
+            for key, value in _entries(content, index):
+                self._take(key, value)
+        except (IndexError, ValueError, OverflowError) as error:
+            raise FormatError(f"{index} is cut short or altered: it is no table of tensors ({error})") from None
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        if key:
+            self.entries[key.decode("utf-8")] = _entry(value)
+            return
+        for number, content in _fields(value):  # the header: how many files there are, and how their bytes lie
+            if number == 1 and isinstance(content, int):
+                self.n_shards = content
+            elif number == 2 and content:
+                raise FormatError(f"{self.index} is of a big-endian machine, which is not read here")
+
+    def read(self, name: str) -> NDArray[Any]:
+        """A tensor; its checksum is checked."""
+        entry = self.entries[name]
+        file = self.prefix.with_name(f"{self.prefix.name}.data-{entry.shard:05d}-of-{self.n_shards:05d}")
+        dtype = np.dtype(np.uint16 if entry.dtype == _BFLOAT16 else _DTYPES.get(entry.dtype, "V"))
+        if entry.sliced or not dtype.itemsize:
+            raise FormatError(f"{self.index}: {name!r} is in pieces or of a kind of numbers that is not read here")
+        if math.prod(entry.shape) * dtype.itemsize != entry.size:
+            raise FormatError(f"{self.index} is altered: {name!r} of {entry.size:,} bytes has the shape {entry.shape}")
+        try:
+            if entry.offset + entry.size > file.stat().st_size:
+                raise FormatError(f"{file} is cut short: {name!r} ends behind it")
+            raw = np.fromfile(file, dtype=np.uint8, count=entry.size, offset=entry.offset)
+        except OSError as error:
+            raise FormatError(f"{file} cannot be read: {error.strerror}") from None
+        if masked_crc32c(raw) != entry.checksum:
+            raise FormatError(f"{file} is altered: {name!r} does not have the checksum it had")
+        array = raw.view(dtype).reshape(entry.shape)
+        if entry.dtype == _BFLOAT16:  # the upper half of a float32
+            return (array.astype(np.uint32) << 16).view(np.float32)
+        return array
+
+
+def _entries(content: bytes, where: Path) -> Iterator[tuple[bytes, bytes]]:
+    """All keys and values of a LevelDB table."""
+    if len(content) < _FOOTER or int.from_bytes(content[-8:], "little") != _MAGIC:
+        raise FormatError(f"{where} is cut short or is not the index of a TensorFlow checkpoint")
+    footer = content[-_FOOTER:]
+    _, at = _handle(footer, 0)
+    (offset, size), _ = _handle(footer, at)
+    for _, handle in _block(content, offset, size, where):
+        yield from _block(content, *_handle(handle, 0)[0], where)
+
+
+def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
+    offset, at = _varint(data, at)
+    size, at = _varint(data, at)
+    return (offset, size), at
+
+
+def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tuple[bytes, bytes]]:
+    end = offset + size
+    if end + 5 > len(content) - _FOOTER:
+        raise FormatError(f"{where} is cut short or altered: a block lies behind its end")
+    if masked_crc32c(content[offset : end + 1]) != int.from_bytes(content[end + 1 : end + 5], "little"):
+        raise FormatError(f"{where} is altered: a block does not have the checksum it had")
+    if content[end] != 0:
+        raise FormatError(f"{where} is compressed, which TensorFlow does not do with checkpoints")
+    n_restarts = int.from_bytes(content[end - 4 : end], "little")
+    stop = end - 4 - 4 * n_restarts
+    at, key = offset, b""
+    while at < stop:
+        shared, at = _varint(content, at)
+        unshared, at = _varint(content, at)
+        length, at = _varint(content, at)
+        if at + unshared + length > stop or shared > len(key):
+            raise ValueError("an entry lies behind its block")
+        key = key[:shared] + content[at : at + unshared]
+        yield key, content[at + unshared : at + unshared + length]
+        at += unshared + length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("a number without end")
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protocol-buffer message: their number, and a whole number or bytes."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, at = _varint(message, at)
+            yield tag >> 3, value
+            continue
+        if kind == _BYTES:
+            size, at = _varint(message, at)
+        else:
+            size = {_FIXED32: 4, _FIXED64: 8}.get(kind, len(message) + 1)
+        if at + size > len(message):
+            raise ValueError("a field lies behind its message")
+        raw = message[at : at + size]
+        yield tag >> 3, raw if kind == _BYTES else int.from_bytes(raw, "little")
+        at += size
+
+
+def _entry(message: bytes) -> Entry:
+    entry = Entry()
+    for number, value in _fields(message):
+        if number == 2 and isinstance(value, bytes):
+            entry.shape = _shape(value)
+        elif number == 7:
+            entry.sliced = True
+        elif isinstance(value, int) and number in (1, 3, 4, 5, 6):
+            setattr(entry, ("", "dtype", "", "shard", "offset", "size", "checksum")[number], value)
+    return entry
+
+
+def _shape(message: bytes) -> list[int]:
+    sizes = []
+    for number, dimension in _fields(message):
+        if number == 2 and isinstance(dimension, bytes):
+            sizes.append(next((int(n) for field, n in _fields(dimension) if field == 1 and isinstance(n, int)), 0))
+    return sizes

@@ -1,0 +1,129 @@
+"""BERT as google-research/bert saved it: bert_config.json, vocab.txt, and a TensorFlow checkpoint.
+
+The names and the orientation of the weights become those of ``transformers``:
+
+    bert/encoder/layer_0/attention/self/query/kernel  →  bert.encoder.layer.0.attention.self.query.weight, transposed
+    …/LayerNorm/gamma, beta                           →  ….LayerNorm.weight, bias
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import torch
+from tokenizers.implementations import BertWordPieceTokenizer
+from torch import Tensor
+
+from polyseme.contexts.transformer.files.names import indexes
+from polyseme.contexts.transformer.files.tensor_bundle import TensorBundle
+from polyseme.contexts.transformer.library import reason
+from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
+from polyseme.contexts.transformer.network import build, configuration
+from polyseme.contexts.transformer.options import TransformerOptions
+from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.disk.settings import read_settings
+from polyseme.errors import FormatError
+from polyseme.store.model import About
+
+_OF_TRAINING = re.compile(r"(.*/)?(adam_[mv]|Adam(_1)?|global_step|beta[12]_power|.*lamb_[mv])(/.*)?")
+_NAMES = (
+    ("/layer_", ".layer."),
+    ("/gamma", ".weight"),
+    ("/beta", ".bias"),
+    ("/kernel", ".weight"),
+    ("cls/predictions/output_bias", "cls.predictions.bias"),
+    ("/output_weights", ".weight"),
+    ("/output_bias", ".bias"),
+    ("_embeddings", "_embeddings.weight"),
+    ("/", "."),
+)
+_SPECIALS = {
+    "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]",
+}  # fmt: skip
+_LARGEST_VOCABULARY = 64 << 20
+
+
+def open_tensorflow(path: str | Path) -> TransformerEncoder:
+    """The BERT in a folder, or of the checkpoint that one of its files belongs to."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    bundle = TensorBundle(_index(path, folder))
+    settings = read_settings(_one_of(folder, ("bert_config.json", "config.json")))
+    tensors = _tensors(bundle)
+    heads = "cls.predictions.bias" in tensors, "cls.seq_relationship.weight" in tensors
+    name = "BertForPreTraining" if all(heads) else "BertForMaskedLM" if heads[0] else "BertModel"
+    record = {**settings, "model_type": "bert", "architectures": [name]}
+    network = build(configuration(record, where=folder / "bert_config.json"), tensors, where=bundle.index)
+    pieces = _wordpiece(_one_of(folder, ("vocab.txt",)), network.positions())
+    check_vocabulary(network, pieces, where=folder)
+    if len(pieces) < network.whole.config.vocab_size:
+        wanted = network.whole.config.vocab_size
+        raise FormatError(f"{folder / 'vocab.txt'} is cut short: {len(pieces):,} pieces of {wanted:,}")
+    return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
+
+
+def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise FormatError(f"{folder} has a TensorFlow checkpoint and no {names[0]} beside it")
+
+
+def _index(path: Path, folder: Path) -> Path:
+    """The .index file that is meant: the one named, the only one, or the one that ``checkpoint`` names as latest."""
+    if path.is_file():
+        stem = path.name.removesuffix(".index").partition(".data-")[0]
+        return path.with_name(f"{stem}.index")
+    found = indexes(folder)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise FormatError(f"{folder} has a bert_config.json and no checkpoint (.index and .data files)")
+    latest = folder / "checkpoint"
+    if latest.is_file() and latest.stat().st_size < 1 << 20:
+        named = re.search(rb'^model_checkpoint_path:\s*"([^"]+)"', latest.read_bytes(), re.MULTILINE)
+        if named:
+            name = f"{Path(named[1].decode('utf-8', 'replace')).name}.index"
+            if folder / name in found:
+                return folder / name
+    names = ", ".join(file.name for file in found)
+    raise FormatError(f"{folder} has several checkpoints ({names}): give the path of the .index file that is meant")
+
+
+def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for name in bundle.entries:
+        if _OF_TRAINING.fullmatch(name) or not name.startswith(("bert/", "cls/")):
+            continue
+        tensor = torch.from_numpy(bundle.read(name)).float()
+        ours = name
+        for theirs, own in _NAMES:
+            ours = ours.replace(theirs, own)
+        found[ours] = tensor.t().contiguous() if name.endswith("/kernel") else tensor
+    if not found:
+        raise FormatError(f"{bundle.index} is a checkpoint of something else: it has no tensor bert/…")
+    return found
+
+
+def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
+    """Google's tokenizer. Whether it lowers letters is not written down: it does if no piece has a capital."""
+    try:
+        if vocabulary.stat().st_size > _LARGEST_VOCABULARY:
+            raise FormatError(f"{vocabulary} is too large to be a vocabulary")
+        names = vocabulary.read_bytes().decode("utf-8").split("\n")
+    except OSError as error:
+        raise FormatError(f"{vocabulary} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{vocabulary} is not UTF-8 at byte {error.start:,}") from None
+    names = [name.strip() for name in (names[:-1] if names[-1] == "" else names)]
+    missing = [name for name in _SPECIALS.values() if name not in names]
+    if missing:
+        raise FormatError(f"{vocabulary} is no vocabulary of BERT: it has no {missing[0]}")
+    capitals = any(name != name.lower() for name in names if name not in _SPECIALS.values() and name.isascii())
+    numbers = {name: number for number, name in enumerate(names)}
+    try:
+        tokenizer = BertWordPieceTokenizer(numbers, lowercase=not capitals)
+        return Pieces(tokenizer._tokenizer, {**_SPECIALS, "model_max_length": limit})
+    except Exception as error:  # the tokenizers library raises bare ones
+        raise FormatError(f"{vocabulary} is no vocabulary that can be read ({reason(error)})") from None

@@ -1,0 +1,35 @@
+"""``transformers``, kept from its hub and from writing to the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import huggingface_hub.constants
+from transformers.utils import logging
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Whatever is loaded inside comes from local files alone, without progress bars and reports."""
+    hub, verbosity, bars = (
+        huggingface_hub.constants.HF_HUB_OFFLINE,
+        logging.get_verbosity(),
+        logging.is_progress_bar_enabled(),
+    )
+    huggingface_hub.constants.HF_HUB_OFFLINE = True
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        huggingface_hub.constants.HF_HUB_OFFLINE = hub
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what went wrong inside a library, for a message of one line."""
+    text = str(error).strip().split("\n")[0].strip()
+    return f"{type(error).__name__}: {text[:160]}" if text else type(error).__name__

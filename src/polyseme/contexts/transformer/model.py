@@ -1,0 +1,188 @@
+"""A Transformer encoder (Transformer 编码器): BERT, RoBERTa, ALBERT, ELECTRA, DistilBERT, XLM-R, GPT-2 and their kin.
+
+Vaswani et al., "Attention Is All You Need", 2017; Devlin et al., "BERT", 2018. The architectures are those of
+``transformers``; what is here makes a ContextEncoder of them: words instead of pieces, sentences of any length, and
+vectors that do not depend on the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+
+from polyseme.contexts.transformer.encode import Runner, word_states
+from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
+from polyseme.contexts.transformer.options import TransformerOptions
+from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
+from polyseme.disk.settings import parsed_settings
+from polyseme.errors import FormatError, OptionError
+from polyseme.neural.mix import ScalarMix
+from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, several, tokens_given
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
+from polyseme.text.align import token_spans
+from polyseme.text.segment import Segmentation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+AHEAD_BYTES = 128 << 20  # of vectors of the sentences read ahead, to be sorted by length
+AHEAD_CHARACTERS = 1 << 16
+SENTENCES_AT_ONCE = 4096
+
+
+class Given(NamedTuple):
+    """A sentence as text, its words and where they stand."""
+
+    text: str
+    tokens: list[str]
+    spans: list[tuple[int, int]]
+
+
+class TransformerEncoder(Model, ContextEncoder):
+    """A network, its tokenizer, and the mix of its layers."""
+
+    method: ClassVar[str] = "transformer"
+    Options: ClassVar[type] = TransformerOptions
+    options: TransformerOptions
+
+    def __init__(
+        self,
+        options: TransformerOptions,
+        network: Network,
+        pieces: Pieces,
+        *,
+        mix: ScalarMix | None = None,
+        about: About | None = None,
+    ) -> None:
+        self.options, self.network, self.pieces = options, network, pieces
+        self.dim, self.n_layers = network.dim, network.n_layers
+        self.mix = mix if mix is not None else ScalarMix(self.n_layers)
+        self.about = about if about is not None else About()
+
+    @property
+    def segmentation(self) -> Segmentation:
+        """How raw text is cut into words. Published tokenizers read text as it is written, so nothing is normalised."""
+        return self.about.segmentation or Segmentation(normalise="none")
+
+    @cached_property
+    def runner(self) -> Runner:
+        """What reads the pieces."""
+        return Runner(self.network, self.pieces)
+
+    # ---- reading sentences
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
+        """Vectors of every word, ``(layers, words, dim)``, sentence by sentence, in order; streams.
+
+        A word's vector is made of its pieces' (option ``pieces``). A sentence longer than the network reads at once is
+        read in overlapping windows. A sentence's vectors depend on nothing but the sentence.
+        """
+        chosen = Layers.read(layers, self.n_layers)
+        given = (self._given(sentence) for sentence in several(sentences))
+        return self._encoded(given, chosen)
+
+    def encode_pieces(
+        self, texts: Iterable[str | tuple[str, str]], *, layers: LayerChoice = "all"
+    ) -> Iterator[EncodedSentence]:
+        """Vectors of the pieces themselves, special ones too; a pair of texts is read as one input."""
+        chosen = Layers.read(layers, self.n_layers)
+        return (self._encoded_pieces(text, chosen) for text in several(texts))  # type: ignore[arg-type]
+
+    def _encoded(self, given: Iterator[Given], layers: Layers) -> Iterator[EncodedSentence]:
+        for window in self._read_ahead(given, layers):
+            cuts = self.pieces.cut([sentence.text for sentence in window])
+            results: dict[int, EncodedSentence] = {}
+            for number, states in self.runner.run([cut.ids for cut in cuts], layers, self._mix_weights()):
+                words = self._words(cuts[number], window[number])
+                tokens = window[number].tokens
+                results[number] = EncodedSentence(tokens, word_states(states.numpy(), words, self.options.pieces))
+            for number in range(len(window)):
+                yield results[number]
+
+    def _words(self, cut: Cut, sentence: Given) -> Ints:
+        return cut.words(sentence.spans, self.pieces.bare) + len(self.pieces.before)
+
+    def _given(self, sentence: Sentence) -> Given:
+        if isinstance(sentence, str):
+            text = readable(self.segmentation.normalised(sentence))
+            tokens = self.segmentation.tokens(text)
+            return Given(text, tokens, token_spans(text, tokens, self.segmentation))
+        tokens = tokens_given(sentence)
+        text, spans = joined([readable(token) for token in tokens])
+        return Given(text, tokens, spans)
+
+    def _read_ahead(self, given: Iterator[Given], layers: Layers) -> Iterator[list[Given]]:
+        room = max(min(AHEAD_CHARACTERS, AHEAD_BYTES // (4 * self.dim * layers.n_planes)), 1024)
+        held: list[Given] = []
+        size = 0
+        for sentence in given:
+            held.append(sentence)
+            size += len(sentence.text) + 2
+            if size >= room or len(held) == SENTENCES_AT_ONCE:
+                yield held
+                held, size = [], 0
+        if held:
+            yield held
+
+    @torch.inference_mode()
+    def _encoded_pieces(self, text: str | tuple[str, str], layers: Layers) -> EncodedSentence:
+        names = self.pieces.names
+        if isinstance(text, str):
+            ids = self.pieces.ids([self.segmentation.normalised(text)])[0]
+            (_, states), *_ = self.runner.run([ids], layers, self._mix_weights())
+            whole = [*self.pieces.before, *ids.tolist(), *self.pieces.behind]
+            return EncodedSentence([names[n] for n in whole], states.numpy().copy())
+        ids, types = self.pieces.pair(*map(self.segmentation.normalised, text))
+        if len(ids) > self.runner.limit:
+            raise OptionError(f"a pair of texts has {len(ids)} pieces, and the model reads {self.runner.limit} at once")
+        batch = Batch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
+        found = torch.stack([layer[0] for layer in self.network(batch)]).numpy()
+        return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
+
+    def _mix_weights(self) -> list[float]:
+        weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()
+        return weights
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """Weights by the names that transformers gives them, config.json and the tokenizer's files."""
+        tensors = {name: tensor.cpu().numpy() for name, tensor in state(self.network).items()}
+        tensors["mix.scalars"] = self.mix.scalars.detach().numpy()
+        tensors["mix.gamma"] = self.mix.gamma.detach().numpy()
+        config = self.network.whole.config.to_json_string(use_diff=True).encode()
+        return Parts(tensors, files={"config.json": config, **self.pieces.files()})
+
+    @classmethod
+    def from_parts(cls, options: TransformerOptions, parts: Parts, about: About) -> Self:
+        """The model that ``parts`` came from."""
+        where = "the model folder"
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            if name not in parts.files:
+                raise FormatError(f"{where} was altered: it has no {name}")
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
+        scalars, gamma = tensors.pop("mix.scalars", None), tensors.pop("mix.gamma", None)
+        record = parsed_settings(parts.files["config.json"], where="config.json")
+        network = build(configuration(record, where="config.json"), tensors, where=where)
+        mix = ScalarMix(network.n_layers)
+        for parameter, found in ((mix.scalars, scalars), (mix.gamma, gamma)):
+            if found is None or found.shape != parameter.shape:
+                raise FormatError(f"{where} was altered: the weights of its mix are missing or misshapen")
+            parameter.data = found.float()
+        pieces = Pieces.read(
+            parts.files["tokenizer.json"], parts.files["tokenizer_config.json"], where="tokenizer.json"
+        )
+        check_vocabulary(network, pieces, where=where)
+        return cls(options, network, pieces, mix=mix, about=about)
+
+
+def check_vocabulary(network: Network, pieces: Pieces, *, where: object) -> None:
+    """Refuse a tokenizer with pieces that the network has no vector for."""
+    rows = network.whole.get_input_embeddings().num_embeddings
+    if len(pieces.names) > rows:
+        raise FormatError(f"{where} has a tokenizer of {len(pieces.names):,} pieces and a network of {rows:,}")

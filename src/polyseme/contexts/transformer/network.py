@@ -1,0 +1,225 @@
+"""The network of a Transformer, of any architecture that ``transformers`` knows, as a torch module.
+
+It is built from a configuration and tensors that were read as data: no code of a model's author is run, the hub is
+never asked, and the configuration is held against the tensors before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    CONFIG_MAPPING,
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_PRETRAINING_MAPPING,
+    MODEL_MAPPING,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from polyseme.contexts.transformer.library import offline, reason
+from polyseme.errors import FormatError
+
+# Settings that would have transformers run, fetch or compress something; attention and number format are ours to say.
+_REFUSED = {"auto_map": "code of its own", "quantization_config": "weights in a packed number format"}
+_DROPPED = re.compile(r"_?attn_implementation.*|torch_dtype|dtype|_commit_hash|_name_or_path|fusion_config")
+_REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?)$")  # what a constructor makes so many of
+_MOST_REPEATED = 1000
+_LARGEST = 10_000_000
+_HEADS = re.compile(r"(cls\.predictions|lm_head|predictions|generator_|vocab_|pred_layer|mlm)\b|lm_head|_projector")
+# Classes that hold a masked-LM head and a head for pairs of sentences.
+_WITH_PAIRS = ("BertForPreTraining", "AlbertForPreTraining", "MobileBertForPreTraining", "MegatronBertForPreTraining")
+_USUAL_LIMIT = 512
+
+
+class Batch(NamedTuple):
+    """Pieces by number, ``(B, T)`` each; the mask is 0 where a row is padded, and None where none is."""
+
+    ids: Tensor
+    mask: Tensor | None = None
+    types: Tensor | None = None  # 0 in the first text of a pair, 1 in the second
+
+
+class Network(nn.Module):
+    """A Transformer with its language-model head, where it has one. ``forward`` gives all layers."""
+
+    def __init__(self, whole: PreTrainedModel) -> None:
+        super().__init__()
+        self.whole = whole
+        self.n_layers, self.dim, self.causal = self._probed()
+        masked, causal = (
+            type(whole) in _classes(mapping, whole.config)
+            for mapping in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING)
+        )
+        alone = not whole.config.is_encoder_decoder
+        self.is_masked_lm = alone and not self.causal and (masked or _has_pairs(whole))
+        self.is_causal_lm = alone and self.causal and causal
+
+    @property
+    def body(self) -> nn.Module:
+        """The encoder without its head."""
+        whole = self.whole
+        found: nn.Module = whole.get_encoder() if whole.config.is_encoder_decoder else whole.base_model
+        return found
+
+    def forward(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Every layer's states, lowest first, ``(B, T, D)`` each."""
+        found = self.body(**_given(batch), output_hidden_states=True, return_dict=True)
+        layers: tuple[Tensor, ...] = found.hidden_states
+        return layers
+
+    def logits(self, batch: Batch) -> Tensor:
+        """What the language model expects at every place, ``(B, T, V)``."""
+        found = self.whole(**_given(batch), return_dict=True)
+        scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
+        return scores
+
+    def positions(self) -> int:
+        """The most pieces it can read at once; 0: not said."""
+        limits = [
+            module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            for name, module in self.body.named_modules()
+            if isinstance(module, nn.Embedding) and name.rpartition(".")[2] in ("position_embeddings", "wpe")
+        ]
+        said = getattr(self.whole.config, "max_position_embeddings", None)
+        limits += [said] if isinstance(said, int) and said > 0 else []
+        return max(min(limits), 1) if limits else 0
+
+    @torch.inference_mode()
+    def _probed(self) -> tuple[int, int, bool]:
+        """Number of layers and length of a state, and whether a place does not see those behind it: by trying."""
+        most = self.whole.config.vocab_size - 1
+        batch = Batch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
+        with offline():
+            layers = self.eval()(batch)
+        sizes = {tuple(layer.shape) for layer in layers}
+        if len(sizes) != 1 or not all(bool(torch.isfinite(layer).all()) for layer in layers):
+            raise FormatError("its layers do not have one finite state per piece")
+        apart = torch.equal(batch.ids[0], batch.ids[1])
+        return len(layers), layers[0].shape[2], not apart and torch.allclose(layers[-1][0, 0], layers[-1][1, 0])
+
+
+def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConfig:
+    """The settings of config.json as the class that transformers has for them."""
+    for name, what in _REFUSED.items():
+        if record.get(name):
+            raise FormatError(f"{where} asks for {what} ({name}), which is not run here")
+    kind = record.get("model_type")
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
+        raise FormatError(f"{where} names no architecture that transformers knows: model_type is {kind!r}")
+    _check_numbers(record, where)
+    try:
+        with offline():
+            return CONFIG_MAPPING[kind].from_dict({k: v for k, v in record.items() if not _DROPPED.fullmatch(k)})
+    except Exception as error:  # whatever a class of settings finds wrong with them
+        raise FormatError(f"{where} does not describe a {kind} that can be ({reason(error)})") from None
+
+
+def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: object) -> Network:
+    """The network with these weights; one that is missing or misshapen is a FormatError."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise FormatError(f"{where}: {name!r} holds numbers that are not finite")
+    problem = f"it has no weights for {config.model_type}"
+    for cls in _candidates(config, tensors):
+        _check_size(cls, config, tensors, where)
+        try:
+            with offline(), torch.random.fork_rng(devices=[]):
+                whole, report = cls.from_pretrained(
+                    None, config=config, state_dict=dict(tensors), output_loading_info=True, dtype=torch.float32,
+                    attn_implementation=_attention(cls), ignore_mismatched_sizes=True, local_files_only=True,
+                    trust_remote_code=False, use_safetensors=True,
+                )  # fmt: skip
+                problem = _lacking(report)
+                if not problem:
+                    return Network(whole.eval())
+        except FormatError as error:
+            problem = str(error)
+        except Exception as error:  # whatever an architecture finds wrong with its weights
+            problem = reason(error)
+    raise FormatError(f"{where} does not hold the weights its configuration speaks of: {problem}")
+
+
+def state(network: Network) -> dict[str, Tensor]:
+    """The weights by the names that transformers writes, each once though several places may share it."""
+    found: dict[str, Tensor] = {}
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for name, tensor in network.whole.state_dict().items():
+        place = (tensor.data_ptr(), tuple(tensor.shape))
+        if place not in seen or not tensor.numel():
+            found[name] = tensor.detach()
+        seen.add(place)
+    return found
+
+
+def _given(batch: Batch) -> dict[str, Tensor]:
+    given = {"input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types}
+    return {name: tensor for name, tensor in given.items() if tensor is not None}
+
+
+def _check_numbers(record: Mapping[str, Any], where: object) -> None:
+    for name, value in record.items():
+        most = _MOST_REPEATED if _REPEATED.search(name) else _LARGEST
+        if isinstance(value, int) and not -_MOST_REPEATED <= value <= most:
+            raise FormatError(f"{where}: {name} is {value:,}, which no encoder has")
+
+
+def _classes(mapping: Any, config: PreTrainedConfig) -> tuple[type, ...]:
+    try:
+        found = mapping[type(config)]
+    except KeyError:
+        return ()
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _has_pairs(whole: PreTrainedModel) -> bool:
+    return type(whole).__name__ in _WITH_PAIRS
+
+
+def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list[type[PreTrainedModel]]:
+    """Classes to try: the one the configuration names if it is a language model, and the bare encoder."""
+    named = str((config.architectures or [""])[0])
+    masked, causal = (_classes(m, config) for m in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
+    paired = [c for c in _classes(MODEL_FOR_PRETRAINING_MAPPING, config) if c.__name__ in _WITH_PAIRS]
+    heads = [c for c in (*paired, *masked, *causal) if c.__name__ == named]
+    if not named and any(_HEADS.match(name) for name in tensors):
+        heads = [*paired, *(masked or causal)]
+    if named in _WITH_PAIRS:
+        heads += masked
+    return [*heads, *_classes(MODEL_MAPPING, config)]
+
+
+def _attention(cls: type[PreTrainedModel]) -> str:
+    return "sdpa" if getattr(cls, "_supports_sdpa", False) else "eager"
+
+
+def _check_size(
+    cls: type[PreTrainedModel], config: PreTrainedConfig, tensors: Mapping[str, Tensor], where: object
+) -> None:
+    """Refuse settings that speak of far more numbers than there are, before they take memory."""
+    held = sum(tensor.numel() for tensor in tensors.values())
+    positions = getattr(config, "max_position_embeddings", None)
+    sizes = [n for n in (positions, getattr(config, "hidden_size", None)) if isinstance(n, int)]
+    wanted = math.prod(sizes) if len(sizes) == 2 else 0
+    if wanted <= 4 * held + _LARGEST:
+        try:
+            with offline(), torch.device("meta"):
+                wanted = sum(parameter.numel() for parameter in cls(config).parameters())
+        except Exception as error:  # whatever a constructor finds wrong with its settings
+            raise FormatError(f"{where} describes a {config.model_type} that cannot be ({reason(error)})") from None
+    if wanted > 4 * held + _LARGEST:
+        raise FormatError(f"{where} speaks of {wanted:,} weights and more, and there are {held:,}")
+
+
+def _lacking(report: Mapping[str, Any]) -> str:
+    """What is wrong by transformers' report of the loading; a pooler may be missing, since no vector depends on it."""
+    for name, found, wanted in sorted(report["mismatched_keys"]):
+        return f"{name!r} has the shape {tuple(found)}, not {tuple(wanted)}"
+    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    return f"{missing[0]!r} is missing" if missing else ""

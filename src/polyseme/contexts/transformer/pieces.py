@@ -1,0 +1,144 @@
+"""Texts as pieces (WordPiece, BPE, Unigram) by number, and which pieces a word is made of.
+
+A list of words is read as a text: with a space between words, and none beside a Chinese character. So a word gets the
+pieces it has in running text, and a piece that reaches over several words is a piece of each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from polyseme.contexts.transformer.library import reason
+from polyseme.errors import FormatError
+
+Ints = NDArray[np.int64]
+
+SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
+NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no tokenizer takes
+# Written without spaces: Han characters, kana, Thai, and their punctuation.
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]")
+_BARE = ("▁", "Ġ")  # the mark of a word's beginning, standing alone
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The pieces of a text, without the special ones around it."""
+
+    ids: Ints  # (n,)
+    starts: Ints  # (n,) of each piece in the text
+    ends: Ints
+
+    def words(self, spans: Sequence[tuple[int, int]], bare: frozenset[int]) -> Ints:
+        """First and last-but-one piece of each word, ``(words, 2)``; both alike where a word has none."""
+        bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        first = np.searchsorted(self.ends, bounds[:, 0], side="right")
+        last = np.maximum(np.searchsorted(self.starts, bounds[:, 1], side="left"), first)
+        marked = (last - first > 1) & np.isin(self.ids[np.minimum(first, max(len(self.ids) - 1, 0))], [*bare])
+        return np.stack([first + marked, last], axis=1)
+
+
+class Pieces:
+    """A tokenizer and its special pieces."""
+
+    def __init__(self, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
+        """``settings`` are those of tokenizer_config.json: names of the special pieces, ``model_max_length``."""
+        self.tokenizer = tokenizer
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self.specials = {name: str(settings[name]) for name in SPECIALS if isinstance(settings.get(name), str)}
+        said = settings.get("model_max_length")
+        self.limit = int(said) if isinstance(said, (int, float)) and 0 < said < NO_LIMIT else 0
+        around = self.tokenizer.encode("a")
+        inner = [place for place, special in enumerate(around.special_tokens_mask) if not special] or [0]
+        self.before: list[int] = around.ids[: inner[0]]
+        self.behind: list[int] = around.ids[inner[-1] + 1 :]
+        self.bare = frozenset(n for n in map(tokenizer.token_to_id, _BARE) if n is not None)
+
+    @classmethod
+    def read(cls, tokenizer: bytes, settings: bytes, *, where: object) -> Pieces:
+        """From the bytes of tokenizer.json and tokenizer_config.json."""
+        try:
+            record = json.loads(settings)
+            return cls(Tokenizer.from_buffer(tokenizer), record if isinstance(record, dict) else {})
+        except Exception as error:  # the tokenizers library raises bare ones
+            raise FormatError(f"{where} is not a tokenizer that can be read ({reason(error)})") from None
+
+    def files(self) -> dict[str, bytes]:
+        """tokenizer.json and tokenizer_config.json, as ``transformers`` reads them too."""
+        settings = {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            **self.specials,
+            **({"model_max_length": self.limit} if self.limit else {}),
+        }
+        return {
+            "tokenizer.json": self.tokenizer.to_str().encode(),
+            "tokenizer_config.json": json.dumps(settings, ensure_ascii=False, indent=2).encode(),
+        }
+
+    def __len__(self) -> int:
+        return int(self.tokenizer.get_vocab_size(with_added_tokens=True))
+
+    def id_of(self, special: str) -> int | None:
+        """The number of a special piece (``mask``, ``pad`` …); None where there is none."""
+        name = self.specials.get(f"{special}_token")
+        found: int | None = None if name is None else self.tokenizer.token_to_id(name)
+        return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every piece as it is written in the vocabulary, by number."""
+        numbers = self.tokenizer.get_vocab(with_added_tokens=True)
+        names = [""] * (max(numbers.values(), default=-1) + 1)
+        for name, number in numbers.items():
+            names[number] = name
+        return names
+
+    def cut(self, texts: Sequence[str]) -> list[Cut]:
+        """The pieces of each text and where they stand in it."""
+        found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
+        return [_cut(encoding) for encoding in found]
+
+    def ids(self, texts: Sequence[str]) -> list[Ints]:
+        """The pieces alone, which takes less time."""
+        found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
+        return [np.array(encoding.ids, dtype=np.int64) for encoding in found]
+
+    def pair(self, first: str, second: str) -> tuple[Ints, Ints]:
+        """Two texts as one input, special pieces and all: the pieces and the types 0 and 1 of both texts."""
+        found = self.tokenizer.encode(readable(first), readable(second))
+        return np.array(found.ids, dtype=np.int64), np.array(found.type_ids, dtype=np.int64)
+
+
+def readable(text: str) -> str:
+    """The text with a sign in the place of each half character."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """The text that these words stand in, and where each stands."""
+    parts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    length, before = 0, ""
+    for word in words:
+        if before and word and not (_UNSPACED.match(before[-1]) or _UNSPACED.match(word)):
+            parts.append(" ")
+            length += 1
+        parts.append(word)
+        spans.append((length, length + len(word)))
+        length, before = length + len(word), word or before
+    return "".join(parts), spans
+
+
+def _cut(encoding: Encoding) -> Cut:
+    offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+    return Cut(np.array(encoding.ids, dtype=np.int64), offsets[:, 0], offsets[:, 1])

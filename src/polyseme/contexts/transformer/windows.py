@@ -1,0 +1,39 @@
+"""A long sequence read in overlapping windows: which pieces each window reads, and which it answers for.
+
+pieces    0 ……………………………………………………… n
+window 1  [------------------]
+window 2            [------------------]
+answers   [-------------)[-------------)…      in the middle of the overlap; of a causal model at its end,
+                                               where the left context is longest
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Window(NamedTuple):
+    """Reads the pieces ``start … end`` and answers for ``first … last`` of them."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def windows(n: int, room: int, *, causal: bool) -> list[Window]:
+    """Windows of ``room`` pieces over ``n``, each half over the one before; one where all fit."""
+    if n <= room:
+        return [Window(0, n, 0, n)]
+    stride = max(room // 2, 1)
+    starts = [*range(0, n - room, stride), n - room]
+    bounds = [0]
+    for start, following in pairwise(starts):
+        end = start + room
+        bounds.append(end if causal else (following + end) // 2)
+    bounds.append(n)
+    return [
+        Window(start, start + room, first, last)
+        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True)
+    ]

@@ -1,0 +1,32 @@
+"""JSON files of settings, read without believing that they are any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import FormatError
+
+LONGEST_SETTINGS = 1 << 20
+
+
+def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
+    """The table in the bytes of a JSON file."""
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{where} is not JSON") from None
+    if not isinstance(record, dict):
+        raise FormatError(f"{where} is not a table of settings")
+    return record
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The table in a JSON file."""
+    try:
+        if path.stat().st_size > LONGEST_SETTINGS:
+            raise FormatError(f"{path} is too large to be settings")
+        return parsed_settings(path.read_bytes(), where=path)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None

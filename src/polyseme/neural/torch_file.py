@@ -1,0 +1,75 @@
+"""A torch file of named tensors, read as data: nothing in it is executed, and it takes no more memory than its size."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+import zipfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from polyseme.errors import FormatError
+
+# What torch.load raises over files that are cut, altered, or hold something other than data.
+_DAMAGES = (
+    *(pickle.UnpicklingError, zipfile.BadZipFile, RuntimeError, ValueError, TypeError, EOFError, LookupError),
+    *(AttributeError, MemoryError, OverflowError, AssertionError, NotImplementedError),
+)
+
+
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """The state dict in a ``.pkl``, ``.th`` or ``.pt`` file."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:  # torch stores, never compresses
+                if sum(entry.file_size for entry in archive.infolist()) > size:
+                    raise FormatError(f"{path} claims to hold more than it is large")
+        with warnings.catch_warnings():  # about what it then refuses
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
+    except _DAMAGES as error:
+        reason = str(error).split("\n")[0][:100]
+        raise FormatError(f"{path} is cut short or is not a file of tensors that is safe to read ({reason})") from None
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
+        raise FormatError(f"{path} does not hold named tensors")
+    for name, tensor in found.items():
+        # A shape can be larger than what is stored behind it (strides of zero): copying it would take any memory.
+        if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
+            raise FormatError(f"{path}: {name!r} speaks of more numbers than the file holds")
+    return found
+
+
+class Tensors:
+    """Named tensors of a file, asked for in the shape they should have."""
+
+    def __init__(self, path: str | Path, found: dict[str, Tensor] | None = None) -> None:
+        self.path = path
+        self._found = read_tensors(path) if found is None else found
+
+    def under(self, prefix: str) -> Tensors:
+        """Those whose names begin so, without it."""
+        return Tensors(self.path, {n.removeprefix(prefix): t for n, t in self._found.items() if n.startswith(prefix)})
+
+    @property
+    def names(self) -> list[str]:
+        """What there is."""
+        return list(self._found)
+
+    def get(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+        """The tensor; a None in the shape matches any size."""
+        if name not in self._found:
+            raise FormatError(f"{self.path} lacks the weights {name!r}")
+        tensor = self._found[name]
+        fits = len(tensor.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, tensor.shape, strict=True))
+        if not fits:
+            raise FormatError(f"{self.path}: {name!r} has the shape {tuple(tensor.shape)}, not {shape}")
+        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
+            raise FormatError(f"{self.path}: {name!r} holds numbers that are not finite")
+        return tensor.float()

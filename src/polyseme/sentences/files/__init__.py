@@ -1,0 +1,1 @@
+"""Published files of sentence encoders."""

@@ -1,0 +1,197 @@
+"""Folders of sentence-transformers: modules.json, a Transformer, its pooling, dense and normalising modules.
+
+A module is known by the last part of its class's name, and what it does is written here: the class itself is never
+looked for, and an activation is one of those that are listed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from polyseme.contexts.transformer.files.huggingface import open_huggingface, read_weights, write_into
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.disk.atomic import new_folder
+from polyseme.disk.settings import read_settings
+from polyseme.errors import FormatError, OptionError
+from polyseme.options import make_options
+from polyseme.sentences.transformer import (
+    ACTIVATIONS,
+    POOLINGS,
+    Dense,
+    Norm,
+    Normalise,
+    SentenceTransformer,
+    SentenceTransformerOptions,
+    Step,
+    describe,
+    make_step,
+)
+from polyseme.store import tensors as tensor_file
+
+# The older configuration of a pooling has one yes or no for each way.
+_OLD_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_MOST_MODULES = 64
+_TYPE = "sentence_transformers.models."
+
+
+def open_sentence_transformers(path: str | Path) -> SentenceTransformer:
+    """The sentence encoder in a folder."""
+    folder = Path(path)
+    modules = _modules(folder)
+    (kind, first), *rest = modules
+    if kind != "Transformer":
+        raise FormatError(f"{folder}: its first module is {kind}, and only those with a Transformer are read here")
+    encoder = open_huggingface(first)
+    if not rest or rest[0][0] != "Pooling":
+        raise FormatError(f"{folder / 'modules.json'}: no pooling follows the Transformer")
+    modes = _modes(rest[0][1], encoder.dim)
+    size, steps = encoder.dim * len(modes), []
+    for kind, place in rest[1:]:
+        if kind != "Dropout":  # does nothing to a text that is read
+            steps.append(_step(kind, place, size))
+            size = steps[-1].out
+    return SentenceTransformer(encoder, modes, steps, options=_options(folder, first, rest[0][1]))
+
+
+def write_sentence_transformers(model: SentenceTransformer | TransformerEncoder, path: str | Path) -> None:
+    """A folder that sentence-transformers reads; a Transformer without a pooling gets the mean of its pieces."""
+    if isinstance(model, TransformerEncoder):
+        model = SentenceTransformer(model)
+    with new_folder(path, marker="modules.json") as folder:
+        write_into(model.encoder, folder)
+        options = {"max_seq_length": model.runner.limit, "do_lower_case": model.options.lower}
+        _write(folder / "sentence_bert_config.json", options)
+        if model.options.prompt:
+            prompts = {"prompts": {"default": model.options.prompt}, "default_prompt_name": "default"}
+            _write(folder / "config_sentence_transformers.json", prompts)
+        modules = [{"idx": 0, "name": "0", "path": "", "type": f"{_TYPE}Transformer"}]
+        pooling: dict[str, Any] = {key: mode in model.pooling.modes for key, mode in _OLD_MODES.items()}
+        if [mode for mode in _OLD_MODES.values() if mode in model.pooling.modes] != list(model.pooling.modes):
+            pooling = {"pooling_mode": list(model.pooling.modes)}  # another order, which only newer versions read
+        modules.append(_write_module(folder, 1, "Pooling", {"word_embedding_dimension": model.encoder.dim, **pooling}))
+        for number, step in enumerate(model.steps, start=2):
+            modules.append(_write_step(folder, number, step))
+        (folder / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """Kind and folder of each module, in order."""
+    file = folder / "modules.json"
+    try:
+        if file.stat().st_size > 1 << 20:
+            raise FormatError(f"{file} is too large to be a list of modules")
+        listed = json.loads(file.read_bytes())
+        found = [(str(entry["type"]).rpartition(".")[2], str(entry.get("path", ""))) for entry in listed]
+    except OSError as error:
+        raise FormatError(f"{file} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        raise FormatError(f"{file} is not a list of modules") from None
+    if not 0 < len(found) <= _MOST_MODULES:
+        raise FormatError(f"{file} lists {len(found)} modules")
+    for _, name in found:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise FormatError(f"{file} leads out of its folder: {name!r}")
+    return [(kind, folder / name) for kind, name in found]
+
+
+def _modes(place: Path, dim: int) -> list[str]:
+    settings = read_settings(place / "config.json")
+    said = settings.get("embedding_dimension", settings.get("word_embedding_dimension", dim))
+    if said != dim:
+        raise FormatError(f"{place / 'config.json'} pools {said!r} numbers, and the Transformer gives {dim}")
+    if "pooling_mode" in settings:
+        given = settings["pooling_mode"]
+        modes = [given] if isinstance(given, str) else given
+    else:
+        modes = [mode for key, mode in _OLD_MODES.items() if settings.get(key)] or ["mean"]
+    if not isinstance(modes, list) or not modes or not all(mode in POOLINGS for mode in modes):
+        raise FormatError(f"{place / 'config.json'} pools in a way that is not known here: {str(modes)[:80]}")
+    return modes
+
+
+def _step(kind: str, place: Path, size: int) -> Step:
+    if kind == "Normalize":
+        return Normalise(size)
+    described: dict[str, Any] = {"kind": "norm"}
+    if kind == "Dense":
+        described = _dense(place)
+    elif kind != "LayerNorm":
+        raise FormatError(f"{place} is a module of a kind that is not read here: {kind}")
+    try:
+        return make_step(described, size, read_weights(place))
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise FormatError(f"{place} does not fit what is before it: {error}") from None
+
+
+def _dense(place: Path) -> dict[str, Any]:
+    settings = read_settings(place / "config.json")
+    activation = str(settings.get("activation_function", "Tanh")).rpartition(".")[2]
+    odd = (
+        settings.get("use_residual") or settings.get("module_input_name", "sentence_embedding") != "sentence_embedding"
+    )
+    if activation not in ACTIVATIONS or odd:
+        raise FormatError(f"{place / 'config.json'}: a dense layer of a kind that is not read here ({activation})")
+    out = settings.get("out_features")
+    if not isinstance(out, int) or out < 1:
+        raise FormatError(f"{place / 'config.json'}: out_features is {out!r}")
+    return {"kind": "dense", "out": out, "activation": activation, "bias": bool(settings.get("bias", True))}
+
+
+def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOptions:
+    read = first / "sentence_bert_config.json"
+    settings = read_settings(read) if read.exists() else {}
+    more = folder / "config_sentence_transformers.json"
+    said = read_settings(more) if more.exists() else {}
+    prompts = said.get("prompts")
+    prompt = prompts.get(said.get("default_prompt_name")) if isinstance(prompts, dict) else None
+    if prompt and read_settings(pooling / "config.json").get("include_prompt") is False:
+        raise FormatError(f"{folder} leaves its prompt out of the pooling, which is not done here")
+    values = {
+        "max_pieces": settings.get("max_seq_length") or 0,
+        "lower": bool(settings.get("do_lower_case")),
+        "prompt": prompt or "",
+    }
+    try:
+        return make_options(SentenceTransformerOptions, values)
+    except OptionError as error:
+        raise FormatError(f"{read} cannot be: {error}") from None
+
+
+def _write(file: Path, record: dict[str, Any]) -> None:
+    file.write_text(json.dumps(record, ensure_ascii=False, indent=2), encoding="utf-8")
+
+
+def _write_module(folder: Path, number: int, kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    name = f"{number}_{kind}"
+    (folder / name).mkdir()
+    _write(folder / name / "config.json", settings)
+    return {"idx": number, "name": str(number), "path": name, "type": f"{_TYPE}{kind}"}
+
+
+def _write_step(folder: Path, number: int, step: Step) -> dict[str, Any]:
+    if isinstance(step, Normalise):
+        return _write_module(folder, number, "Normalize", {})
+    if isinstance(step, Norm):
+        module = _write_module(folder, number, "LayerNorm", {"dimension": step.out})
+    else:
+        assert isinstance(step, Dense)
+        where = "torch.nn.modules.linear" if step.activation == "Identity" else "torch.nn.modules.activation"
+        settings = {
+            "in_features": step.linear.in_features,
+            "out_features": step.out,
+            "bias": describe(step)["bias"],
+            "activation_function": f"{where}.{step.activation}",
+        }
+        module = _write_module(folder, number, "Dense", settings)
+    tensors = {name: tensor.numpy() for name, tensor in step.state_dict().items()}
+    tensor_file.write(folder / module["path"] / "model.safetensors", tensors, {"format": "pt"})
+    return module

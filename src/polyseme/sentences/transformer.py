@@ -1,0 +1,231 @@
+"""A Transformer as a sentence encoder (Transformer 句编码器), as sentence-transformers composes it.
+
+Reimers & Gurevych, "Sentence-BERT", 2019. Pieces through the network, the top layer's states pooled, then any number of
+dense layers and normalisations:
+
+    v = normalise(f(W · mean_t h_t + b))
+
+What differs from sentence-transformers: a text longer than the network reads at once is read whole, in overlapping
+windows, where theirs is cut off; ``long_texts="cut"`` does as they do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.pieces import joined
+from polyseme.errors import FormatError
+from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Each (T, D) → (D,): all places count, the special pieces too.
+POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "cls": lambda states: states[0],
+    "max": lambda states: states.amax(dim=0),
+    "mean": lambda states: states.mean(dim=0),
+    "mean_sqrt_len_tokens": lambda states: states.sum(dim=0) / len(states) ** 0.5,
+    "weightedmean": lambda states: (_ramp(states) * states).sum(dim=0) / _ramp(states).sum(),
+    "lasttoken": lambda states: states[-1],
+}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU, "Sigmoid": nn.Sigmoid, "SiLU": nn.SiLU,
+}  # fmt: skip
+
+
+def _ramp(states: Tensor) -> Tensor:
+    return torch.arange(1, len(states) + 1, dtype=states.dtype)[:, None]
+
+
+@dataclass(frozen=True)
+class SentenceTransformerOptions:
+    """How texts are read."""
+
+    max_pieces: int = option(0, "pieces read at once, special ones counted; 0: as many as the network can", minimum=0)
+    long_texts: str = option(
+        "windows", "what is done with longer texts: read in overlapping windows, or cut off", choices=("windows", "cut")
+    )
+    lower: bool = option(False, "letters are lowered before the tokenizer sees them")
+    prompt: str = option("", "text put before every text")
+
+
+class Pooling(nn.Module):
+    """One vector of the states of all places; several ways side by side."""
+
+    def __init__(self, modes: Sequence[str], dim: int) -> None:
+        super().__init__()
+        self.modes, self.dim, self.out = tuple(modes), dim, dim * len(modes)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """``(T, D) -> (D · modes,)``"""
+        return torch.cat([POOLINGS[mode](states) for mode in self.modes])
+
+
+class Dense(nn.Module):
+    """A linear layer and what follows it."""
+
+    def __init__(self, size: int, out: int, activation: str = "Tanh", *, bias: bool = True) -> None:
+        super().__init__()
+        self.linear = nn.Linear(size, out, bias=bias)
+        self.activation, self.out = activation, out
+        self.follows = ACTIVATIONS[activation]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(n, size) -> (n, out)``"""
+        found: Tensor = self.follows(self.linear(x))
+        return found
+
+
+class Norm(nn.Module):
+    """Layer normalisation of sentence vectors."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.norm, self.out = nn.LayerNorm(size), size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(n, size) -> (n, size)``"""
+        found: Tensor = self.norm(x)
+        return found
+
+
+class Normalise(nn.Module):
+    """Vectors of length one."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.out = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(n, size) -> (n, size)``"""
+        return nn.functional.normalize(x, dim=-1)
+
+
+Step = Dense | Norm | Normalise
+
+
+class SentenceTransformer(Model, SentenceEncoder):
+    """A Transformer, a pooling, and the steps behind it."""
+
+    method: ClassVar[str] = "sentence-transformer"
+    Options: ClassVar[type] = SentenceTransformerOptions
+    options: SentenceTransformerOptions
+
+    def __init__(
+        self,
+        encoder: TransformerEncoder,
+        modes: Sequence[str] = ("mean",),
+        steps: Iterable[Step] = (),
+        *,
+        options: SentenceTransformerOptions | None = None,
+        about: About | None = None,
+    ) -> None:
+        self.encoder, self.pooling = encoder, Pooling(modes, encoder.dim)
+        self.steps: list[Step] = [step.eval() for step in steps]
+        self.options = options or SentenceTransformerOptions()
+        self.about = about or About.of(encoder)
+        self.dim = self.steps[-1].out if self.steps else self.pooling.out
+
+    def tokenize(self, text: str) -> list[str]:
+        """As the encoder does."""
+        return self.encoder.tokenize(text)
+
+    @cached_property
+    def runner(self) -> Runner:
+        """What reads the pieces."""
+        return Runner(self.encoder.network, self.encoder.pieces, limit=self.options.max_pieces or None)
+
+    @torch.inference_mode()
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        """Vectors of the texts, ``(n, dim)``."""
+        sequences = self.encoder.pieces.ids([self._text(text) for text in texts])
+        if self.options.long_texts == "cut":
+            sequences = [ids[: self.runner.room] for ids in sequences]
+        pooled = torch.zeros(len(texts), self.pooling.out)
+        for number, states in self.runner.run(sequences, Layers.read("top", self.encoder.n_layers)):
+            if states.shape[1]:  # a text without a piece, read by a network without special ones, has the zero vector
+                pooled[number] = self.pooling(states[0])
+        for step in self.steps:
+            pooled = step(pooled)
+        return np.asarray(pooled.numpy(), dtype=np.float32)
+
+    def _text(self, sentence: Sentence) -> str:
+        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]
+        text = self.options.prompt + self.encoder.segmentation.normalised(text)
+        return text.lower() if self.options.lower else text
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """The encoder as a model of its own, and the steps."""
+        tensors: dict[str, Any] = {}
+        described = []
+        for number, step in enumerate(self.steps):
+            described.append(describe(step))
+            tensors |= {f"{number}.{name}": tensor.numpy() for name, tensor in step.state_dict().items()}
+        steps = json.dumps({"pooling": list(self.pooling.modes), "steps": described}, indent=1).encode()
+        return Parts(tensors, files={"steps.json": steps}, models={"encoder": self.encoder})
+
+    @classmethod
+    def from_parts(cls, options: SentenceTransformerOptions, parts: Parts, about: About) -> Self:
+        """The model that ``parts`` came from."""
+        encoder = parts.models.get("encoder")
+        if not isinstance(encoder, TransformerEncoder) or "steps.json" not in parts.files:
+            raise FormatError("the model folder was altered: it has no Transformer in encoder/, or no steps.json")
+        try:
+            record = json.loads(parts.files["steps.json"])
+            modes, described = record["pooling"], record["steps"]
+            if not modes or not all(mode in POOLINGS for mode in modes):
+                raise KeyError(modes)
+            size, steps = encoder.dim * len(modes), []
+            for number, step in enumerate(described):
+                prefix = f"{number}."
+                tensors = {n.removeprefix(prefix): a for n, a in parts.tensors.items() if n.startswith(prefix)}
+                found = make_step(step, size, {name: torch.from_numpy(np.array(a)) for name, a in tensors.items()})
+                steps.append(found)
+                size = found.out
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise FormatError(f"the model folder was altered: its steps cannot be ({error})") from None
+        return cls(encoder, modes, steps, options=options, about=about)
+
+
+def describe(step: Step) -> dict[str, Any]:
+    """A step in plain values, its weights aside."""
+    if isinstance(step, Dense):
+        bias = step.linear.bias is not None
+        return {"kind": "dense", "out": step.out, "activation": step.activation, "bias": bias}
+    return {"kind": "norm" if isinstance(step, Norm) else "normalise"}
+
+
+def make_step(described: dict[str, Any], size: int, tensors: dict[str, Tensor]) -> Step:
+    """The step that ``describe`` described, with its weights; sizes are held against them before memory is taken."""
+    kind = described["kind"]
+    if kind == "normalise":
+        return Normalise(size)
+    with torch.device("meta"):
+        step: Step = (
+            Dense(size, int(described["out"]), described["activation"], bias=bool(described["bias"]))
+            if kind == "dense"
+            else Norm(size)
+        )
+    for name, wanted in step.state_dict().items():
+        if name not in tensors or tensors[name].shape != wanted.shape:
+            raise ValueError(f"{name!r} is missing or not of the shape {tuple(wanted.shape)}")
+        if not bool(torch.isfinite(tensors[name]).all()):
+            raise ValueError(f"{name!r} holds numbers that are not finite")
+    step.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
+    return step.eval()

@@ -1,0 +1,26 @@
+"""Tiny random Transformers in folders, for the tests of this room."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from tiny_transformers import save_tiny
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory) -> Callable[[str], Path]:
+    """The folder of an architecture, saved once by transformers."""
+    made: dict[str, Path] = {}
+
+    def folder(name: str) -> Path:
+        if name not in made:
+            made[name] = save_tiny(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return folder

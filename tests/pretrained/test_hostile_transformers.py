@@ -1,0 +1,194 @@
+"""Cut, altered and hostile files of Transformers: one line each, soon, in little memory, and nothing of them is run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import polyseme
+from polyseme.contexts.transformer.files.crc32c import masked_crc32c
+from polyseme.errors import FormatError, PolysemeError
+
+
+def refused(folder: Path, said: str = ".") -> None:
+    with pytest.raises(FormatError, match=said) as error:
+        polyseme.load(folder)
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def folder(folders, tmp_path) -> Path:
+    shutil.copytree(folders("bert"), tmp_path / "m")
+    return tmp_path / "m"
+
+
+def change(file: Path, **settings: object) -> None:
+    record = {**json.loads(file.read_text()), **settings}
+    file.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"auto_map": {"AutoModel": "modeling_evil.Evil"}}, "code of its own"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "packed number format"),
+        ({"model_type": "no-such-model"}, "no architecture"),
+        ({"model_type": None}, "no architecture"),
+        ({"hidden_size": 10**9}, "no encoder has"),
+        ({"vocab_size": 9_000_000}, "speaks of"),
+        ({"num_hidden_layers": 10**6}, "no encoder has"),
+        ({"num_hidden_layers": 3}, "is missing"),
+        ({"num_attention_heads": 5}, "bert"),
+        ({"num_attention_heads": 0}, "bert"),
+        ({"hidden_size": 64}, "has the shape"),
+        ({"hidden_size": "many"}, "bert"),
+        ({"hidden_act": "exec"}, "bert"),
+        ({"vocab_size": -5}, "bert"),
+        ({"max_position_embeddings": 9_999_999, "hidden_size": 9_999_999}, "speaks of"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, said, folder):
+    change(folder / "config.json", **settings)
+    refused(folder, said)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"model_type": "bert"}'])
+def test_broken_settings_are_refused(content, folder):
+    (folder / "config.json").write_bytes(content)
+    refused(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_folder_that_lacks_a_file_says_so(name, folder):
+    (folder / name).unlink()
+    refused(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 9, 100, 0.5, 0.999])
+def test_weights_that_are_cut_short_are_refused(keep, folder):
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[: keep if isinstance(keep, int) else int(keep * len(content))])
+    refused(folder, "model.safetensors")
+
+
+def test_weights_that_are_not_finite_are_refused(folder):
+    file = folder / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-4:] = struct.pack("<f", float("nan"))
+    file.write_bytes(content)
+    refused(folder, "not finite")
+
+
+def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):
+    (folder / "model.safetensors").unlink()
+    trap = tmp_path / "trap"
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(trap), "w"))
+
+    torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
+    refused(folder, "not a file of tensors that is safe to read")
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}}),
+        ("tokenizer_config.json", {"tokenizer_class": "pipeline"}),
+        ("tokenizer.json", {"model": {"type": "WordPiece"}}),
+        ("tokenizer.json", {"version": "99"}),
+    ],
+)
+def test_tokenizers_that_cannot_be_are_refused(name, settings, folder):
+    change(folder / name, **settings)
+    refused(folder)
+
+
+def test_a_tokenizer_larger_than_the_network_is_refused(folder):
+    record = json.loads((folder / "tokenizer.json").read_text())
+    record["model"]["vocab"]["surplus"] = 5000
+    (folder / "tokenizer.json").write_text(json.dumps(record))
+    refused(folder, "pieces and a network of")
+
+
+def test_weights_spread_over_files_are_read_and_lead_nowhere_else(folder):
+    whole = polyseme.load(folder)
+    file = folder / "model.safetensors"
+    file.rename(folder / "model-00001-of-00001.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}}))
+    text = ["他打了个电话"]
+    spread = next(polyseme.load(folder).encode_tokens(text)).layers
+    np.testing.assert_array_equal(spread, next(whole.encode_tokens(text)).layers)
+    index.write_text(json.dumps({"weight_map": {"a": "../../etc/passwd"}}))
+    refused(folder, "does not say which files")
+
+
+def test_nothing_is_asked_of_the_network(folder, monkeypatch):
+    def no_network(*_: object, **__: object) -> None:
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    (folder / "tokenizer.json").unlink()
+    refused(folder)
+    with pytest.raises(PolysemeError):
+        polyseme.load("bert-base-chinese")
+
+
+# ---- TensorFlow checkpoints
+
+
+@pytest.fixture
+def checkpoint(shared_data, tmp_path) -> Path:
+    source = shared_data / "models" / "tf_tiny" / "bert-tiny-zh"
+    for name in ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"):
+        shutil.copyfile(source / name, tmp_path / name)
+    return tmp_path
+
+
+def test_the_checksum_is_that_of_the_standard():
+    # RFC 3720, B.4: 32 bytes of zeros have the CRC-32C 0x8a9136aa; masked as LevelDB does.
+    crc = 0x8A9136AA
+    assert masked_crc32c(bytes(32)) == (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("name", ["bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 0.999])
+def test_a_checkpoint_with_a_changed_byte_is_refused(name, place, checkpoint):
+    content = bytearray((checkpoint / name).read_bytes())
+    content[int(place * len(content))] ^= 0x55
+    (checkpoint / name).write_bytes(content)
+    refused(checkpoint)
+
+
+@pytest.mark.parametrize("name", ["bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001", "vocab.txt"])
+@pytest.mark.parametrize("keep", [0, 40, 0.5, 0.99])
+def test_a_checkpoint_that_is_cut_short_is_refused(name, keep, checkpoint):
+    content = (checkpoint / name).read_bytes()
+    (checkpoint / name).write_bytes(content[: keep if isinstance(keep, int) else int(keep * len(content))])
+    refused(checkpoint)
+
+
+@pytest.mark.parametrize("name", ["bert_config.json", "vocab.txt", "bert_model.ckpt.data-00000-of-00001"])
+def test_a_checkpoint_that_lacks_a_file_says_so(name, checkpoint):
+    (checkpoint / name).unlink()
+    refused(checkpoint)
+
+
+def test_of_several_checkpoints_the_one_named_as_latest_is_read(checkpoint):
+    for part in ("index", "data-00000-of-00001"):
+        shutil.copyfile(checkpoint / f"bert_model.ckpt.{part}", checkpoint / f"model.ckpt-9.{part}")
+    refused(checkpoint, "several checkpoints")
+    (checkpoint / "checkpoint").write_text('model_checkpoint_path: "/elsewhere/model.ckpt-9"\n')
+    assert polyseme.load(checkpoint).n_layers == 4

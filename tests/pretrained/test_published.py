@@ -1,0 +1,168 @@
+"""Published Transformers give what transformers gives, one vector for each word, whatever the batch and the length."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_transformers import KINDS, TEXTS, theirs
+
+import polyseme
+from polyseme.contexts.transformer.files.huggingface import write_huggingface
+from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.windows import windows
+from polyseme.errors import OptionError
+
+every_kind = pytest.mark.parametrize("name", KINDS)
+
+
+@every_kind
+def test_its_pieces_have_the_states_that_transformers_gives(name, folders):
+    encoder = polyseme.load(folders(name))
+    for text, found in zip(TEXTS, encoder.encode_pieces(TEXTS), strict=True):
+        states, pieces, _ = theirs(folders(name), text)
+        assert found.tokens == pieces
+        np.testing.assert_allclose(found.layers, states, atol=1e-5)
+
+
+@every_kind
+def test_a_word_is_the_mean_of_the_pieces_that_stand_in_it(name, folders):
+    encoder = polyseme.load(folders(name))
+    text = TEXTS[2]
+    found = next(encoder.encode_tokens([text]))
+    states, _, spans = theirs(folders(name), text)
+    assert "".join(found.tokens) == text.replace(" ", "")
+    place = 0
+    for number, word in enumerate(found.tokens):
+        place = text.index(word, place)
+        own = [n for n, (start, end) in enumerate(spans) if start < place + len(word) and end > place]
+        np.testing.assert_allclose(found.layers[:, number], states[:, own].mean(axis=1), atol=1e-5)
+        place += len(word)
+
+
+@every_kind
+def test_the_answer_does_not_depend_on_the_batch(name, folders):
+    encoder = polyseme.load(folders(name))
+    texts = [*TEXTS, "他", "", "learning " * 30]
+    for text, found in zip(texts, encoder.encode_tokens(texts), strict=True):
+        np.testing.assert_allclose(next(encoder.encode_tokens([text])).layers, found.layers, atol=2e-6)
+
+
+@every_kind
+def test_it_is_saved_to_equal_vectors_and_written_for_transformers(name, folders, tmp_path):
+    encoder = polyseme.load(folders(name))
+    encoder.save(tmp_path / "ours")
+    write_huggingface(encoder, tmp_path / "theirs")
+    again = polyseme.load(tmp_path / "ours")
+    assert again.options == encoder.options
+    expected = next(encoder.encode_pieces(TEXTS[2:])).layers
+    np.testing.assert_array_equal(next(again.encode_pieces(TEXTS[2:])).layers, expected)
+    states, _, _ = theirs(tmp_path / "theirs", TEXTS[2])
+    np.testing.assert_allclose(states, expected, atol=1e-5)
+
+
+def test_a_language_model_keeps_its_head_through_saving_and_writing(folders, tmp_path):
+    encoder = polyseme.load(folders("bert"))
+    write_huggingface(encoder, tmp_path / "theirs")
+    whole = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", local_files_only=True).eval()
+    ids = torch.tensor([[2, 7, 8, 9, 3]])
+    with torch.inference_mode():
+        np.testing.assert_allclose(encoder.network.logits(Batch(ids)), whole(ids).logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["first", "last"])
+def test_a_word_can_be_its_first_or_last_piece(pooling, folders, tmp_path):
+    encoder = polyseme.load(folders("bert"))
+    encoder.options = type(encoder.options)(pieces=pooling)
+    pieces = next(encoder.encode_pieces(["电话"]))
+    word = next(encoder.encode_tokens([["电话"]]))
+    assert len(pieces.tokens) == 4  # [CLS], two characters, [SEP]
+    np.testing.assert_array_equal(word.layers[:, 0], pieces.layers[:, 1 if pooling == "first" else 2])
+
+
+def test_words_that_are_given_are_read_as_the_text_they_make(folders):
+    encoder = polyseme.load(folders("roberta"))
+    raw = next(encoder.encode_tokens(["Deep learning works well for 中文 and English"]))
+    given = next(encoder.encode_tokens([["Deep", "learning", "works", "well", "for", "中文", "and", "English"]]))
+    # No space is put beside Chinese characters, so 中文 and its right neighbour differ from the raw text.
+    np.testing.assert_array_equal(raw.layers[0, :5], given.layers[0, :5])
+    assert raw.tokens == given.tokens
+
+
+def test_a_long_sentence_is_read_to_its_end_in_windows(folders):
+    encoder = polyseme.load(folders("bert"))
+    words = ["电话", "公园", "明天"] * 40
+    long = next(encoder.encode_tokens([words]))
+    assert long.layers.shape[1] == 120
+    alone = next(encoder.encode_tokens([words[:12]]))
+    changed = next(encoder.encode_tokens([[*words[:-1], "他"]]))
+    assert not np.allclose(long.layers[-1, -1], changed.layers[-1, -1])
+    assert np.isfinite(long.layers).all()
+    assert (long.layers != 0).any(axis=2).all()
+    np.testing.assert_allclose(long.layers[0, 0], alone.layers[0, 0], atol=1e-6)  # layer 0 knows no neighbours
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 10, 11, 24, 25, 100])
+@pytest.mark.parametrize("causal", [False, True])
+def test_windows_answer_for_every_place_once(n, causal):
+    found = windows(n, 10, causal=causal)
+    answered = [place for window in found for place in range(window.first, window.last)]
+    assert answered == list(range(n))
+    assert all(window.start <= window.first <= window.last <= window.end <= n for window in found)
+    assert all(window.end - window.start <= 10 for window in found)
+    if causal:
+        assert all(window.start == 0 or window.first - window.start >= 5 for window in found)
+
+
+def test_odd_words_have_an_answer(folders):
+    encoder = polyseme.load(folders("bert"))
+    words = ["", " ", "。", "\x00", "😀👩‍👩‍👧", "ａｂｃ", "x" * 3000, "\ud800", "a\nb", "e\u0301"]
+    found = next(encoder.encode_tokens([words]))
+    assert found.tokens == words
+    assert found.layers.shape == (3, len(words), 32)
+    assert np.isfinite(found.layers).all()
+
+
+def test_layers_are_chosen_by_name_or_number(folders):
+    encoder = polyseme.load(folders("bert"))
+    text = TEXTS[1:2]
+    every = next(encoder.encode_tokens(text)).layers
+    np.testing.assert_allclose(next(encoder.encode_tokens(text, layers="top")).layers, every[-1:], atol=1e-6)
+    np.testing.assert_allclose(next(encoder.encode_tokens(text, layers=1)).layers, every[1:2], atol=1e-6)
+    np.testing.assert_allclose(next(encoder.encode_tokens(text, layers="mean")).layers[0], every.mean(0), atol=1e-6)
+    with pytest.raises(OptionError, match="layers is all"):
+        encoder.encode_tokens(text, layers=7)
+
+
+@pytest.mark.parametrize("name", ["hf_tiny/bert-tiny-zh", "tf_tiny/bert-tiny-zh", "hf_tiny/gpt2-tiny"])
+def test_the_tiny_checkpoints_agree_with_their_reference_outputs(name, shared_data):
+    folder = shared_data / "models" / name
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    encoder = polyseme.load(folder)
+    expected = np.load(folder / "reference_outputs.npz")
+    given = json.loads((folder / "reference_inputs.json").read_text(encoding="utf-8"))
+    texts = [tuple(pair) if pair[1] else pair[0] for pair in given.get("sentences", [])] or [given["text"]]
+    pieces = given["tokens"] if "sentences" in given else [given["tokens"]]
+    for number, found in enumerate(encoder.encode_pieces(texts)):
+        assert found.tokens == pieces[number]
+        states = expected["hidden_states"][:, number, : len(found.tokens)]
+        np.testing.assert_allclose(found.layers, states, atol=1e-5)
+    batch = Batch(
+        *(torch.from_numpy(expected[n]) for n in ("input_ids", "attention_mask", "token_type_ids") if n in expected)
+    )
+    logits = expected["mlm_logits" if "mlm_logits" in expected else "logits"]
+    with torch.inference_mode():
+        np.testing.assert_allclose(encoder.network.logits(batch), logits, atol=1e-5)
+
+
+def test_a_tensorflow_bert_is_also_opened_by_one_of_its_files(shared_data):
+    folder: Path = shared_data / "models" / "tf_tiny" / "bert-tiny-zh"
+    text = ["中国的首都是北京。"]
+    by_folder = next(polyseme.load(folder).encode_tokens(text)).layers
+    by_file = next(polyseme.load(folder / "bert_model.ckpt.index").encode_tokens(text)).layers
+    np.testing.assert_array_equal(by_folder, by_file)
