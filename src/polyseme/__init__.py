@@ -14,17 +14,22 @@ from polyseme.errors import PolysemeError
 from polyseme.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from polyseme.api import load, train
+    from polyseme.api import distil, load, train
     from polyseme.text.corpus import Corpus
+    from polyseme.text.examples import Examples
+    from polyseme.text.parallel import Parallel
 
 # Imported at first use, so that `import polyseme` costs nothing.
 _LAZY = {
     "Corpus": "polyseme.text.corpus",
+    "Examples": "polyseme.text.examples",
+    "Parallel": "polyseme.text.parallel",
+    "distil": "polyseme.api",
     "load": "polyseme.api",
     "train": "polyseme.api",
 }
 
-__all__ = ["Corpus", "PolysemeError", "__version__", "load", "train"]
+__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:

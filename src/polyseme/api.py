@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from polyseme import catalog
 from polyseme.disk.atomic import check_replaceable
@@ -16,6 +16,8 @@ from polyseme.disk.packed import first_bytes
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import Progress, silent
 from polyseme.options import identity_of, make_options
+from polyseme.sentences.lift import lift
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, model_names, read_curve, read_parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import READING, Corpus, is_corpus
@@ -23,8 +25,11 @@ from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.run import Run, Trainable
+from polyseme.words.distil import Distilled, DistilOptions
 
 log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Model)
 
 HEAD = 1 << 18  # bytes that a file is told by
 DEEPEST = 8  # models within models
@@ -151,18 +156,60 @@ def _train(cls: type[Trainable], data: Corpus, options: Any, out: str | Path | N
             "corpus": data.fingerprint,
             "model to train further": None if run.start is None else _words_of(run.start),
         }
-        run.checkpoint = Checkpoint(Path(f"{out}.checkpoint"), identity)
-        if run.checkpoint.path.exists() and not run.resume:
-            log.warning(
-                "starting over: %s of an earlier run will be replaced (resume goes on with it)", run.checkpoint.path
-            )
-        elif run.resume and not run.checkpoint.path.exists():
-            log.warning("there is no %s to go on from: training starts at the beginning", run.checkpoint.path)
-    model = cls.train(data, options, run)
+        run.checkpoint = _checkpoint(out, identity, run.resume)
+    return _saved(cls.train(data, options, run), out, run)
+
+
+def _checkpoint(out: str | Path, identity: dict[str, Any], resume: bool) -> Checkpoint:
+    """Where unfinished work is kept; says what becomes of what is there."""
+    kept = Checkpoint(Path(f"{out}.checkpoint"), identity)
+    if kept.path.exists() and not resume:
+        log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", kept.path)
+    elif resume and not kept.path.exists():
+        log.warning("there is no %s to go on from: training starts at the beginning", kept.path)
+    return kept
+
+
+def _saved(model: M, out: str | Path | None, run: Run) -> M:
+    """The model, saved where that was asked for; then nothing is left to resume."""
     if run.checkpoint is not None and out is not None and _writes_the_model():
         model.save(out)
         run.checkpoint.remove()
     return model
+
+
+def distil(
+    model: Model | str | Path,
+    data: Corpus | str | Path | Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Distilled:
+    """Word vectors of a context encoder: the mean over each word's occurrences in a text.
+
+    ``model`` is the encoder, best as a path: then ``resume`` can tell that it is still the same. ``data`` is a corpus,
+    its path, or raw text, which is cut as the model's own text was. ``options`` are those of ``DistilOptions``.
+    """
+    if out is not None:
+        check_replaceable(out, marker=MARKER)
+    opened = load(model) if isinstance(model, (str, Path)) else model
+    encoder = lift(opened, "contexts")
+    checked = make_options(DistilOptions, {**options, "encoder": opened.method})
+    if isinstance(data, (str, Path)) and is_corpus(data):
+        data = Corpus.open(data)
+    corpus = data if isinstance(data, Corpus) else Corpus.build(data, segment=opened.segmentation, progress=progress)
+    run = Run(None, resume, None, progress)
+    if out is not None:
+        identity = {
+            "method": Distilled.method,
+            "options": identity_of(checked),
+            "corpus": corpus.fingerprint,
+            "model": model_fingerprint(model) if isinstance(model, (str, Path)) else None,
+        }
+        run.checkpoint = _checkpoint(out, identity, resume)
+    return _saved(Distilled.of(encoder, corpus, checked, run), out, run)
 
 
 def _words_of(start: Model) -> str:

@@ -32,6 +32,36 @@ class Format(NamedTuple):
 
 METHODS: tuple[Row, ...] = (
     Row(
+        "onehot",
+        "独热向量",
+        "words",
+        ("corpus",),
+        "polyseme.words.onehot:OneHot",
+        "polyseme.words.onehot:OneHotOptions",
+        1975,
+        "Salton et al., A Vector Space Model for Automatic Indexing",
+    ),
+    Row(
+        "counts",
+        "共现向量",
+        "words",
+        ("corpus",),
+        "polyseme.words.counts:Counts",
+        "polyseme.words.counts:CountsOptions",
+        1990,
+        "Church and Hanks, Word Association Norms, Mutual Information, and Lexicography",
+    ),
+    Row(
+        "svd",
+        "共现矩阵分解",
+        "words",
+        ("corpus",),
+        "polyseme.words.svd:Svd",
+        "polyseme.words.svd:SvdOptions",
+        2015,
+        "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
+    ),
+    Row(
         "word2vec",
         "词向量",
         "words",
@@ -40,16 +70,6 @@ METHODS: tuple[Row, ...] = (
         "polyseme.words.word2vec:Word2VecOptions",
         2013,
         "Mikolov et al., Distributed Representations of Words and Phrases and their Compositionality",
-    ),
-    Row(
-        "fasttext",
-        "子词向量",
-        "words",
-        ("corpus",),
-        "polyseme.words.fasttext:FastText",
-        "polyseme.words.fasttext:FastTextOptions",
-        2017,
-        "Bojanowski et al., Enriching Word Vectors with Subword Information",
     ),
     Row(
         "glove",
@@ -62,14 +82,14 @@ METHODS: tuple[Row, ...] = (
         "Pennington et al., GloVe: Global Vectors for Word Representation",
     ),
     Row(
-        "svd",
-        "共现矩阵分解",
+        "fasttext",
+        "子词向量",
         "words",
         ("corpus",),
-        "polyseme.words.svd:Svd",
-        "polyseme.words.svd:SvdOptions",
-        2015,
-        "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
+        "polyseme.words.fasttext:FastText",
+        "polyseme.words.fasttext:FastTextOptions",
+        2017,
+        "Bojanowski et al., Enriching Word Vectors with Subword Information",
     ),
     Row(
         "elmo",
@@ -127,8 +147,18 @@ PUBLISHED: tuple[Row, ...] = (
     ),
 )
 
-# What is composed of other models, which lie in folders below it.
+# What is made of other models; but for distilled vectors, they lie in folders below it.
 COMPOSED: tuple[Row, ...] = (
+    Row(
+        "distilled",
+        "蒸馏词向量",
+        "words",
+        (),
+        "polyseme.words.distil:Distilled",
+        "polyseme.words.distil:DistilOptions",
+        2020,
+        "Bommasani et al., Interpreting Pretrained Contextualized Representations via Reductions to Static Embeddings",
+    ),
     Row(
         "static",
         "静态词向量编码",

@@ -201,3 +201,15 @@ def test_an_elmo_converts_to_bilm_tf_s_pair_and_back(folder, fifty_lines):
         np.testing.assert_allclose(first.layers, second.layers, atol=1e-6)
     assert call(folder / "m", folder / "no", "--to", "bilm-tf", command="convert") == 1
     assert not (folder / "no").exists()
+
+
+def test_distilled_vectors_answer_for_words(folder, fifty_lines, capsys):
+    (folder / "fifty.txt").write_text("\n".join(fifty_lines), encoding="utf-8")
+    arguments = ("--layers", "1", "--min-count", 2, "--pca", 8)
+    assert call(folder / "m", folder / "fifty.txt", "-o", folder / "vectors", *arguments, command="distil") == 0
+    vectors = polyseme.load(folder / "vectors")
+    assert vectors.vector_size == 8
+    assert vectors.options.encoder == "elmo"
+    assert call(folder / "vectors", "小明", "-n", 3, command="neighbours") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert call(folder / "vectors", folder / "fifty.txt", "-o", folder / "again", "--pca", "x", command="distil") == 2

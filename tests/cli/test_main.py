@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from polyseme.api import class_of, options_of
-from polyseme.catalog import METHODS
+from polyseme.catalog import COMPOSED, METHODS
 from polyseme.cli.main import COMMANDS
 
 
@@ -117,7 +117,7 @@ def test_wrong_usage_is_one_line_and_a_code(arguments):
 
 def test_methods_is_the_catalog():
     listed = json.loads(run("methods", "--json").stdout)
-    assert [row["name"] for row in listed] == [row.name for row in METHODS]
+    assert [row["name"] for row in listed] == [row.name for row in (*METHODS, *COMPOSED)]
     table = run("methods").stdout
     for row in METHODS:
         assert row.name in table

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
+import polyseme
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
-from polyseme.errors import OptionError
+from polyseme.errors import FormatError, OptionError
+from polyseme.sentences.lift import lift
 from polyseme.sentences.pooled import Pooled
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
@@ -69,6 +74,50 @@ def test_pooling_is_over_the_tokens_there_are(static):
     assert pooled["last"][3].tolist() == [8, 9, 10, 11]
     assert Pooled(static).encode([]).shape == (0, 4)
     assert Pooled(static).similarity([["猫"]], [["猫"], ["打"]])[0, 0] == pytest.approx(1)
-    for bad in ({"pool": "sum"}, {"layers": "all"}):
+    for bad in ({"pool": "sum"}, {"layers": "all"}, {"layers": 1}):
         with pytest.raises(OptionError):
             Pooled(static, **bad)
+
+
+def test_each_noun_lifts_to_the_next_and_never_back(static):
+    words = static.words
+    assert lift(static, "contexts") is static
+    assert isinstance(lift(words, "contexts"), StaticEncoder)
+    texts = lift(words, "sentences", pool="max")
+    assert lift(texts, "sentences", pool="mean") is texts
+    np.testing.assert_array_equal(texts.encode(SENTENCES), Pooled(static, "max").encode(SENTENCES))
+    np.testing.assert_array_equal(list(texts.stream(iter(SENTENCES))), texts.encode(SENTENCES))
+    with pytest.raises(OptionError, match="one per word"):
+        lift(texts, "contexts")
+    with pytest.raises(OptionError, match="no vectors to text"):
+        lift(object(), "sentences")
+    with pytest.raises(OptionError, match="contexts or sentences"):
+        lift(words, "words")
+
+
+def test_a_composition_of_compositions_opens_as_it_was_saved(static, random_elmo, tmp_path):
+    stack = Stack([static, random_elmo()], layers=[0, "top"])
+    before = Pooled(Stack([stack, static]), "max")
+    before.save(tmp_path / "m")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "m").encode(SENTENCES), before.encode(SENTENCES))
+    assert (tmp_path / "m" / "encoder" / "encoder0" / "encoder1" / "model.json").is_file()
+    fingerprint = model_fingerprint(tmp_path / "m")
+    Stack([random_elmo(seed=5), static]).save(tmp_path / "other")
+    shutil.rmtree(tmp_path / "m" / "encoder")
+    (tmp_path / "other").rename(tmp_path / "m" / "encoder")
+    assert model_fingerprint(tmp_path / "m") != fingerprint
+
+
+@pytest.mark.parametrize("part", ["words", "sentences", "missing"])
+def test_a_composed_folder_with_a_wrong_part_is_refused_in_one_line(static, tmp_path, part):
+    Pooled(static).save(tmp_path / "m")
+    shutil.rmtree(tmp_path / "m" / "encoder")
+    if part != "missing":
+        (static.words if part == "words" else Pooled(static)).save(tmp_path / "m" / "encoder")
+    with pytest.raises(FormatError) as error:
+        polyseme.load(tmp_path / "m")
+    assert "\n" not in str(error.value)
+    Stack([static]).save(tmp_path / "s")
+    shutil.rmtree(tmp_path / "s" / "encoder0")
+    with pytest.raises(FormatError):
+        polyseme.load(tmp_path / "s")

@@ -18,6 +18,8 @@ from polyseme.text.corpus import Corpus
 
 # What makes a method small enough for a test; the rest of its options keep their defaults. One line for each method.
 SMALL: dict[str, dict[str, Any]] = {
+    "onehot": {"min_count": 1},
+    "counts": {"min_count": 1},
     "word2vec": {"dim": 16, "epochs": 2, "min_count": 1},
     "fasttext": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
     "glove": {"dim": 16, "epochs": 2, "min_count": 1},
@@ -63,16 +65,19 @@ def data(fifty_lines) -> Data:
     return Data(fifty_lines)
 
 
+Maker = Callable[[str], Any]  # a model by name
+
 # What each composed model of the catalog is made of here.
-COMPOSED_OF: dict[str, Callable[[Callable[[str], Any]], Any]] = {
-    "static": lambda model: StaticEncoder(model("fasttext")),
-    "stack": lambda model: Stack([StaticEncoder(model("word2vec")), model("elmo")]),
-    "pooled": lambda model: Pooled(model("elmo"), "max", layers="top"),
+COMPOSED_OF: dict[str, Callable[[Maker, Data], Any]] = {
+    "distilled": lambda model, data: polyseme.distil(model("elmo"), data.corpus(), min_count=1),
+    "static": lambda model, data: StaticEncoder(model("fasttext")),
+    "stack": lambda model, data: Stack([StaticEncoder(model("word2vec")), model("elmo")]),
+    "pooled": lambda model, data: Pooled(model("elmo"), "max", layers="top"),
 }
 
 
 @pytest.fixture(scope="session")
-def model(data) -> Callable[[str], Any]:
+def model(data) -> Maker:
     """A model of the catalog by the name of its row, trained or composed once; the tests only ask it."""
     models: dict[str, Any] = {}
 
@@ -80,7 +85,7 @@ def model(data) -> Callable[[str], Any]:
         if name not in models:
             row = find(name)
             models[name] = (
-                COMPOSED_OF[name](made)
+                COMPOSED_OF[name](made, data)
                 if row in COMPOSED
                 else polyseme.train(name, data.of(row), **small_options(name))
             )

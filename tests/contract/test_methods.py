@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.api import class_of
 from polyseme.catalog import COMPOSED, METHODS, Row
-from polyseme.errors import OptionError, PolysemeError
+from polyseme.errors import OptionError, PolysemeError, UnknownWord
 from polyseme.nouns import ContextEncoder, SentenceEncoder, WordVectors
 from polyseme.sentences.lift import lift
 from polyseme.text.corpus import READING
@@ -25,6 +25,7 @@ def over(rows: tuple[Row, ...]) -> pytest.MarkDecorator:
 
 
 trainable, composed, every_row = over(METHODS), over(COMPOSED), over(METHODS + COMPOSED)
+of_words = over(tuple(row for row in METHODS + COMPOSED if row.kind == "words"))
 
 
 def answers(model: Any, sentences: list[Any]) -> list[np.ndarray]:
@@ -87,6 +88,27 @@ def test_the_answer_does_not_depend_on_the_batch(row, model, fifty_lines):
         np.testing.assert_allclose(answers(model(row.name), [text])[0], whole, atol=1e-6)
 
 
+@of_words
+def test_an_odd_word_has_a_vector_or_an_error_in_one_line(row, model):
+    vectors = model(row.name)
+    for word in (odd for text in ODD for odd in (text, *vectors.tokenize(text))):
+        if word in vectors:
+            assert np.isfinite(vectors[word]).all()
+        else:
+            with pytest.raises(UnknownWord) as error:
+                vectors[word]
+            assert len(str(error.value).splitlines()) == 1
+
+
+@of_words
+def test_the_neighbours_of_a_word_are_the_same_alone_and_among_others(row, model):
+    vectors, words = model(row.name), model(row.name).index_to_key[:20]
+    for word, together in zip(words, vectors.most_similar_batch(words, topn=5), strict=True):
+        alone = vectors.most_similar(word, topn=5)
+        np.testing.assert_allclose([s for _, s in alone], [s for _, s in together], atol=1e-6)
+        np.testing.assert_array_equal(vectors[word], vectors[words][words.index(word)])
+
+
 @every_row
 def test_it_saves_and_loads_to_equal_vectors(row, model, fifty_lines, tmp_path):
     first = model(row.name)
@@ -120,7 +142,7 @@ def test_it_is_trained_further_on_another_text_with_new_words(row, model, data, 
     for array in (*after, *answers(further, ["小明的显微镜"])):
         assert np.isfinite(array).all()
         assert array.any()
-    assert any((a != b).any() for a, b in zip(after, before, strict=True))
+    assert any(not np.array_equal(a, b) for a, b in zip(after, before, strict=True))
     for one, other in zip(answers(first, fifty_lines), before, strict=True):
         np.testing.assert_array_equal(one, other)  # the model that was given stays as it was
 

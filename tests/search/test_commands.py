@@ -16,7 +16,7 @@ from polyseme.cli.main import main
 from polyseme.demo import Demo, peoples_daily
 from polyseme.errors import FormatError
 from polyseme.search import Index
-from polyseme.search.sources import model_fingerprint
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
 
 
@@ -107,10 +107,10 @@ def test_info_knows_an_index(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("senses", "index", "没有的词"), "does not stand in"),
+        (("senses", "index", "没有的词"), "is not in the corpus"),
         (("senses", "index", "只", "--any-word"), "--any-word needs --in"),
         (("senses", "index", "只", "--position", "1"), "--position needs --in"),
-        (("senses", "index", "只", "--in", "没有这个字"), "does not stand in the sentence"),
+        (("senses", "index", "只", "--in", "没有这个字"), "is not in the sentence"),
         (("senses", "index", "只", "--layer", "9"), "keeps layer 0, 1, 2"),
         (("senses", "corpus", "只"), "is not an index"),
         (("senses", "index", "只", "--compare", "elmo"), "holds no word vectors"),

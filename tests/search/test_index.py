@@ -119,7 +119,7 @@ def test_function_words_and_rare_words_can_be_left_out(tmp_path: Path, corpus: C
 def test_a_question_names_its_word(index: Index) -> None:
     with pytest.raises(OptionError, match="which word"):
         index.same_sense("去 打 篮球")
-    with pytest.raises(OptionError, match="does not stand in the sentence"):
+    with pytest.raises(OptionError, match="is not in the sentence"):
         index.same_sense("去 打 篮球", word="电话")
     with pytest.raises(OptionError, match="no position 5"):
         index.same_sense("去 打 篮球", position=5)

@@ -18,6 +18,7 @@ from polyseme.api import load
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
+from polyseme.serve.connections import Connections
 from polyseme.serve.library import Item, Library, index_item, model_item
 from polyseme.serve.protocol import server_of
 from polyseme.store.model import About
@@ -127,12 +128,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
+def running(app: Any, connections: Connections | None = None) -> Iterator[str]:
     """A real server on a free port of this machine; its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
-    server = server_of(app)
+    server = server_of(app, connections)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -144,8 +145,8 @@ def running(app: Any) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def serving() -> Callable[[Any], AbstractContextManager[str]]:
-    """``with serving(app) as address``."""
+def serving() -> Callable[..., AbstractContextManager[str]]:
+    """``with serving(app) as address``; a second argument counts the connections."""
     return running
 
 

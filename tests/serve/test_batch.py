@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from polyseme.nouns import SentenceEncoder
 from polyseme.serve.app import create_app
 from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library
@@ -103,6 +104,45 @@ def test_patience_ends() -> None:
         asyncio.run(ask())
 
 
+def test_a_question_that_waits_too_long_for_its_turn_is_given_up_and_one_at_work_is_not() -> None:
+    release = threading.Event()
+
+    def answer(questions: list[int]) -> list[int]:
+        release.wait(10)
+        return questions
+
+    async def ask_both() -> tuple[Any, int]:
+        batcher = Batcher(answer, most=1, wait=0.05)
+        first, second = (asyncio.create_task(batcher.ask(n)) for n in (1, 2))
+        (given_up,) = await asyncio.gather(second, return_exceptions=True)
+        release.set()
+        return given_up, await first
+
+    given_up, answered = asyncio.run(ask_both())
+    assert isinstance(given_up, Busy)
+    assert "waited 0.05 s for its turn" in str(given_up)
+    assert answered == 1
+
+
+def test_a_question_that_would_wait_too_long_is_refused_at_once_and_told_when_to_come_back() -> None:
+    now = [0.0]
+
+    def answer(questions: list[int]) -> list[int]:
+        now[0] += 5  # seconds, each
+        return questions
+
+    async def ask_all() -> list[Any]:
+        batcher = Batcher(answer, most=1, wait=12, clock=lambda: now[0])
+        for n in range(20):
+            assert await batcher.ask(n) == n
+        asked = [asyncio.create_task(batcher.ask(n)) for n in range(5)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answered, refused = (answers := asyncio.run(ask_all()))[:3], answers[3:]
+    assert answered == [0, 1, 2]  # the third waits ten seconds
+    assert [(type(one), one.retry_after) for one in refused] == [(Busy, 15)] * 2
+
+
 def test_concurrent_encodes_share_calls_of_the_encoder(address: str, encoder: Any) -> None:
     question = {"model": "context", "texts": ["他 打 电话"]}
     before = encoder.calls
@@ -116,12 +156,12 @@ def test_concurrent_encodes_share_calls_of_the_encoder(address: str, encoder: An
 def test_more_than_the_queue_holds_gets_503_with_a_line_of_json(shelf: Any, serving: Any) -> None:
     gate = threading.Event()
 
-    class Slow:
+    class Slow(SentenceEncoder):
         """An encoder that waits until it is let go."""
 
         dim = 4
 
-        def encode(self, texts: Any) -> Any:
+        def encode_batch(self, texts: Any) -> Any:
             import numpy as np
 
             gate.wait(20)

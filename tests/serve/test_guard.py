@@ -31,13 +31,48 @@ def raw(address: str, request: bytes) -> bytes:
     return answer
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", ""]
-)
-def test_another_host_name_is_refused(client: httpx.Client, host: str) -> None:
-    response = client.get("/api/library", headers={"Host": host})
-    assert response.status_code == 421
-    assert response.json()["error"]["type"] == "wrong_host"
+OTHER_HOSTS = [
+    "evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1]evil", "[::1",
+    "[::1]:80:80", "127.0.0.1:80\tx", "127.0.0.1:80 x", "127.0.0.1@evil", "evil@127.0.0.1", "127.0.0.1:x",
+    "127.0.0.1:", "127.0.0.1:123456", "127.0.0.1/evil", "127.0.0.1,evil", "127.0.0.1;x", "localhost\u00e9",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", OTHER_HOSTS)
+def test_another_host_name_is_refused(address: str, host: str) -> None:
+    answer = raw(address, f"GET /api/library HTTP/1.1\r\nHost: {host}\r\n\r\n".encode("latin-1"))
+    assert b" 421 " in answer.split(b"\r\n")[0]
+    assert b"wrong_host" in answer
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Authorization"])
+def test_a_header_that_comes_twice_is_refused(address: str, name: str) -> None:
+    host = address.removeprefix("http://")
+    value = host if name == "Host" else address
+    twice = f"{name}: {value}\r\n{name.upper()}: {value}\r\n"
+    own = "" if name == "Host" else f"Host: {host}\r\n"
+    answer = raw(address, f"GET /api/library HTTP/1.1\r\n{own}{twice}\r\n".encode())
+    assert b" 400 " in answer.split(b"\r\n")[0]
+
+
+def test_a_server_for_other_machines_has_any_name_but_not_any_header(library: Library, serving: Any) -> None:
+    with serving(create_app(library, token=TOKEN, hosts=None)) as address:
+        for host, status in {"words.example.org:80": b" 200 ", "[::1]evil": b" 421 ", "a b": b" 421 "}.items():
+            answer = raw(address, f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            assert status in answer.split(b"\r\n")[0]
+
+
+def test_the_address_of_a_proxy_is_a_host_and_an_origin_of_its_own(library: Library, serving: Any) -> None:
+    app = create_app(library, public_url="https://words.example.org")
+    with serving(app) as address, httpx.Client(base_url=address, trust_env=False) as client:
+
+        def status(host: str, origin: str) -> int:
+            return client.get("/api/library", headers={"Host": host, "Origin": origin}).status_code
+
+        assert status("words.example.org", "https://words.example.org") == 200
+        assert status("words.example.org", "http://words.example.org:443") == 403
+        assert status("words.example.org", "https://words.example.org.evil") == 403
+        assert status("other.example.org", "https://words.example.org") == 421
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:8617"])
@@ -46,7 +81,9 @@ def test_the_names_of_this_machine_are_answered(client: httpx.Client, host: str)
 
 
 def test_other_sites_are_refused_and_none_is_let_in_by_cors(client: httpx.Client) -> None:
-    for origin in ("https://evil.example", "null", "http://[", "http://[::1"):
+    own_name = str(client.base_url).removeprefix("http://").rstrip("/")
+    others = ("https://evil.example", "null", "http://[", "http://[::1", "", f"https://{own_name}", own_name)
+    for origin in (*others, f"http://{own_name}/x", f"http://{own_name}\tx", "http://127.0.0.1:1"):
         response = client.get("/api/library", headers={"Origin": origin})
         assert response.status_code == 403
         assert response.json()["error"]["type"] == "wrong_origin"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.decomposition import PCA
 
 import polyseme
 from polyseme.errors import FormatError, TrainingError
 from polyseme.nouns import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
+from polyseme.words.counts import ppmi
 from polyseme.words.further import plan_words
-from polyseme.words.svd import Svd, half_matrix, ppmi, symmetric_matrix
+from polyseme.words.pairs import half_matrix, symmetric_matrix
+from polyseme.words.svd import Svd
 from polyseme.words.vectors import WordVectors
 
 SMALL = {"dim": 8, "min_count": 1, "threads": 1}
@@ -52,6 +55,23 @@ def test_the_factors_are_those_of_lapack(topics, exponent):
     np.testing.assert_allclose(np.abs(model.vectors), np.abs(expected), atol=2e-3)
     left_out = 1 - (values[:18] ** 2).sum() / (matrix**2).sum()
     assert model.about.curve[-1]["loss"] == pytest.approx(left_out, abs=1e-5)
+
+
+@pytest.mark.parametrize("cells", ["raw", "log", "ppmi"])
+def test_centred_factors_are_principal_components(topics, cells):
+    rows = polyseme.train("counts", topics, min_count=1, cells=cells)
+    model = polyseme.train("svd", topics, **SMALL, cells=cells, centre=True, exponent=1.0, iterations=60)
+    expected = PCA(8, svd_solver="full").fit_transform(rows[rows.index_to_key])
+    np.testing.assert_allclose(np.abs(model.vectors), np.abs(expected), rtol=1e-3, atol=2e-3 * np.abs(expected).max())
+
+
+def test_what_the_factors_leave_out_are_the_smaller_singular_values(topics):
+    rows = polyseme.train("counts", topics, min_count=1)
+    values = np.linalg.svd(rows[rows.index_to_key], compute_uv=False)
+    for dim in (1, 2):  # so that ten spare directions still leave some out
+        model = polyseme.train("svd", topics, dim=dim, min_count=1, threads=1, iterations=60)
+        left_out = (values[dim + 10 :] ** 2).sum() / (values**2).sum()  # Eckart and Young
+        assert model.about.curve[-1]["loss"] == pytest.approx(left_out, abs=1e-5)
 
 
 def test_words_of_one_topic_come_together(topics, topic_margin):
@@ -147,7 +167,7 @@ def test_a_model_without_counts_says_what_to_do(topics, tmp_path):
         start.save(tmp_path / "m")
         opened = polyseme.load(tmp_path / "m")
         np.testing.assert_array_equal(opened.vectors, model.vectors)
-        with pytest.raises(TrainingError, match=r"no counts .* train svd anew"):
+        with pytest.raises(TrainingError, match=r"no counts .* train anew"):
             polyseme.train("svd", topics, start=opened, **SMALL)
 
 

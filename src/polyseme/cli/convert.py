@@ -22,7 +22,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
-def convert(source: str, target: str, form: str | None) -> None:
+@click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all their zeros.")
+def convert(source: str, target: str, form: str | None, dense: bool) -> None:
     """Write the model at SRC (any format that is read) to DST.
 
     \b
@@ -49,7 +50,7 @@ def convert(source: str, target: str, form: str | None) -> None:
         return
     model = only_words(opened, source)
     chosen = form or _form_of(path, model)
-    save_vectors_as(model, path, chosen)
+    save_vectors_as(model, path, chosen, dense=dense)
     click.echo(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
 
 

@@ -33,7 +33,7 @@ TEXT_OPTIONS = (
         ("auto", "file", "blank-line", "line"),
         "What separates documents; auto: blank lines in one file, files where there are several.",
     ),
-    click.option("--encoding", help="Of the text; found by itself if it is UTF-8, UTF-16, GB18030 or Big5."),
+    click.option("--encoding", help="Of the text; found by itself if UTF-8, UTF-16, GB18030, Big5 or Windows-1252."),
     choice_option("--errors", ("strict", "replace"), "Bad bytes: refuse, or replace them by �."),
 )
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
 from polyseme.evaluate.report import Report, Settings, read_lines
-from polyseme.nouns import FloatArray
+from polyseme.words.nearest import products
 from polyseme.words.vectors import WordVectors
 
 BLOCK = 1 << 20  # cosines held at a time: 4 MB, which caches hold too
@@ -105,16 +105,16 @@ def answer(
     from polyseme.evaluate.kernels_analogy import better_answers
 
     distinct, places = np.unique(triples, return_inverse=True)
-    asked = _units(model, distinct)  # (G, D)
+    asked, scales = model.vectors[distinct], model.inverse_norms[distinct]  # (G, D), (G,)
     best, highest = np.full(len(triples), -1, dtype=np.int64), np.full(len(triples), LOWEST, dtype=np.float32)
     step = max(64, BLOCK // max(1, len(distinct)))
     for start in range(0, n_rows, step):
-        cosines = asked @ _units(model, slice(start, min(start + step, n_rows))).T  # (G, n)
+        block = slice(start, min(start + step, n_rows))
+        cosines = products(asked, model.vectors[block])  # (G, n)
+        cosines *= scales[:, None]
+        cosines *= model.inverse_norms[block]
         if method == "mul":
-            cosines = (1 + cosines) / 2
+            cosines += 1
+            cosines /= 2
         better_answers(cosines, places.reshape(triples.shape), banned, start, method == "mul", best, highest)
     return best
-
-
-def _units(model: WordVectors, rows: NDArray[np.int64] | slice) -> FloatArray:
-    return np.asarray(model.vectors[rows] * model.inverse_norms[rows, None], dtype=np.float32)

@@ -176,3 +176,44 @@ def window_gradients(
                 row = d_products[first[j] + letters[word, min(s + j, last)]]
                 for k in range(n):
                     row[k] += chosen[k]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def stretch_maxima(scores: Floats, first: Ints, last: Ints, best: Floats, where: NDArray[np.int32]) -> None:
+    """Maxima of the rows ``first[b]`` … ``last[b]`` of ``scores (N, n)``, and which row each is: ``(B, n)``."""
+    n = scores.shape[1]
+    for b in range(len(first)):
+        to, place = best[b], where[b]
+        to[:] = scores[first[b]]
+        place[:] = np.int32(first[b])
+        for row in range(first[b] + 1, last[b] + 1):
+            new, number = scores[row], np.int32(row)
+            for k in range(n):
+                greater = new[k] > to[k] or new[k] != new[k]
+                to[k] = new[k] if greater else to[k]
+                place[k] = number if greater else place[k]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def stretch_gradients(
+    grad: Floats, where: NDArray[np.int32], dim: int, flat: Floats, weight: Floats, d_flat: Floats, d_weight: Floats,
+    inputs_too: bool,
+) -> None:  # fmt: skip
+    """The gradient ``(B, n)`` of maxima of windows: to the windows that held them, and to their filters.
+
+    A window of filter k begins at ``where · dim`` of ``flat`` and is as long as a row of ``weight (n, h · dim)``.
+    """
+    width = weight.shape[1]
+    for b in range(grad.shape[0]):
+        for k in range(grad.shape[1]):
+            g = grad[b, k]
+            if g == 0:
+                continue
+            begin = np.int64(where[b, k]) * dim
+            window, to = flat[begin : begin + width], d_weight[k]
+            for i in range(width):
+                to[i] += g * window[i]
+            if inputs_too:
+                d_window, own = d_flat[begin : begin + width], weight[k]
+                for i in range(width):
+                    d_window[i] += g * own[i]

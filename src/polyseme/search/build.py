@@ -31,6 +31,7 @@ from polyseme.search.selection import SKIPS, indexed_words
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
 from polyseme.store import tensors as tensor_file
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
 from polyseme.version import VERSION
 
@@ -80,7 +81,7 @@ def build_index(
         encoder = model
     else:
         encoder = sources.load_encoder(model)
-        known = {**sources.place(model, out), "fingerprint": sources.model_fingerprint(model)}
+        known = {**sources.place(model, out), "fingerprint": model_fingerprint(model)}
     builder = _Builder(encoder, known, text, out, checked, progress)
     builder.begin(resume)
     builder.encode()

@@ -264,8 +264,8 @@ class Index:
         rows = self._rows(word)
         if rows.start == rows.stop:
             if word in self.corpus.vocabulary:
-                raise UnknownWord(f"{word!r} was left out of {self.path} (min_count or skip of polyseme index)")
-            raise UnknownWord(f"{word!r} does not stand in {self.corpus.path}{self._hint(word)}")
+                raise UnknownWord(f"{word!r} was left out of the index (min_count or skip of polyseme index)")
+            raise UnknownWord(f"{word!r} is not in the corpus{self._hint(word)}")
         return rows
 
     def _hint(self, word: str) -> str:
@@ -280,7 +280,7 @@ class Index:
             return self.layers[0]
         if layer not in self.layers:
             kept = ", ".join(map(str, sorted(self.layers)))
-            raise OptionError(f"{self.path} keeps layer {kept}, not {layer} (polyseme index --layers all)")
+            raise OptionError(f"the index keeps layer {kept}, not {layer} (polyseme index --layers all)")
         return layer
 
 

@@ -39,7 +39,7 @@ def locate(
     if isinstance(sentence, str) and word and word in sentence:
         cuts = [_cut_out(sentence, begin, word, encoder) for begin in islice(_occurrences(sentence, word), _MOST_CUTS)]
         return max(cuts, key=lambda cut: _likelihood(cut[0], vocabulary))
-    raise OptionError(f"{word!r} does not stand in the sentence ({' '.join(tokens)})")
+    raise OptionError(f"{word!r} is not in the sentence ({' '.join(tokens)})")
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.linear import main_directions
 from polyseme.nouns import FloatArray, unit_rows
 
 CODES: dict[str, np.dtype[Any]] = {"int8": np.dtype(np.int8), "float16": np.dtype(np.float16)}
@@ -39,16 +40,14 @@ class Projection:
         deviation = np.where(deviation > 1e-6 * max(deviation.max(initial=0.0), 1e-30), deviation, 1.0)
         z = sample - mean.astype(np.float32)
         z /= deviation.astype(np.float32)
-        values, vectors = np.linalg.eigh((z.T @ z).astype(np.float64) / len(z))
-        leading = np.argsort(values)[::-1][:dim]
-        directions = (vectors[:, leading] * _signs(vectors[:, leading])).astype(np.float32)
+        directions = main_directions(z, dim)[0].astype(np.float32)
         y = unit_rows(np.asarray(z @ directions, dtype=np.float32))
         step = np.ones(y.shape[1])
         if precision == "int8":
             top = np.quantile(np.abs(y), 1 - _TAIL, axis=0)
             step = np.where(top > 0, top, 1.0) / 127
         f32 = np.float32
-        return cls(mean.astype(f32), deviation.astype(f32), directions.astype(f32), step.astype(f32), precision)
+        return cls(mean.astype(f32), deviation.astype(f32), directions, step.astype(f32), precision)
 
     @property
     def dim(self) -> int:
@@ -91,9 +90,3 @@ class Projection:
         if not fits or step.shape != directions.shape[1:] or any(a.dtype != np.float32 for a in found if a is not None):
             raise FormatError(f"{where} was altered: the projection of {prefix} has the wrong shape")
         return cls(mean, deviation, directions, step, precision)
-
-
-def _signs(directions: NDArray[np.float64]) -> NDArray[np.float64]:
-    # An eigenvector's sign is arbitrary; its largest entry is made positive, so that equal input gives equal codes.
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)[0]
-    return np.where(largest < 0, -1.0, 1.0)

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
 from polyseme.api import load
-from polyseme.disk.manifest import sha256
 from polyseme.errors import FormatError
 from polyseme.nouns import ContextEncoder
-from polyseme.store.folder import MARKER
+from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
-
-_ASIDE = {"README.md"}  # may change without the vectors changing
-
-
-def model_fingerprint(path: str | Path) -> str:
-    """Of every byte of a model's files; of a folder of ours, of model.json, which has their SHA-256."""
-    path = Path(path)
-    files = [path]
-    if path.is_dir():
-        described = path / MARKER
-        files = [described] if described.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
-    digest = hashlib.sha256()
-    for file in files:
-        if file.name not in _ASIDE and not file.name.startswith("."):
-            name = str(file.relative_to(path)) if path.is_dir() else "file"
-            digest.update(f"{name}\0{sha256(file)}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
 
 
 def place(path: str | Path, index: str | Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from polyseme.errors import PolysemeError, UnknownWord
+from polyseme.errors import OptionError, PolysemeError, UnknownWord
 from polyseme.serve.batch import Busy
 from polyseme.serve.library import UnknownName
 
@@ -41,6 +41,12 @@ def refusal(status: int, message: str, kind: str, headers: dict[str, str] | None
     return Answer(error_body(clean, kind), status_code=status, headers=headers)
 
 
+def busy(message: str, *, retry_after: int = 1, close: bool = False) -> Answer:
+    """503: what was asked is right, but not now."""
+    headers = {"Retry-After": str(retry_after)} | ({"Connection": "close"} if close else {})
+    return refusal(503, message, "busy", headers)
+
+
 def install_error_answers(app: FastAPI) -> None:
     """Every exception becomes one line of JSON."""
     app.add_exception_handler(PolysemeError, _ours)
@@ -52,14 +58,19 @@ def install_error_answers(app: FastAPI) -> None:
 def refusal_of(error: PolysemeError) -> Answer:
     """The answer to a question that ended in one of our errors."""
     if isinstance(error, Busy):
-        return refusal(503, str(error), "busy", {"Retry-After": "1"})
-    missing = isinstance(error, UnknownWord | UnknownName)
-    return refusal(404 if missing else 400, str(error), _kind(error))
+        return busy(str(error), retry_after=error.retry_after)
+    if isinstance(error, UnknownWord | UnknownName):
+        return refusal(404, str(error), _kind(error))
+    if isinstance(error, OptionError):
+        return refusal(400, str(error), _kind(error))
+    # Anything else is about the server's files, whose names are nobody else's business.
+    log.error("%s", error)
+    return refusal(503, "what is needed to answer this cannot be read on the server; its log says more", "unavailable")
 
 
 def failure(method: str, path: str, error: Exception) -> Answer:
     """The answer to a question that ended in an error of the program; the log says which."""
-    log.error("%s %s failed: %r", method, path, error)
+    log.error("%s %r failed: %r", method, path, error)
     return refusal(500, "the server failed to answer this; its log says more", "internal")
 
 

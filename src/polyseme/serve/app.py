@@ -30,12 +30,13 @@ def create_app(
     *,
     token: str | None = None,
     hosts: frozenset[str] | None = LOCAL,
+    public_url: str | None = None,
     limits: Limits | None = None,
     cache: Path | None = None,
 ) -> Guard:
     """An ASGI application that answers questions about the library.
 
-    ``hosts`` are the names it may be called by (None: any); ``cache`` is where maps are kept.
+    ``token``, ``hosts``, ``public_url`` and ``limits`` are the guard's; ``cache`` is where maps are kept.
     """
     # The framework's own /docs page would load scripts from elsewhere.
     failures: dict[int | str, dict[str, Any]] = {code: {"model": Failure} for code in (400, 404, 422, 503)}
@@ -54,7 +55,7 @@ def create_app(
     app.include_router(text_routes(library))
     app.include_router(sense_routes(library))
     app.include_router(_page_routes())
-    return Guard(Shortcut(app, often), token=token, hosts=hosts, limits=limits)
+    return Guard(Shortcut(app, often), token=token, hosts=hosts, public_url=public_url, limits=limits)
 
 
 def _library_routes(library: Library) -> APIRouter:

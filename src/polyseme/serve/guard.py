@@ -4,18 +4,22 @@
   own name to 127.0.0.1; a request whose Origin is another site is refused.
 - With a token, everything but the page's own files (which hold no data) wants ``Authorization: Bearer``.
 - A body is read here, up to a limit and within a time, before anything else happens.
+- A large answer is sent in pieces, each when the client has read those before it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-from polyseme.serve.answers import refusal
+from polyseme.errors import OptionError
+from polyseme.serve.answers import Answer, busy, refusal
+from polyseme.serve.connections import client_address
+from polyseme.serve.outgoing import PIECE, Outgoing
+from polyseme.serve.tokens import TokenCheck
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -23,7 +27,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
+LOCAL = frozenset({"127.0.0.1", "localhost", "[::1]"})
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -37,67 +41,86 @@ SECURITY_HEADERS = {
 
 
 _SECURITY = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
+_SINGLE = (b"host", b"origin", b"authorization", b"content-length")  # headers that come once or not at all
+_PORTS = {"http": "80", "https": "443"}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request may send; how long an answer may take is the batcher's to say."""
+    """How much one request may send; how long an answer may take is said in ``batch``."""
 
     body: int = 1 << 20  # bytes
     body_seconds: float = 10.0
 
 
 class Guard:
-    """ASGI middleware around the whole application."""
+    """ASGI middleware around the whole application.
+
+    ``hosts`` are the names it may be called by (None: any, for a server that listens beyond this machine and has a
+    token); ``public_url`` is the address of a proxy in front of it, which may speak https.
+    """
 
     def __init__(
-        self, app: App, *, token: str | None = None, hosts: frozenset[str] | None = LOCAL, limits: Limits | None = None
+        self,
+        app: App,
+        *,
+        token: str | None = None,
+        hosts: frozenset[str] | None = LOCAL,
+        public_url: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.app = app
-        self.token = token.encode() if token else None
-        self.hosts = hosts  # None: any, for a server that listens beyond this machine and has a token
+        self.token = TokenCheck(token) if token else None
+        self.public_site = site_of(public_url) if public_url else None
+        self.hosts = hosts if hosts is None or not self.public_site else hosts | {self.public_site[1]}
         self.limits = limits or Limits()
+        self.outgoing = Outgoing()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # A browser reports every 4xx as an error of the page; an unknown word is none. The page reads the status here.
-        from_page = any(name == b"x-polyseme-page" for name, _ in scope["headers"])
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *_SECURITY]}
-                if from_page:
-                    message["headers"].append((b"x-polyseme-status", str(message["status"]).encode()))
-                    message["status"] = 200
-            await send(message)
-
+        answer = _Sending(send, scope, self.outgoing)
         refused = self._refused(scope)
         body = b""
         if refused is None:
             body, refused = await self._read(receive, scope)
-        if refused is not None:
-            await refused(scope, receive, send_guarded)
-            return
-        await self.app(scope, _replay(body, receive), send_guarded)
+        try:
+            await (refused or self.app)(scope, _replay(body, receive), answer.send)
+        finally:
+            answer.release()
 
-    def _refused(self, scope: Scope) -> Any:
-        headers = {name: value for name, value in scope["headers"] if name in (b"host", b"origin", b"authorization")}
-        host = headers.get(b"host", b"").decode("latin-1")
-        if self.hosts is not None and _hostname(host) not in self.hosts:
+    def _refused(self, scope: Scope) -> Answer | None:
+        headers: dict[bytes, str] = {}
+        for name, value in scope["headers"]:
+            if name in _SINGLE:
+                if name in headers:
+                    return refusal(400, f"the request has two {name.decode()} headers", "two_headers")
+                headers[name] = value.decode("latin-1")
+        host = _host_and_port(headers.get(b"host", ""), scope["scheme"])
+        if host is None or (self.hosts is not None and host[0] not in self.hosts):
             return refusal(421, "the Host header does not name this server", "wrong_host")
         origin = headers.get(b"origin")
-        if origin is not None and _site(origin.decode("latin-1")) != host:
+        if origin is not None and (site_of(origin) or "null") not in ((scope["scheme"], *host), self.public_site):
             return refusal(403, "requests from other sites are not answered", "wrong_origin")
         if self.token and not _open_to_all(scope["path"]):
-            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.token):
-                ask = {"WWW-Authenticate": "Bearer"}
-                return refusal(401, "this server wants a token: Authorization: Bearer TOKEN", "unauthorized", ask)
+            return self._without_token(self.token, headers.get(b"authorization"), client_address(scope["client"]))
         return None
 
-    async def _read(self, receive: Receive, scope: Scope) -> tuple[bytes, Any]:
+    def _without_token(self, token: TokenCheck, given: str | None, address: str) -> Answer | None:
+        if wait := token.seconds_to_wait(address):
+            message = f"too many wrong tokens came from this address: try again in {wait} s"
+            return refusal(429, message, "too_many_tokens", {"Retry-After": str(wait)})
+        ask = {"WWW-Authenticate": "Bearer"}
+        scheme, _, value = (given or "").partition(" ")
+        if given is None or scheme.lower() != "bearer" or not value.strip():
+            return refusal(401, "this server wants a token: Authorization: Bearer TOKEN", "unauthorized", ask)
+        if not token.accepts(address, value.strip().encode("latin-1")):
+            return refusal(401, "wrong token", "wrong_token", ask)
+        return None
+
+    async def _read(self, receive: Receive, scope: Scope) -> tuple[bytes, Answer | None]:
         too_large = refusal(413, f"a request body holds at most {self.limits.body:,} bytes", "too_large")
         headers = dict(scope["headers"])
         if scope["method"] in ("GET", "HEAD") and b"transfer-encoding" not in headers:
@@ -124,6 +147,58 @@ class Guard:
         return b"".join(pieces)
 
 
+class _Sending:
+    """One answer on its way: headers for the browser, large bodies in pieces, refused where too much is on its way."""
+
+    def __init__(self, send: Send, scope: Scope, outgoing: Outgoing) -> None:
+        self._send, self._scope, self._outgoing = send, scope, outgoing
+        # A browser reports every 4xx as an error of the page; an unknown word is none. The page reads the status here.
+        self._from_page = any(name == b"x-polyseme-page" for name, _ in scope["headers"])
+        self._address = client_address(scope["client"])
+        self._size = 0
+        self._refused = False
+
+    async def send(self, message: Message) -> None:
+        if self._refused:
+            return
+        if message["type"] == "http.response.start":
+            await self._start(message)
+        elif len(message.get("body", b"")) <= PIECE:
+            await self._send(message)
+        else:
+            await self._send_in_pieces(message)
+
+    async def _start(self, message: Message) -> None:
+        headers = list(message.get("headers", ()))
+        size = next((int(value) for name, value in headers if name == b"content-length"), 0)
+        if not self._outgoing.take(self._address, size):
+            refused = busy("too many large answers are on their way to this address: read them first")
+            await refused(self._scope, _nothing, self.send)
+            self._refused = True
+            return
+        self._size = size
+        headers += _SECURITY
+        status = message["status"]
+        if self._from_page:
+            headers.append((b"x-polyseme-status", str(status).encode()))
+            status = 200
+        await self._send({**message, "status": status, "headers": headers})
+
+    async def _send_in_pieces(self, message: Message) -> None:
+        body = message["body"]
+        for start in range(0, len(body), PIECE):
+            more = start + PIECE < len(body) or bool(message.get("more_body"))
+            await self._send({**message, "body": body[start : start + PIECE], "more_body": more})
+
+    def release(self) -> None:
+        """The answer was sent, or nobody waits for it."""
+        self._outgoing.release(self._address, self._size)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
 def _replay(body: bytes, receive: Receive) -> Receive:
     given = False
 
@@ -141,16 +216,21 @@ def _open_to_all(path: str) -> bool:
     return path == "/" or path.startswith("/page/") or path == "/favicon.ico"
 
 
-def _site(origin: str) -> str | None:
-    """The host and port of an Origin header; None where it is no address."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return None
+def site_of(url: str) -> tuple[str, str, str] | None:
+    """Scheme, host and port of an Origin header or of a URL without path; None where it is neither."""
+    scheme, mark, rest = url.lower().partition("://")
+    address = _host_and_port(rest.removesuffix("/"), scheme) if mark and scheme in _PORTS else None
+    return (scheme, *address) if address else None
 
 
-def _hostname(host: str) -> str:
-    """The name in a Host header, without the port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
+def check_public_url(url: str) -> str:
+    """The address of a proxy as it is shown, or an error."""
+    if site_of(url) is None:
+        raise OptionError(f"--public-url is an address such as https://words.example.org, not {url!r}")
+    return url.removesuffix("/")
+
+
+def _host_and_port(host: str, scheme: str) -> tuple[str, str] | None:
+    """Name and port of a Host header; None where it is anything else, however it begins."""
+    found = _HOST.fullmatch(host.lower())
+    return (found[1], found[2] or _PORTS[scheme]) if found else None

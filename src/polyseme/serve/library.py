@@ -73,6 +73,11 @@ class Library:
                 if encoder is not None:
                     item.thing.use(encoder)
 
+    def hide_paths(self) -> None:
+        """Show names in their place: to people on other machines they say nothing, or too much."""
+        for item in self.items.values():
+            item.path = item.name
+
     def find(self, name: str, *kinds: str) -> Any:
         """The thing of that name and of one of the kinds."""
         item = self.items.get(name)

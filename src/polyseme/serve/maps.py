@@ -13,11 +13,13 @@ import threading
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.store import tensors
+from polyseme.words.sparse import SparseRows
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ class Maps:
     def points(self, vectors: WordVectors, method: str, size: int) -> Places | None:
         """Points of the most frequent words; None while t-SNE is being computed, MapFailed where it cannot be."""
         rows = _rows_with_letters(vectors, size)
-        units = unit_rows(np.asarray(vectors.vectors[rows]))
+        units = unit_rows(_dense_rows(vectors, np.array(rows)))
         if method == "pca" or len(rows) < 8:
             return rows, fitted(principal_components(units, 2))
         key = hashlib.sha256(b"tsne 1" + units.tobytes()).hexdigest()[:32]
@@ -68,7 +70,7 @@ class Maps:
                 tensors.write(part, {"points": plane})
         except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
             if plane is None:
-                reason = " ".join(str(error).split()) or type(error).__name__
+                reason = "not enough memory" if isinstance(error, MemoryError) else "the log of the server says why"
                 log.error("t-SNE failed: %r", error)
             else:
                 log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error)
@@ -127,6 +129,12 @@ def fitted(plane: FloatArray) -> FloatArray:
     centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
     widest = float(np.abs(centred).max(initial=0))
     return np.asarray(centred / widest if widest > 0 else centred, dtype=np.float32)
+
+
+def _dense_rows(vectors: WordVectors, rows: NDArray[np.int64]) -> FloatArray:
+    """The vectors of some rows; sparse ones, which are as long as the vocabulary, in few dimensions."""
+    chosen = vectors.vectors[rows]
+    return chosen.reduced(min(50, *chosen.shape)) if isinstance(chosen, SparseRows) else np.asarray(chosen)
 
 
 def _rows_with_letters(vectors: WordVectors, size: int) -> list[int]:

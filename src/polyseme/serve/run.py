@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FIRST_PORT = 8617
 PORTS_TRIED = 20
+CONNECTIONS = 1000
+OTHER_FILES = 300  # for models, corpora and connections that are being refused
 SAID = ("occurrences", "words", "tokens", "sentences", "dim", "layers")  # of what is loaded, at the start
 
 
@@ -65,6 +67,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     token: str | None = None,
+    public_url: str | None = None,
     cache: Path | None = None,
     say: Callable[[str], Any] = log.info,
 ) -> None:
@@ -80,18 +83,36 @@ def serve(
     listener = listening_socket(host, port)
     with listener:
         from polyseme.serve.app import create_app
-        from polyseme.serve.guard import LOCAL
+        from polyseme.serve.connections import Connections
+        from polyseme.serve.guard import LOCAL, check_public_url
         from polyseme.serve.library import Library
         from polyseme.serve.protocol import server_of
 
+        public = check_public_url(public_url) if public_url else None
         library = Library.open(paths)
         for item in library.items.values():
             facts = ", ".join(f"{item.facts[name]:,} {name}" for name in SAID if type(item.facts.get(name)) is int)
             say(f"{item.name}: {item.facts.get('method') or item.kind} ({facts}) from {item.path}")
         local = host in LOOPBACK
-        app = create_app(library, token=token, hosts=LOCAL if local else None, cache=cache)
+        if not local or public:
+            library.hide_paths()
+        app = create_app(library, token=token, hosts=LOCAL if local else None, public_url=public, cache=cache)
         shown = f"[{host}]" if ":" in host else host
         fragment = f"#token={quote(token, safe='')}" if token else ""
-        say(f"page: http://{shown}:{listener.getsockname()[1]}/{fragment}")
+        say(f"page: {public or f'http://{shown}:{listener.getsockname()[1]}'}/{fragment}")
         say("API:  /openapi.json describes it; Ctrl-C stops the server")
-        server_of(app).run(sockets=[listener])
+        server_of(app, Connections(in_all=most_connections())).run(sockets=[listener])
+
+
+def most_connections() -> int:
+    """What the system lets this process open, less what it needs for files; as many as it is allowed at most."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(32, min(CONNECTIONS, soft - OTHER_FILES))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyseme.errors import OptionError
 from polyseme.search.senses import offers_substitutes
 from polyseme.serve.answers import Answer
-from polyseme.serve.batch import Desk
+from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
 from polyseme.serve.maps import fitted
 from polyseme.serve.shapes import Found, Hits, IndexQuery, SameSense, Senses, SentenceShape, WordQuery
@@ -25,8 +25,10 @@ MOST_POINTS = 2000  # on a map of senses
 def sense_routes(library: Library) -> APIRouter:
     """Routes under /api."""
     router = APIRouter(prefix="/api", tags=["senses"])
-    # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow.
-    desks = {name: Desk() for name, item in library.items.items() if item.kind in ("index", "corpus")}
+    # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow. Its corpus
+    # is only read, so that words can be looked for while senses are computed.
+    indexes = {name: Worker() for name, item in library.items.items() if item.kind == "index"}
+    corpora = {name: Worker() for name, item in library.items.items() if item.kind in ("index", "corpus")}
 
     @lru_cache(maxsize=64)
     def clustered(index: str, word: str, max_senses: int) -> bytes:
@@ -40,14 +42,14 @@ def sense_routes(library: Library) -> APIRouter:
     async def senses(index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8) -> Answer:
         """The senses of a word: its occurrences in clusters, each with its share, typical sentences and substitutes."""
         library.find(index, "index")
-        return Answer(await desks[index].ask(partial(clustered, index, word, max_senses)))
+        return Answer(await indexes[index].ask(partial(clustered, index, word, max_senses)))
 
     @router.post("/same-sense", response_model=Hits)
     async def same_sense(question: SameSense) -> Answer:
         """Occurrences that mean the same as a word in a sentence."""
         index = library.find(question.index, "index")
         asked = question.model_dump(exclude={"index", "sentence"})
-        found = await desks[question.index].ask(partial(index.same_sense, question.sentence, **asked))
+        found = await indexes[question.index].ask(partial(index.same_sense, question.sentence, **asked))
         return Answer({"hits": [hit_json(hit) for hit in found]})
 
     @router.get("/search", response_model=Found)
@@ -66,7 +68,7 @@ def sense_routes(library: Library) -> APIRouter:
             hits = [_place(text, int(token), length) for token in tokens[offset : offset + limit]]
             return {"total": len(tokens), "hits": hits}
 
-        return Answer(await desks[corpus].ask(found))
+        return Answer(await corpora[corpus].ask(found))
 
     @router.get("/sentence", response_model=SentenceShape)
     async def sentence(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -16,7 +18,7 @@ from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
 from polyseme.sentences.lift import lift
 from polyseme.serve.answers import Answer
-from polyseme.serve.batch import Batcher
+from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
 from polyseme.text.corpus import Corpus
@@ -26,6 +28,9 @@ ENCODERS = ("words", "contexts", "sentences")
 MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
 MOST_CHARACTERS = 200_000  # in one question
 BATCH_CHARACTERS = 20_000  # of small questions that are answered by one call: none waits long for the others
+LARGE = 100_000  # numbers in an answer that is written in a thread of its own
+LARGE_AT_ONCE = 4  # such answers of one model that are in memory at a time
+WAIT = 2.0  # seconds for a turn
 COLLECT = 0.003  # seconds that an encode waits for company while there is some
 
 
@@ -37,15 +42,35 @@ class Encode:
     layers: str | int | None
 
 
-class EncoderDesk:
+class SharedEncoder:
     """One encoder: concurrent questions become one call, in the encoder's own thread."""
 
     def __init__(self, model: Any) -> None:
         self.tokens = None if isinstance(model, SentenceEncoder) else lift(model, "contexts")
         self.texts = lift(self.tokens or model, "sentences")
         self.batcher: Batcher[Encode, Any] = Batcher(
-            self._answer, most=32, waiting=128, collect=COLLECT, weigh=_characters, heaviest=BATCH_CHARACTERS
+            self._answer, most=32, waiting=128, collect=COLLECT, wait=WAIT, weigh=_characters, heaviest=BATCH_CHARACTERS
         )
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    def most_numbers(self, question: Encode) -> int:
+        """What the answer may hold, before anything is cut into tokens."""
+        if question.layers is None or not self.tokens:
+            return len(question.sentences) * self.texts.dim
+        planes = self.tokens.n_layers if question.layers == "all" else 1
+        return _characters(question) * planes * self.tokens.dim
+
+    @asynccontextmanager
+    async def memory(self) -> AsyncIterator[None]:
+        """One of a few places for large answers."""
+        try:
+            await asyncio.wait_for(self._large.acquire(), WAIT)
+        except asyncio.TimeoutError:
+            raise Busy("too many large questions are being answered: try again in a moment") from None
+        try:
+            yield
+        finally:
+            self._large.release()
 
     def _answer(self, questions: list[Encode]) -> list[Any]:
         answers: list[Any] = [None] * len(questions)
@@ -78,28 +103,31 @@ class EncoderDesk:
 def text_routes(library: Library) -> APIRouter:
     """Routes under /api and /v1."""
     router = APIRouter(tags=["encode"])
-    desks = {name: EncoderDesk(item.thing) for name, item in library.items.items() if item.kind in ENCODERS}
+    encoders = {name: SharedEncoder(item.thing) for name, item in library.items.items() if item.kind in ENCODERS}
 
-    async def encode(model: str, sentences: list[Any], layers: str | int | None) -> Any:
+    async def answer(
+        model: str, sentences: list[Any], layers: str | int | None, write: Callable[[Any], bytes]
+    ) -> Answer:
         library.find(model, *ENCODERS)
-        if layers is not None and desks[model].tokens is None:
+        encoder, question = encoders[model], Encode(sentences, layers)
+        if layers is not None and encoder.tokens is None:
             raise OptionError(f"{model!r} gives vectors of texts only, not of tokens")
-        question = Encode(sentences, layers)
         if _characters(question) > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
-        return await desks[model].batcher.ask(question)
+        if encoder.most_numbers(question) < LARGE:
+            return Answer(write(await encoder.batcher.ask(question)))
+        async with encoder.memory():
+            return Answer(await asyncio.to_thread(write, await encoder.batcher.ask(question)))
 
     @router.post("/api/encode/tokens", response_model=EncodedTokens)
     async def encode_tokens(question: EncodeTokens) -> Answer:
         """One vector per token and layer: ``layers`` is (layers, tokens, dim)."""
-        encoded: list[EncodedSentence] = await encode(question.model, question.sentences, question.layers)
-        return Answer(await asyncio.to_thread(_tokens_json, question.model, encoded))
+        return await answer(question.model, question.sentences, question.layers, partial(_tokens_json, question.model))
 
     @router.post("/api/encode/texts", response_model=EncodedTexts)
     async def encode_texts(question: EncodeTexts) -> Answer:
         """One vector per text; of words and tokens their mean."""
-        vectors = await encode(question.model, question.texts, None)
-        return Answer({"model": question.model, "vectors": _finite(vectors).tolist()})
+        return await answer(question.model, question.texts, None, partial(_texts_json, question.model))
 
     @router.get("/api/tokens", response_model=CutText)
     async def tokens(
@@ -120,17 +148,13 @@ def text_routes(library: Library) -> APIRouter:
     async def embeddings(question: Embeddings) -> Answer:
         """OpenAI's embeddings call: the vectors of /api/encode/texts."""
         texts = [question.input] if isinstance(question.input, str) else question.input
-        vectors = _finite(await encode(question.model, list(texts), None))
-        coded = [_base64(v) for v in vectors] if question.encoding_format == "base64" else vectors.tolist()
-        data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(coded)]
-        used = sum(len(text) for text in texts)  # characters: the tokens of each model differ
-        usage = {"prompt_tokens": used, "total_tokens": used}
-        return Answer({"object": "list", "data": data, "model": question.model, "usage": usage})
+        write = partial(_openai_json, question, sum(map(len, texts)))
+        return await answer(question.model, list(texts), None, write)
 
     @router.get("/v1/models", tags=["openai"])
     async def models() -> Answer:
         """The models that /v1/embeddings takes."""
-        data = [{"id": name, "object": "model", "created": 0, "owned_by": "polyseme"} for name in desks]
+        data = [{"id": name, "object": "model", "created": 0, "owned_by": "polyseme"} for name in encoders]
         return Answer({"object": "list", "data": data})
 
     return router
@@ -168,12 +192,24 @@ def _base64(vector: FloatArray) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
 
 
+def _texts_json(model: str, vectors: FloatArray) -> bytes:
+    return _joined({"model": model}, "vectors", _finite(vectors).tolist())
+
+
+def _openai_json(question: Embeddings, characters: int, vectors: FloatArray) -> bytes:
+    finite = _finite(vectors)
+    coded = [_base64(v) for v in finite] if question.encoding_format == "base64" else finite.tolist()
+    data = ({"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(coded))
+    usage = {"prompt_tokens": characters, "total_tokens": characters}  # characters: the tokens of each model differ
+    return _joined({"object": "list", "model": question.model, "usage": usage}, "data", data)
+
+
 def _tokens_json(model: str, encoded: list[EncodedSentence]) -> bytes:
-    # Sentence by sentence, so that other threads get their turn while a large answer is written.
-    pieces = [
-        json.dumps(
-            {"tokens": s.tokens, "layers": _finite(s.layers).tolist()}, ensure_ascii=False, separators=(",", ":")
-        )
-        for s in encoded
-    ]
-    return f'{{"model":{json.dumps(model, ensure_ascii=False)},"sentences":[{",".join(pieces)}]}}'.encode()
+    rows = ({"tokens": s.tokens, "layers": _finite(s.layers).tolist()} for s in encoded)
+    return _joined({"model": model}, "sentences", rows)
+
+
+def _joined(facts: dict[str, Any], name: str, rows: Iterable[Any]) -> bytes:
+    """The facts, and under ``name`` the rows, written one by one: other threads get their turn between two of them."""
+    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return f"{write(facts)[:-1]},{write(name)}:[{','.join(map(write, rows))}]}}".encode()

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Query
 from polyseme.errors import UnknownWord
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.serve.answers import Answer
-from polyseme.serve.batch import Batcher, Desk
+from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library
 from polyseme.serve.maps import MapFailed, Maps
 from polyseme.serve.shapes import (
@@ -70,7 +70,7 @@ class Completion:
         return [{"word": word, "count": int(counts[places[word]])} for word in found]
 
 
-class WordDesk:
+class NearestWords:
     """One model's words; questions that come together are answered together."""
 
     def __init__(self, vectors: WordVectors) -> None:
@@ -116,17 +116,17 @@ class WordDesk:
 def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
     """Routes under /api, and those of them that are asked so often that they go by the shortcut."""
     router = APIRouter(prefix="/api", tags=["words"])
-    desks = {name: WordDesk(item.thing) for name, item in library.items.items() if item.kind == "words"}
+    searches = {name: NearestWords(item.thing) for name, item in library.items.items() if item.kind == "words"}
     completions = {
         name: Completion(item.thing.words if item.kind == "index" else item.thing.vocabulary)
         for name, item in library.items.items()
         if item.kind in VOCABULARIES
     }
-    slow = Desk()
+    quick, slow = Worker(wait=1), Worker(wait=5)
 
-    def desk(model: str) -> WordDesk:
+    def search_of(model: str) -> NearestWords:
         library.find(model, "words")
-        return desks[model]
+        return searches[model]
 
     @router.get("/words", response_model=Words)
     async def words(
@@ -137,32 +137,32 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         """The most frequent words, or those that begin with ``prefix``."""
         library.find(model, *VOCABULARIES)
         known = completions[model]
-        listed = await slow.ask(partial(known.beginning_with, prefix, limit))
+        listed = await quick.ask(partial(known.beginning_with, prefix, limit))
         return Answer({"model": model, "total": len(known.vocabulary), "words": listed})
 
     @router.get("/neighbours", response_model=Neighbours)
     async def neighbours(question: Annotated[AskNeighbours, Query()]) -> Answer:
         """The words nearest to a word, by cosine."""
-        found = await desk(question.model).nearest([question.word], [], question.topn)
+        found = await search_of(question.model).nearest([question.word], [], question.topn)
         return Answer({"model": question.model, "word": question.word, "neighbours": _scored(found)})
 
     @router.get("/analogy", response_model=Analogy)
     async def analogy(question: Annotated[AskAnalogy, Query()]) -> Answer:
         """``a`` is to ``b`` as ``c`` is to …: 3CosAdd, or 3CosMul."""
         a, b, c = question.a, question.b, question.c
-        at = desk(question.model)
+        search = search_of(question.model)
         if question.method == "add":
-            found = await at.nearest([b, c], [a], question.topn)
+            found = await search.nearest([b, c], [a], question.topn)
         else:
-            found = await slow.ask(partial(at.vectors.analogy, a, b, c, method="mul", topn=question.topn))
+            found = await slow.ask(partial(search.vectors.analogy, a, b, c, method="mul", topn=question.topn))
         return Answer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(found)})
 
     @router.get("/graph", response_model=Graph)
     async def graph(model: ModelQuery, word: WordQuery, topn: Annotated[int, Query(ge=1, le=40)] = 12) -> Answer:
         """A word, its neighbours, and the likeness among all of them: what the walkable graph draws."""
-        at = desk(model)
-        found = [(word, 1.0), *await at.nearest([word], [], topn)]
-        links = await slow.ask(partial(_links, at.vectors, [word for word, _ in found]))
+        search = search_of(model)
+        found = [(word, 1.0), *await search.nearest([word], [], topn)]
+        links = await quick.ask(partial(_links, search.vectors, [word for word, _ in found]))
         return Answer({"model": model, "word": word, "nodes": _scored(found), "links": links})
 
     @router.get("/map", response_model=VocabularyMap)
@@ -172,14 +172,14 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         size: Annotated[int, Query(ge=2, le=5000, description="the most frequent words")] = 1000,
     ) -> Answer:
         """The frequent words on a plane; t-SNE is computed in the background: ask again while ``computing``."""
-        at = desk(model)
+        search = search_of(model)
         answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": []}
         try:
-            places = await slow.ask(partial(maps.points, at.vectors, method, size))
+            places = await slow.ask(partial(maps.points, search.vectors, method, size))
         except MapFailed as failed:
             return Answer({**answer, "state": "failed", "reason": str(failed)})
         if places is not None:
-            answer |= {"state": "ready", "points": await slow.ask(partial(_points, at.vectors, places))}
+            answer |= {"state": "ready", "points": await slow.ask(partial(_points, search.vectors, places))}
         return Answer(answer)
 
     return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}

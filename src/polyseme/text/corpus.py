@@ -119,7 +119,7 @@ class Corpus:
         words        words that jieba is to keep whole: the user dictionary
         format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
         documents    auto, file, blank-line or line: what a document is
-        encoding     None finds it: UTF-8, UTF-16, GB18030 or Big5;  errors  strict or replace bad bytes
+        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252;  errors  strict or replace bad bytes
         min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
         workers      cores to use; None takes all. The result is the same for any number.
         """

@@ -1,7 +1,8 @@
-"""Which encoding is this? UTF-8, UTF-16, GB18030 or Big5, decided by decoding and by how plausible the characters are.
+"""Which encoding is this? UTF-8, UTF-16, GB18030, Big5 or Windows-1252, by how plausible the decoded characters are.
 
 Valid UTF-8 is UTF-8. Otherwise each encoding decodes a sample, and the one whose characters are mostly frequent Chinese
 ones, with the fewest undecodable bytes, is taken: Big5 read as GB18030 decodes too, but to characters nobody uses.
+Where none of them fits, ASCII with a letter now and then that is not (café) is Windows-1252, which includes Latin-1.
 
 Big5 is read as browsers do: with the characters that Windows (cp950) and Hong Kong (HKSCS) added to it.
 """
@@ -11,8 +12,11 @@ from __future__ import annotations
 import codecs
 import unicodedata
 
+import numpy as np
+
 from polyseme.errors import OptionError, TextError
 
+WESTERN = "cp1252"
 NAMES = ("utf-8", "utf-16-le", "utf-16-be", "gb18030", "big5")
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -79,7 +83,9 @@ def detect(sample: bytes, *, whole: bool) -> str | None:
     best = max(candidates, key=lambda name: _plausibility(sample, name, whole))
     if _plausibility(sample, best, whole) > 0:
         return best
-    return "utf-8" if valid or (doubtful and _plausibility(sample, "utf-8", whole) > 0) else None
+    if valid or (doubtful and _plausibility(sample, "utf-8", whole) > 0):
+        return "utf-8"
+    return WESTERN if not doubtful and _is_western(sample) else None
 
 
 def is_plain(chunk: bytes) -> bool:
@@ -90,6 +96,16 @@ def is_plain(chunk: bytes) -> bool:
 def _is_doubtful(sample: bytes) -> bool:
     """Valid UTF-8 perhaps, but no text: Thai in UTF-16 is ASCII with a control character in every second place."""
     return b"\0" in sample or 10 * len(sample.translate(None, _CONTROLS)) < 9 * len(sample)
+
+
+def _is_western(sample: bytes) -> bool:
+    """Are the bytes that are not ASCII few, and nearly all alone among those that are?"""
+    wide = np.frombuffer(sample, dtype=np.uint8) > 0x7F
+    beside = np.zeros_like(wide)
+    beside[1:] |= wide[:-1]
+    beside[:-1] |= wide[1:]
+    few = wide.mean() < 0.3 and (wide & ~beside).sum() >= 0.8 * wide.sum()
+    return bool(few) and _is_valid(sample, WESTERN, True)
 
 
 _BIG5_ERRORS = "polyseme-big5-"
@@ -199,7 +215,8 @@ def not_text(name: str, head: bytes) -> TextError:
     place = head.find(b"\0")
     detail = f"a NUL byte at offset {place:,}" if place >= 0 else _first_error(head)
     return TextError(
-        f"{name} is not text in UTF-8, UTF-16, GB18030 or Big5 ({detail}): give its encoding, or --errors replace"
+        f"{name} is not text in UTF-8, UTF-16, GB18030, Big5 or Windows-1252 ({detail}): "
+        "give its encoding, or --errors replace"
     )
 
 

@@ -22,12 +22,12 @@ from statistics import median
 FORMATS = ("auto", "text", "wrapped", "jsonl", "segmented", "tagged")
 _TAGGED = re.compile(r"\S*/[A-Za-z][A-Za-z0-9_-]{0,7}\]?(?:/?[A-Za-z]{1,4})?")
 _RECORD = re.compile(r'\s*\{\s*"[^"\n]*"\s*:')
-_PACKED_ENDING = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+PACKED_ENDING = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
 
 def sniff(name: str, head: str) -> str:
     """The format of a source, by its name and the beginning of its text."""
-    if _PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")) or _are_records(head):
+    if PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")) or _are_records(head):
         return "jsonl"
     lines = head[: 1 << 16].splitlines()[:2000]
     words = [word for line in lines[:200] for word in line.split()]

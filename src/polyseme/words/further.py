@@ -57,12 +57,20 @@ def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[
     return vocabulary, np.array([old.index.get(word, -1) for word in vocabulary.words], dtype=np.int64)
 
 
+def older_words(start: Model | None) -> WordVectors | None:
+    """The model to go on from, checked: it holds words."""
+    if start is not None and not isinstance(start, WordVectors):
+        raise TrainingError(f"training cannot go on from a {start.method} model: it holds no word vectors")
+    return start
+
+
 def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
     """The model to go on from, checked: word vectors of the same length."""
+    start = older_words(start)
     if start is None:
         return None
-    if not isinstance(start, WordVectors):
-        raise TrainingError(f"training cannot go on from a {start.method} model: it holds no word vectors")
+    if not isinstance(start.vectors, np.ndarray):
+        raise TrainingError(f"training cannot go on from the sparse vectors of a {start.method} model")
     size = int(getattr(start, "input", start.vectors).shape[1])
     if size != dim:
         raise TrainingError(f"the model to train further has vectors of length {size}: give dim={size}, not {dim}")

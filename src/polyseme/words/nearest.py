@@ -8,6 +8,7 @@ instead of a partition of everything.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,35 @@ _BLOCK = 8192  # rows per matrix product: 8192 × 32 questions × 4 bytes = 1 MB
 _PENDING = 4096  # candidates per question before they are thinned out and the bar is raised
 
 
+Rows = Any  # (n, D): a NumPy array, or words.sparse.SparseRows, which has shape, len, [rows] and what is below
+
+
+def products(rows: Rows, others: Rows) -> FloatArray:
+    """(n, D) × (m, D) -> (n, m), dense."""
+    found: FloatArray = rows @ others.T if isinstance(rows, np.ndarray) else rows.products(others)
+    return found
+
+
+def dense_rows(rows: Rows) -> FloatArray:
+    """Some rows with all their zeros."""
+    found: FloatArray = rows if isinstance(rows, np.ndarray) else rows.dense()
+    return found
+
+
+def squared_lengths(rows: Rows) -> FloatArray:
+    """(n, D) -> (n,)"""
+    if not isinstance(rows, np.ndarray):
+        sparse: FloatArray = rows.squares()
+        return sparse
+    squares = np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), 1 << 16):
+        block = rows[start : start + (1 << 16)]
+        np.einsum("ij,ij->i", block, block, out=squares[start : start + len(block)])
+    return squares
+
+
 def nearest_rows(
-    rows: FloatArray, inverse_norms: FloatArray, questions: FloatArray, topn: int
+    rows: Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
 ) -> tuple[NDArray[np.int64], FloatArray]:
     """For each of ``questions`` (q, d), of length one, the ``rows`` (n, d) with the greatest cosine, best first.
 
@@ -29,9 +57,9 @@ def nearest_rows(
 
     def cosines(start: int) -> FloatArray:
         block = slice(start, start + _BLOCK)
-        products: FloatArray = rows[block] @ questions.T  # (b, q): quicker than (q, b) for few questions
-        products *= inverse_norms[block, None]
-        return products
+        scores = products(rows[block], questions)  # (b, q): quicker than (q, b) for few questions
+        scores *= inverse_norms[block, None]
+        return scores
 
     blocks = (cosines(start) for start in range(0, len(rows), _BLOCK))
     return best_of_blocks(blocks, len(questions), min(topn, len(rows)))

@@ -26,7 +26,7 @@ from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.nearest import best_places, nearest_rows
+from polyseme.words.nearest import Rows, best_places, dense_rows, nearest_rows, products, squared_lengths
 from polyseme.words.subwords import Subwords
 from polyseme.words.suggestions import similar_spellings
 
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 Word = str | FloatArray  # a word, or a vector in its place
 Neighbours = list[tuple[str, float]]
 
-TOGETHER = 64  # questions answered by one pass over the matrix
+TOGETHER = 64  # questions answered by one pass over the matrix …
+LONGEST = 1 << 22  # … and at most so many numbers in all of them: rows of counts are as long as the vocabulary
 EPSILON = np.float32(1e-6)
 
 
 class Candidates(NamedTuple):
     """The rows an answer is chosen from."""
 
-    rows: FloatArray  # (n, D)
+    rows: Rows  # (n, D)
     inverse_norms: FloatArray  # (n,)
     numbers: NDArray[np.int64] | None  # which rows they are; None: the first n
 
@@ -57,7 +58,10 @@ class VectorsOptions:
 
 
 class WordVectors(Model, nouns.WordVectors):
-    """One float32 vector per word; trained by a subclass, or read from a published file."""
+    """One float32 vector per word; trained by a subclass, or read from a published file.
+
+    The matrix is a NumPy array, or ``SparseRows`` where most of its numbers are zero.
+    """
 
     method: ClassVar[str] = "vectors"
     Options: ClassVar[type] = VectorsOptions
@@ -65,7 +69,7 @@ class WordVectors(Model, nouns.WordVectors):
     def __init__(
         self,
         vocabulary: Vocabulary,
-        vectors: FloatArray,
+        vectors: Rows,
         *,
         options: Any = None,
         about: About | None = None,
@@ -75,7 +79,7 @@ class WordVectors(Model, nouns.WordVectors):
         if vectors.ndim != 2 or len(vectors) != len(vocabulary):
             raise FormatError(f"{len(vocabulary):,} words do not fit a matrix of shape {vectors.shape}")
         self.vocabulary = vocabulary
-        self.vectors = vectors  # (V, D), perhaps a read-only memory map
+        self.vectors: Any = vectors  # (V, D), perhaps a read-only memory map
         self.output = output  # (V, D): the context vectors, where the method keeps them
         self.subwords = subwords
         self.options = self.Options() if options is None else options
@@ -117,7 +121,7 @@ class WordVectors(Model, nouns.WordVectors):
         index, found = self.key_to_index, np.zeros((len(words), self.vector_size), dtype=np.float32)
         rows = np.fromiter((index.get(word, -1) for word in words), dtype=np.int64, count=len(words))
         known = rows >= 0
-        found[known] = self.vectors[rows[known]]
+        found[known] = dense_rows(self.vectors[rows[known]])
         for place in np.flatnonzero(~known).tolist() if self.subwords else ():
             unseen = self._unseen(words[place])
             found[place] = 0 if unseen is None else unseen
@@ -152,11 +156,7 @@ class WordVectors(Model, nouns.WordVectors):
     @cached_property
     def inverse_norms(self) -> FloatArray:
         """1 / length of each row, (V,); 0 for a zero row."""
-        squares = np.empty(len(self), dtype=np.float32)
-        for start in range(0, len(self), 1 << 16):
-            rows = self.vectors[start : start + (1 << 16)]
-            np.einsum("ij,ij->i", rows, rows, out=squares[start : start + len(rows)])
-        norms = np.sqrt(squares)
+        norms: FloatArray = np.sqrt(squared_lengths(self.vectors))
         return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
     def similarity(self, a: Word, b: Word) -> float:
@@ -183,10 +183,13 @@ class WordVectors(Model, nouns.WordVectors):
         self, words: Sequence[Word], topn: int = 10, restrict: int | Iterable[str] | None = None
     ) -> list[Neighbours]:
         """``most_similar`` of each word, many at once: one matrix product for a block of them."""
-        if not len(words):
-            return []
-        targets = np.stack([self._unit(word) for word in words])
-        return self._nearest(targets, [self._rows_of([word]) for word in words], topn, restrict)
+        together = max(1, min(TOGETHER, LONGEST // self.vector_size))
+        answers: list[Neighbours] = []
+        for start in range(0, len(words), together):
+            block = words[start : start + together]
+            targets = np.stack([self._unit(word) for word in block])
+            answers += self._nearest(targets, [self._rows_of([word]) for word in block], topn, restrict)
+        return answers
 
     def analogy(
         self,
@@ -203,9 +206,8 @@ class WordVectors(Model, nouns.WordVectors):
         if method != "mul":
             raise OptionError(f"analogy method is add or mul, not {method!r}")
         candidates = self._candidates(restrict)
-        cosines = (
-            np.stack([self._unit(word) for word in (a, b, c)]) @ candidates.rows.T * candidates.inverse_norms
-        )  # (3, n)
+        asked = np.stack([self._unit(word) for word in (a, b, c)])
+        cosines = products(candidates.rows, asked).T * candidates.inverse_norms  # (3, n)
         away, near, too = (1 + cosines) / 2
         return self._best(near * too / (away + EPSILON), candidates, self._rows_of([a, b, c]), topn)
 
@@ -246,17 +248,11 @@ class WordVectors(Model, nouns.WordVectors):
         candidates = self._candidates(restrict)
         if topn < 1 or not len(candidates.rows):
             return [[] for _ in targets]
-        answers: list[Neighbours] = []
-        for start in range(0, len(targets), TOGETHER):
-            leave_out = asked[start : start + TOGETHER]
-            most = topn + max(len(left) for left in leave_out)
-            places, scores = nearest_rows(
-                candidates.rows, candidates.inverse_norms, targets[start : start + TOGETHER], most
-            )
-            rows = places if candidates.numbers is None else candidates.numbers[places]
-            lines = zip(rows.tolist(), scores.tolist(), leave_out, strict=True)
-            answers += [self._named(line, cosines, left, topn) for line, cosines, left in lines]
-        return answers
+        most = topn + max(len(left) for left in asked)
+        places, scores = nearest_rows(candidates.rows, candidates.inverse_norms, targets, most)
+        rows = places if candidates.numbers is None else candidates.numbers[places]
+        lines = zip(rows.tolist(), scores.tolist(), asked, strict=True)
+        return [self._named(line, cosines, left, topn) for line, cosines, left in lines]
 
     def _best(self, scores: FloatArray, candidates: Candidates, leave_out: set[int], topn: int) -> Neighbours:
         if topn < 1:

@@ -20,6 +20,7 @@ from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files import projector as projector_format
 from polyseme.words.files import word2vec as word2vec_format
 from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, Settings
+from polyseme.words.sparse import SparseRows
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocabulary_of
 
@@ -132,15 +133,23 @@ class PublishedFastText(WordVectors):
         return cls(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords, labels=labels)
 
 
-def save_vectors_as(model: WordVectors, path: str | Path, form: str) -> None:
-    """Write the vectors in one of ``FORMATS``."""
+def save_vectors_as(model: WordVectors, path: str | Path, form: str, *, dense: bool = False) -> None:
+    """Write the vectors in one of ``FORMATS``. Sparse ones are written with all their zeros only where ``dense``."""
     if form not in FORMATS:
         raise OptionError(f"no format is called {form!r}: there are {', '.join(FORMATS)}")
+    if form != "polyseme" and isinstance(model.vectors, SparseRows) and not dense:
+        rows, columns = model.vectors.shape
+        raise OptionError(
+            f"{form} has no sparse vectors, and with all their zeros these {rows:,} × {columns:,} take "
+            f"{rows * columns * 4 / 1e9:,.1f} GB or more: reduce them (polyseme train svd), or give --dense"
+        )
     FORMATS[form](model, Path(path))
 
 
 def fasttext_file(model: WordVectors) -> FastTextFile:
     """What a fastText file of the model holds. Vectors without subwords make one without n-grams."""
+    if isinstance(model.vectors, SparseRows):
+        raise OptionError("a fastText file cannot be written row by row: convert sparse vectors to word2vec-binary")
     words, subwords = model.vocabulary, model.subwords
     settings = _settings(model)
     own, rows = (subwords.own, subwords.rows) if subwords else (model.vectors, np.empty((0, settings.dim), np.float32))

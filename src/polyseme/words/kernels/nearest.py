@@ -1,4 +1,4 @@
-"""The search of ``nearest.py`` as one compiled call that lets go of the interpreter from beginning to end.
+"""The search of ``nearest.py`` on dense rows: one compiled call that lets go of the interpreter all the while.
 
 A server answers many clients from one interpreter: a search made of a hundred small NumPy calls would ask for the
 interpreter's lock a hundred times, and each time wait behind the threads that talk to the clients.
@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.nouns import FloatArray
+from polyseme.words import nearest
 
 _BLOCK = 2048  # rows per matrix product: 2048 × 32 questions × 4 bytes = 256 KB, which the cache holds
 
 
 def nearest_rows(
-    rows: FloatArray, inverse_norms: FloatArray, questions: FloatArray, topn: int
+    rows: nearest.Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """As ``nearest.nearest_rows``."""
+    """As ``nearest.nearest_rows``, which does the work where rows are sparse."""
+    if not isinstance(rows, np.ndarray):
+        return nearest.nearest_rows(rows, inverse_norms, questions, topn)
     topn = min(topn, len(rows))
     places = np.zeros((len(questions), topn), dtype=np.int64)
     cosines = np.full((len(questions), topn), -np.inf, dtype=np.float32)

@@ -1,0 +1,36 @@
+"""``polyseme distil MODEL CORPUS -o VECTORS``: word vectors of a context encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.train import option_flags
+from polyseme.words.distil import DistilOptions
+
+
+def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, **given: Any) -> None:
+    from polyseme.api import distil as run
+
+    options = {name: value for name, value in given.items() if value is not None}
+    source = sources[0] if len(sources) == 1 else sources
+    with shown_progress() as progress:
+        vectors = run(model, source, out=out, resume=resume, progress=progress, **options)
+    click.echo(f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}", err=True)
+
+
+distil = click.Command(
+    "distil",
+    params=[
+        click.Argument(["model"], metavar="MODEL"),
+        click.Argument(["sources"], nargs=-1, required=True, metavar="TEXT_OR_CORPUS..."),
+        click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the word vectors."),
+        click.Option(["--resume"], is_flag=True, help="Go on with an interrupted run."),
+        *(flag for flag in option_flags(DistilOptions) if flag.name != "encoder"),
+    ],
+    callback=_call,
+    help="Word vectors of a context encoder: for each word of the text, the mean of the vectors that MODEL gives "
+    "to its occurrences. The result answers neighbours, analogy, evaluate and the map as other word vectors do.",
+)

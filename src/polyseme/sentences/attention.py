@@ -1,0 +1,103 @@
+"""Encoders that weigh a text's words 注意力句编码器: structured self-attention and hierarchical attention (HAN)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from polyseme.neural.pooling import softmax_over
+from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside
+from polyseme.sentences.recurrent import States
+
+
+class SelfAttentionModule(TextModule):
+    """Structured self-attention 结构化自注意力: Lin et al., "A Structured Self-attentive Sentence Embedding", 2017.
+
+    A = softmax(W_2 tanh(W_1 Hᵀ)) over the tokens (r × n),   vector = the rows of A H end to end
+    penalty = c ‖AAᵀ - I‖²  (the squared Frobenius norm)
+    """
+
+    has_states = True
+
+    def __init__(self, states: States, rows: int, units: int, penalty: float, beside: int = 0) -> None:
+        super().__init__()
+        self.states, self.weight = states, penalty
+        width = states.dim + beside
+        self.inner = nn.Linear(width, units, bias=False)
+        self.outer = nn.Linear(units, rows, bias=False)
+        self.dim = rows * width
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        states = with_beside(self.states(tokens.x, tokens.mask), tokens.beside)  # (B, T, H)
+        scores = self.outer(torch.tanh(self.inner(states))).transpose(1, 2)  # (B, r, T)
+        weights = softmax_over(scores, tokens.mask.unsqueeze(1))
+        return Encoding((weights @ states).flatten(1), weights.mean(dim=1), self.weight * row_penalty(weights))
+
+
+def row_penalty(weights: Tensor) -> Tensor:
+    """‖AAᵀ - I‖² of every text: ``(B, r, T) -> (B,)``."""
+    overlap = weights @ weights.transpose(1, 2)
+    return (overlap - torch.eye(weights.shape[1], device=weights.device)).square().sum(dim=(1, 2))
+
+
+class WordAttention(nn.Module):
+    """α_t = softmax(u · tanh(W h_t + b)),  s = Σ α_t h_t."""
+
+    def __init__(self, dim: int, units: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(dim, units)
+        self.context = nn.Parameter(torch.empty(units).uniform_(-0.1, 0.1))
+
+    def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """``(B, T, H) -> (B, H)`` and the weights ``(B, T)``."""
+        weights = softmax_over(torch.tanh(self.inner(states)) @ self.context, mask)
+        return (weights.unsqueeze(1) @ states).squeeze(1), weights
+
+
+class HanModule(TextModule):
+    """HAN 层次注意力网络: Yang et al., "Hierarchical Attention Networks for Document Classification", NAACL 2016.
+
+    Words attend to make sentences, sentences attend to make the document. A token's weight is the product of both.
+    """
+
+    has_states = True
+
+    def __init__(self, words: States, sentences: States, units: int, beside: int = 0) -> None:
+        super().__init__()
+        self.words, self.sentences = words, sentences
+        self.of_words = WordAttention(words.dim + beside, units)
+        self.of_sentences = WordAttention(sentences.dim, units)
+        self.dim = sentences.dim
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        numbers = torch.zeros_like(tokens.mask, dtype=torch.long) if tokens.sentence is None else tokens.sentence
+        document, token, row, place, n_rows = _grid(numbers, tokens.mask)
+        width = int(place.max()) + 1 if len(place) else 1
+        x = tokens.x.new_zeros(n_rows, width, tokens.x.shape[2]).index_put((row, place), tokens.x[document, token])
+        mask = tokens.mask.new_zeros(n_rows, width).index_put((row, place), tokens.mask.new_ones(()))
+        states = self.words(x, mask)
+        if tokens.beside is not None:
+            more = tokens.beside.new_zeros(n_rows, width, tokens.beside.shape[2])
+            states = with_beside(states, more.index_put((row, place), tokens.beside[document, token]))
+        sentences, within = self.of_words(states, mask)  # (S, H), (S, W)
+        batch, most = len(tokens.x), max(int(numbers.max()) + 1, 1)
+        owner = torch.zeros(n_rows, dtype=torch.long, device=row.device).index_put((row,), document)
+        number = torch.zeros_like(owner).index_put((row,), numbers[document, token])
+        above = sentences.new_zeros(batch, most, sentences.shape[1]).index_put((owner, number), sentences)
+        there = tokens.mask.new_zeros(batch, most).index_put((document, numbers[document, token]), mask.new_ones(()))
+        vectors, between = self.of_sentences(self.sentences(above, there), there)
+        attention = torch.zeros_like(tokens.x[..., 0]).index_put(
+            (document, token), within[row, place] * between[document, numbers[document, token]]
+        )
+        return Encoding(vectors, attention)
+
+
+def _grid(numbers: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    """Of every real token: its document, its place there, the row of its sentence among all, its place in that row."""
+    document, token = mask.nonzero(as_tuple=True)
+    if not len(document):
+        return document, token, document, token, 1
+    key = document * (int(numbers.max()) + 1) + numbers[document, token]
+    row = torch.cat([key.new_zeros(1), (key[1:] != key[:-1]).long()]).cumsum(0)
+    first = torch.searchsorted(row, row)  # where the token's row begins
+    return document, token, row, torch.arange(len(row), device=row.device) - first, int(row[-1]) + 1

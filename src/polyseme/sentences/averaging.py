@@ -1,0 +1,42 @@
+"""DAN 深度平均网络: the mean of a text's word vectors through several layers.
+
+Iyyer, Manjunatha, Boyd-Graber and Daumé III, "Deep Unordered Composition Rivals Syntactic Methods for Text
+Classification", ACL 2015.
+
+    z_0 = mean of the words that were kept,   z_i = relu(W_i z_i-1 + b_i);   in training a word is kept with 1 - p
+
+Where every word of a text was dropped, all are kept. With no layers this is the plain mean.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from polyseme.neural.pooling import mean_over
+from polyseme.sentences.modules import Encoding, TextModule, Tokens
+
+
+class DanModule(TextModule):
+    """``(B, T, D) -> (B, hidden)``."""
+
+    def __init__(self, dim: int, layers: int, hidden: int, word_dropout: float, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.word_dropout = word_dropout
+        widths = [dim, *[hidden] * layers]
+        self.dim = widths[-1]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        mask = self._kept(tokens.mask) if self.training and self.word_dropout else tokens.mask
+        z = mean_over(tokens.x, mask)
+        for layer in self.layers:
+            z = torch.relu(layer(self.dropout(z)))
+        return Encoding(z)
+
+    def _kept(self, mask: Tensor) -> Tensor:
+        kept = mask & (torch.rand(mask.shape, device=mask.device) >= self.word_dropout)
+        return torch.where(kept.any(dim=1, keepdim=True), kept, mask)

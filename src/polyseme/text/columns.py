@@ -1,0 +1,217 @@
+"""Which columns of a table hold the texts and the label: by their names, or by what is in them.
+
+Roles: ``text`` and ``label``; ``first``, ``second`` and ``label`` of pairs; ``source`` and ``target`` of parallel text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.errors import OptionError, TextError, close_matches
+from polyseme.text.tables import Cells, Table, plain_label
+
+ROLES = {
+    "texts": ("text", "label"),
+    "pairs": ("first", "second", "label"),
+    "parallel": ("source", "target"),
+}
+# By name, spaces and signs left out; the first that is there is taken.
+TEXTS = (
+    "text", "sentence", "texta", "content", "review", "comment", "reviewbody", "utterance", "tweet", "query",
+    "question", "title", "body", "phrase", "文本", "句子", "内容", "正文", "评论", "标题",
+)  # fmt: skip
+PAIRS = (
+    ("first", "second"), ("sentence1", "sentence2"), ("sentencea", "sentenceb"), ("texta", "textb"), ("text1", "text2"),
+    ("premise", "hypothesis"), ("question1", "question2"), ("query1", "query2"), ("#1string", "#2string"), ("s1", "s2"),
+    ("question", "sentence"), ("question", "answer"), ("query", "title"), ("sent1", "sent2"), ("句子1", "句子2"),
+)  # fmt: skip
+LABELS = (
+    "label", "goldlabel", "labels", "class", "category", "score", "similarity", "similarityscore", "relatednessscore",
+    "quality", "entailmentjudgment", "isduplicate", "sentiment", "polarity", "intent", "stars", "rating", "gold",
+    "target", "labeldesc", "标签", "类别", "分数", "得分", "情感",
+)  # fmt: skip
+PARALLEL = (("source", "target"), ("src", "tgt"), ("en", "zh"), ("zh", "en"), ("english", "chinese"), ("原文", "译文"))
+SCORES = ("score", "similarity", "similarityscore", "relatednessscore", "分数", "得分")  # labels that are numbers
+_LONGEST_LABEL = 40
+_ID = re.compile(r"(?=.*\d)[\w.:/#-]+", re.ASCII)
+
+Choice = Mapping[str, str | int]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The kind of a table and the places of its roles; no ``label`` where it has none."""
+
+    kind: str  # texts | pairs | parallel
+    places: dict[str, int]
+
+    def facts(self, table: Table) -> dict[str, Any]:
+        """What ``facts`` shows: which columns were taken, and the names of those that were not."""
+        used = {role: table.name(place) for role, place in self.places.items()}
+        others = [name for place, name in enumerate(table.names) if place not in self.places.values()]
+        return {"columns": used, **({"other_columns": others} if others else {})}
+
+
+def choose(
+    table: Table, rows: list[Cells], kind: str | None, wanted: Choice | None, name: str
+) -> tuple[Table, Columns]:
+    """The columns asked for, or else guessed; the table gets its header where the first row is one."""
+    table = _with_header(table, rows, wanted)
+    sample = [row for row in rows[table.header :] if len(row) == table.width]
+    if wanted:
+        return table, _asked(table, kind, wanted, name)
+    found = _by_name(table, kind) if table.names else None
+    found = found or _by_content(table, sample, kind)
+    if found is None:
+        raise TextError(f"{name}: {_shown(table, sample)}: {_advice(kind)}")
+    return table, found
+
+
+def plain_name(name: str) -> str:
+    """A column's name as the lists above spell it: ``Sentence_A`` is ``sentencea``."""
+    return re.sub(r"[\s_.-]", "", name).casefold()
+
+
+# ---- asked for
+
+
+def _asked(table: Table, kind: str | None, wanted: Choice, name: str) -> Columns:
+    for one, roles in ROLES.items():
+        if kind in (None, one) and set(wanted) <= set(roles) and set(roles) - {"label"} <= set(wanted):
+            return Columns(one, {role: _place(table, wanted[role], name) for role in roles if role in wanted})
+    known = "; ".join(f"{one}: {', '.join(roles)}" for one, roles in ROLES.items() if kind in (None, one))
+    raise OptionError(f"columns are {known}; not {', '.join(wanted)}")
+
+
+def _place(table: Table, column: str | int, name: str) -> int:
+    if isinstance(column, str) and column in table.names:
+        return table.names.index(column)
+    try:
+        number = int(column)
+    except ValueError:
+        there = f"its columns are {', '.join(table.names)}" if table.names else "its first row is no header"
+        hint = close_matches(str(column), table.names)
+        raise OptionError(f"{name} has no column {column!r}{hint}; {there}") from None
+    if not 1 <= number <= table.width:
+        raise OptionError(f"{name} has {table.width} columns, numbered from 1; not {number}")
+    return number - 1
+
+
+# ---- the header
+
+
+def _with_header(table: Table, rows: list[Cells], wanted: Choice | None) -> Table:
+    if table.names or not rows or table.format in ("first", "lines"):
+        return table
+    first = [str(cell).strip() for cell in rows[0]]
+    if len(first) != table.width or len(set(first)) < len(first):
+        return table
+    if wanted and any(not str(column).isdigit() for column in wanted.values()):
+        return table.with_header(first) if set(map(str, wanted.values())) & set(first) else table
+    known = {*TEXTS, *LABELS, *(name for pair in (*PAIRS, *PARALLEL) for name in pair)}
+    if any(plain_name(cell) in known for cell in first) and not any(map(_is_number, first)):
+        return table.with_header(first)
+    return table.with_header(first) if _names_above_numbers(first, rows[1:]) else table
+
+
+def _names_above_numbers(first: list[str], rows: list[Cells]) -> bool:
+    """Is a column of numbers headed by something that is none?"""
+    rows = [row for row in rows if len(row) == len(first)]
+    return len(rows) > 1 and any(
+        not _is_number(cell) and all(_is_number(str(row[place])) for row in rows)
+        for place, cell in enumerate(first)
+        if cell
+    )
+
+
+# ---- by name
+
+
+def _by_name(table: Table, kind: str | None) -> Columns | None:
+    names = [plain_name(name) for name in table.names]
+    label = next((names.index(name) for name in LABELS if name in names), None)
+    marked = {} if label is None else {"label": label}
+    pair = next(((names.index(a), names.index(b)) for a, b in PAIRS if a in names and b in names), None)
+    if kind in (None, "pairs") and pair:
+        return Columns("pairs", {"first": pair[0], "second": pair[1], **marked})
+    text = next((names.index(name) for name in TEXTS if name in names), None)
+    if kind in (None, "texts") and text is not None and text != label:
+        return Columns("texts", {"text": text, **marked})
+    both = next(((names.index(a), names.index(b)) for a, b in PARALLEL if a in names and b in names), None)
+    if kind in (None, "parallel") and both:
+        return Columns("parallel", {"source": both[0], "target": both[1]})
+    return None
+
+
+# ---- by content
+
+
+def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | None:
+    """One label and one or two texts among columns without known names; None where it could be otherwise."""
+    if table.format == "first":
+        return Columns("texts", {"text": 1, "label": 0}) if kind in (None, "texts") else None
+    if not rows or table.format in ("json", "jsonl"):
+        return None
+    columns = [[plain_label(row[place]) or "" for row in rows] for place in range(table.width)]
+    labels = [place for place, column in enumerate(columns) if _may_be_labels(column)]
+    if kind == "texts" and table.width == 2 and not labels:  # many classes among few rows
+        short = min((0, 1), key=lambda place: sum(map(len, columns[place])))
+        labels = [short] if not any(" " in value for value in columns[short]) else []
+    label = max(labels, key=lambda place: (_numeric(columns[place]), place), default=None)
+    texts = [p for p, column in enumerate(columns) if p not in labels and _may_be_texts(column)]
+    marked = {} if label is None else {"label": label}
+    if kind == "parallel" and table.width == 2:
+        return Columns("parallel", {"source": 0, "target": 1})
+    if len(texts) == 2 and kind == "parallel":
+        return Columns("parallel", {"source": texts[0], "target": texts[1]})
+    if len(texts) == 2 and kind in (None, "pairs"):
+        if label is None and kind is None:
+            return Columns("parallel", {"source": texts[0], "target": texts[1]})
+        return Columns("pairs", {"first": texts[0], "second": texts[1], **marked})
+    if len(texts) == 1 and kind in (None, "texts"):
+        return Columns("texts", {"text": texts[0], **marked})
+    return None
+
+
+def _may_be_labels(column: list[str]) -> bool:
+    """Short, seldom empty, and either few different ones or numbers with a fraction: scores."""
+    if sum(map(bool, column)) < 0.9 * len(column) or max(map(len, column)) > _LONGEST_LABEL:
+        return False
+    if _numeric(column) and any("." in value for value in column):
+        return True
+    different = len(set(column))
+    return different <= max(2, len(column) / 5) and (different < len(column) or _numeric(column))
+
+
+def _may_be_texts(column: list[str]) -> bool:
+    """Seldom empty, and no numbers or identifiers."""
+    full = sum(map(bool, column)) > 0.9 * len(column)
+    return full and not all(_is_number(value) or _ID.fullmatch(value) for value in column)
+
+
+def _numeric(column: list[str]) -> bool:
+    return sum(map(_is_number, column)) >= 0.9 * len(column)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(table: Table, sample: list[Cells]) -> str:
+    if table.names:
+        return f"no known names among its columns {', '.join(table.names)}"
+    row = " | ".join(str(cell)[:20] for cell in sample[0]) if sample else "nothing"
+    columns = "1 column" if table.width == 1 else f"{table.width} columns"
+    return f"it has {columns} without names, such as {row}"
+
+
+def _advice(kind: str | None) -> str:
+    roles = ROLES.get(kind or "texts", ROLES["texts"])
+    return f"say which are which, as in columns={{{', '.join(f'{role!r}: {n}' for n, role in enumerate(roles, 1))}}}"

@@ -1,0 +1,185 @@
+"""Tagged sentences in columns: a word and its tag a line, a blank line after each sentence. 序列标注
+
+CoNLL's columns with a tab or spaces between them, BIO, BMES or parts of speech, CoNLL-U; and two habits of published
+sets: the place of each character in its word behind it (口0 腔1, Weibo NER), a language before each word (en:Sioux,
+WikiANN). Both are taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.errors import OptionError, TextError
+from polyseme.text.lines import Lines
+
+ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; alone: words cut into characters
+_PART_OF_SPEECH = re.compile(r"[A-Za-z$]{1,6}[0-9]?|[^\w\s]{1,5}|-[LR][RCS]B-")
+_LANGUAGE = re.compile(r"[a-z]{2,3}:(?=.)")
+_HEAD = 5000  # lines
+_DOCUMENT = "-DOCSTART-"
+_UNIVERSAL = 10  # columns of CoNLL-U
+
+
+@dataclass(frozen=True)
+class Conll:
+    """Where a line has its word and its tag."""
+
+    separator: str | None  # None: any blanks
+    width: int
+    token: int
+    tag: int
+    numbered: bool = False  # each token ends with its place in its word
+    language: str = ""  # what each token begins with
+
+    def split(self, line: str) -> list[str]:
+        """The columns of a line."""
+        return line.split(self.separator)
+
+    def facts(self) -> dict[str, Any]:
+        """Which columns were taken, numbered from 1, and what was taken off the words."""
+        off = [what for what, is_so in (("place in word", self.numbered), (self.language, self.language)) if is_so]
+        taken = {"columns": {"token": self.token + 1, "tag": self.tag + 1}}
+        return {**taken, **({"taken_off_words": off} if off else {})}
+
+
+def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
+    """The layout of a file of tagged sentences; None where it is none. ``trusted``: somebody says that it is."""
+    head = [line for line in lines.head_lines(_HEAD) if not _is_comment(line)]
+    full = [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
+    if not full or lines.head.lstrip()[:1] in ("{", "["):
+        return None
+    separator = "\t" if sum("\t" in line for line in full) > len(full) / 2 else None
+    rows = [line.split(separator) for line in full]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    rows = [row for row in rows if len(row) == width]
+    if width < 2 or len(rows) < 0.9 * len(full):
+        return None
+    universal = width == _UNIVERSAL and all(row[0][:1].isdigit() for row in rows)
+    token, tag = _places(width, columns, (1, 3) if universal else (0, width - 1))
+    found = Conll(separator, width, token, tag)
+    words, tags = [row[token] for row in rows], [row[tag] for row in rows]
+    if not trusted and not _are_tags(words, tags, sentences="\n".join(map(str.strip, head)).strip().count("\n\n") + 1):
+        return None
+    return Conll(separator, width, token, tag, _are_numbered(head, found), _language(words))
+
+
+def _places(width: int, columns: Mapping[str, str | int] | None, usual: tuple[int, int]) -> tuple[int, int]:
+    if not columns:
+        return usual
+    if set(columns) - {"token", "tag"}:
+        raise OptionError(f"the columns of tagged sentences are token and tag; not {', '.join(columns)}")
+    try:
+        token, tag = int(columns.get("token", usual[0] + 1)), int(columns.get("tag", usual[1] + 1))
+    except ValueError:
+        raise OptionError(f"columns of tagged sentences go by number, from 1; not {dict(columns)}") from None
+    if not (1 <= token <= width and 1 <= tag <= width):
+        raise OptionError(f"tagged sentences with {width} columns, numbered from 1; not {dict(columns)}")
+    return token - 1, tag - 1
+
+
+def _are_tags(words: list[str], tags: list[str], *, sentences: int) -> bool:
+    """Words without spaces, tags of entities; or parts of speech, few different ones, in sentences."""
+    if any(" " in word.strip() for word in words) or sum(map(len, words)) > 20 * len(words):
+        return False
+    if sum(map(bool, map(ENTITY.fullmatch, tags))) >= 0.99 * len(tags):
+        return True
+    few = len(set(tags)) <= min(100, len(tags) / 4)
+    return 2 <= sentences <= len(words) / 2 and few and all(map(_PART_OF_SPEECH.fullmatch, tags))
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("# ") and "\t" not in line
+
+
+def _are_numbered(head: list[str], layout: Conll) -> bool:
+    place, beyond, fitting, tokens = -1, 0, 0, 0
+    for line in head:
+        if not line.strip():
+            place = -1
+            continue
+        row = layout.split(line)
+        if len(row) != layout.width or line.startswith(_DOCUMENT):
+            continue
+        expected = (place + 1, 0)
+        word, place = without_place(row[layout.token], place)
+        fitting += bool(word) and place in expected
+        tokens += 1
+        beyond += place > 0
+    return beyond > 0 and fitting >= 0.99 * tokens
+
+
+def without_place(token: str, before: int) -> tuple[str, int]:
+    """A token without the number at its end, and the number: the next one, 0, or another. "" where there is none."""
+    for place in (before + 1, 0):
+        word = token.removesuffix(str(place))
+        if word and word != token:
+            return word, place
+    return (token[0], int(token[1:])) if token[1:].isdecimal() else ("", -1)
+
+
+def _language(words: list[str]) -> str:
+    first = _LANGUAGE.match(words[0])
+    prefix = first.group() if first else ""
+    return prefix if all(word.startswith(prefix) and word != prefix for word in words) else ""
+
+
+def read_conll(lines: Lines, layout: Conll) -> Iterator[tuple[int, list[str], list[str], str]]:
+    """Every sentence: its first line, words and tags; or the line where it is wrong, and how."""
+    sentence = _Sentence(layout)
+    for number, line in lines:
+        if not line.strip():
+            if sentence.begun:
+                yield sentence.finished()
+                sentence = _Sentence(layout)
+        elif not _is_comment(line) and not line.startswith(_DOCUMENT):
+            sentence.add(number, line)
+    if sentence.begun:
+        yield sentence.finished()
+
+
+class _Sentence:
+    def __init__(self, layout: Conll) -> None:
+        self.layout = layout
+        self.line, self.wrong = 0, ""
+        self.tokens: list[str] = []
+        self.tags: list[str] = []
+        self.place = -1
+
+    @property
+    def begun(self) -> bool:
+        return bool(self.tokens or self.wrong)
+
+    def add(self, number: int, line: str) -> None:
+        if self.wrong:
+            return
+        self.line = self.line or number
+        layout = self.layout
+        row = layout.split(line)
+        if len(row) != layout.width:
+            columns = "1 column" if len(row) == 1 else f"{len(row)} columns"
+            self.line, self.wrong = number, f"has {columns} instead of {layout.width}"
+            return
+        if layout.width == _UNIVERSAL and not row[0].isdigit():
+            return  # of CoNLL-U: a word that the next lines write in parts (1-2), or one that is not written (1.1)
+        token = row[layout.token].strip().removeprefix(layout.language).replace("\0", "\ufffd")
+        if layout.numbered:
+            token, self.place = without_place(token, self.place)
+        if not token or not row[layout.tag].strip():
+            self.line, self.wrong = number, f"has no {'tag' if token else 'word'}"
+            return
+        self.tokens.append(token)
+        self.tags.append(row[layout.tag].strip())
+
+    def finished(self) -> tuple[int, list[str], list[str], str]:
+        return self.line, self.tokens, self.tags, self.wrong
+
+
+def check_told(layout: Conll | None, name: str) -> Conll:
+    """The layout, or an error that says what tagged sentences look like."""
+    if layout is None:
+        raise TextError(f"{name} has no tagged sentences: a word and its tag a line, a blank line after each sentence")
+    return layout

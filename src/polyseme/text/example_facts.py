@@ -1,0 +1,188 @@
+"""What is known of examples by counting them, and fair parts of them. 统计与划分"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import OptionError, TextError
+from polyseme.text.example_rows import (
+    Answer,
+    LabelledRows,
+    Passage,
+    PassageRows,
+    Rows,
+    TaggedRows,
+    sorted_labels,
+)
+from polyseme.text.labels import Labels
+from polyseme.text.lines import BadRows
+from polyseme.text.segment import Segmentation
+from polyseme.text.structure import sound
+
+Places = NDArray[np.int64]
+_HAN = ("\u3400", "\u9fff")
+
+
+def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
+    """Labels with their counts, or the scores' range; mean lengths, in characters and words."""
+    if isinstance(rows, LabelledRows):
+        return _facts_of_labelled(rows, order)
+    if isinstance(rows, TaggedRows):
+        return _facts_of_tagged(rows, order)
+    assert isinstance(rows, PassageRows)
+    return _facts_of_passages(rows, order)
+
+
+def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
+    targets = rows.targets[order]
+    if rows.names is None:
+        found = {"min": targets.min(), "mean": targets.mean(), "max": targets.max()} if len(order) else {}
+        facts: dict[str, Any] = {"scores": {name: round(float(value), 4) for name, value in found.items()}}
+    else:
+        counts = np.bincount(targets.astype(np.int64), minlength=len(rows.names)).tolist() if rows.names else []
+        facts = {"labels": {name: n for name, n in zip(rows.names, counts, strict=True) if n}}
+    parts = [rows.parts(i) for i in order.tolist()]
+    means = [
+        _mean(sum(len(part[place]) for part in parts), len(order)) for place in range(len(parts[0]) if parts else 0)
+    ]
+    facts["mean_characters"] = means[0] if len(means) == 1 else means
+    empty = sum(not all(map(str.strip, part)) for part in parts)
+    return {**facts, **({"with_an_empty_text": empty} if empty else {})}
+
+
+def _facts_of_tagged(rows: TaggedRows, order: Places) -> dict[str, Any]:
+    counts: Counter[int] = Counter()
+    for i in order.tolist():
+        counts.update(rows.tag_numbers(i))
+    names = {rows.names[number]: count for number, count in counts.items()}
+    tokens = sum(names.values())
+    labels = {name: names[name] for name in sorted_labels(names)}
+    return {"labels": labels, "tokens": tokens, "mean_tokens": _mean(tokens, len(order))}
+
+
+def _facts_of_passages(rows: PassageRows, order: Places) -> dict[str, Any]:
+    found = [rows.row(i) for i in order.tolist()]
+    passages = {row.passage for row in found}
+    return {
+        "passages": len(passages),
+        "answered": sum(bool(row.answers) for row in found),
+        "mean_characters": {
+            "passage": _mean(sum(map(len, passages)), len(passages)),
+            "question": _mean(sum(len(row.question) for row in found), len(found)),
+        },
+    }
+
+
+def _mean(total: float, number: int) -> float:
+    return round(total / max(number, 1), 1)
+
+
+def segmentation_for_tokens(rows: TaggedRows, usual: Segmentation) -> Segmentation:
+    """How raw text is cut like the words of tagged sentences: by character where every Chinese word is one."""
+    sample = [token for i in range(min(len(rows), 200)) for token in rows.parts(i)]
+    chinese = [token for token in sample if any(_HAN[0] <= sign <= _HAN[1] for sign in token)]
+    characters = chinese and sum(len(token) == 1 for token in chinese) >= 0.99 * len(chinese)
+    if not characters or usual.words:
+        return usual
+    return Segmentation("char", normalise=usual.normalise, script=usual.script, case=usual.case)
+
+
+# ---- rows at hand
+
+
+def kind_of_row(row: Sequence[Any]) -> str:
+    """What a tuple is, by its length and what is in it."""
+    if len(row) == 2 and isinstance(row[0], str):
+        return "texts"
+    if len(row) == 2:
+        return "tags"
+    if len(row) >= 3 and isinstance(row[2], (list, tuple)):
+        return "spans"
+    if len(row) == 3:
+        return "pairs"
+    raise TextError(f"a row is (text, label), (first, second, label), (tokens, tags) or a Passage; not {row!r:.60}")
+
+
+def filled_rows(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) -> tuple[Rows, bool]:
+    """Rows of Python as they are kept, and whether their labels are scores."""
+    if kind == "tags":
+        tagged = TaggedRows()
+        for number, (tokens, tags) in enumerate(given):
+            if len(tokens) != len(tags) or not tokens:
+                raise TextError(f"row {number}: {len(tokens)} words and {len(tags)} tags")
+            tagged.append([_clean(token) for token in tokens], [str(tag) for tag in tags])
+        return tagged, False
+    if kind == "spans":
+        passages = PassageRows()
+        for row in given:
+            answers = [Answer(_clean(text), int(start)) for text, start in row[2]]
+            passages.append(Passage(_clean(row[0]), _clean(row[1]), answers, str(row[3]) if len(row) > 3 else ""))
+        return passages, False
+    return _filled_labelled(given, kind, scored)
+
+
+def _filled_labelled(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) -> tuple[LabelledRows, bool]:
+    rows, labels, bad = LabelledRows(kind), Labels(), BadRows("the rows", "strict")
+    width = {"texts": 2, "pairs": 3}[kind]
+    if scored is None and all(isinstance(row[-1], float) for row in given):
+        scored = True
+    for number, row in enumerate(given):
+        if len(row) != width or not all(isinstance(text, str) for text in row[:-1]):
+            raise TextError(f"row {number} is not {width - 1} text{'s' * (width > 2)} and a label: {row!r:.60}")
+        rows.append([_clean(text) for text in row[:-1]])
+        labels.add(str(row[-1]), f"row {number}")
+    keep = labels.finish(rows, bad, scored=scored, called_score=False)
+    if not keep.all() and not bad.number:
+        raise TextError("the label '-' means that there is none: leave those rows out")
+    bad.finish(int(keep.sum()))
+    return rows, labels.scored
+
+
+def _clean(text: str) -> str:
+    return sound(str(text).replace("\0", "\ufffd"))
+
+
+# ---- parts
+
+
+def held_out_rows(strata: Places, groups: Places, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows are held out: of every class this share, of a class seen once none; groups stay together."""
+    first, of_row = _units(groups)
+    order = _by_class(strata[first], seed)
+    sizes = np.bincount(strata[first])
+    order = order[sizes[strata[first][order]] > 1] if sizes.max() > 1 else order
+    steps = np.floor(np.arange(len(order) + 1) * share + 0.5)
+    held_out = np.zeros(len(first), dtype=bool)
+    held_out[order[np.diff(steps) > 0]] = True
+    if not held_out.any() and len(order) > 1:
+        held_out[order[-1]] = True
+    chosen: NDArray[np.bool_] = held_out[of_row]
+    return chosen
+
+
+def fold_of_rows(strata: Places, groups: Places, n: int, seed: int) -> Places:
+    """For every row the number of its fold, each class spread over all of them."""
+    first, of_row = _units(groups)
+    if not 2 <= n <= len(first):
+        raise OptionError(f"folds are 2 to {len(first):,} here, as many as there are rows to tell apart; not {n}")
+    fold = np.empty(len(first), dtype=np.int64)
+    fold[_by_class(strata[first], seed)] = np.arange(len(first)) % n
+    places: Places = fold[of_row]
+    return places
+
+
+def _units(groups: Places) -> tuple[Places, Places]:
+    """The first row of each group, and for every row the number of its group."""
+    _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
+    return first, of_row
+
+
+def _by_class(strata: Places, seed: int) -> Places:
+    """All places, class after class, within a class in random order."""
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    return shuffled[np.argsort(strata[shuffled], kind="stable")]

@@ -1,0 +1,270 @@
+"""Labelled examples: texts, pairs, tagged sentences, or passages with questions. 标注样本
+
+>>> train = Examples.read("train.tsv")
+>>> train.facts["columns"], train.labels, train[0]
+({'label': 'label', 'text': 'text_a'}, ['0', '1'], LabelledText(text='房间很干净。', label='1'))
+
+A file is told by its content (see tables, conll and squad beside this file), whatever its name; columns go by name or
+by number from 1, or are guessed and shown in ``facts["columns"]``. Texts are kept as they were written, and
+``segmentation`` says how they will be cut into words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import OptionError, TextError
+from polyseme.text.columns import Choice
+from polyseme.text.example_facts import (
+    facts_of,
+    filled_rows,
+    fold_of_rows,
+    held_out_rows,
+    kind_of_row,
+    segmentation_for_tokens,
+)
+from polyseme.text.example_rows import (
+    Answer,
+    LabelledRows,
+    LabelledText,
+    Numbers,
+    Pair,
+    Passage,
+    Row,
+    Rows,
+    Tagged,
+    TaggedRows,
+    sorted_labels,
+)
+from polyseme.text.gather import KINDS, SAYS, Gathered, Request, Told, tell
+from polyseme.text.normalise import check
+from polyseme.text.read import Source, find_sources
+from polyseme.text.segment import Function, Segmentation
+from polyseme.text.tables import FORMATS
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+log = logging.getLogger(__name__)
+
+__all__ = ["Answer", "Examples", "LabelledText", "Pair", "Passage", "Row", "Tagged"]
+
+
+class Examples(Sequence[Row]):
+    """Examples of one kind. ``Examples.read`` reads files, ``Examples.of`` takes rows at hand."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        order: NDArray[np.int64],
+        *,
+        kind: str,
+        path: Path,
+        segmentation: Segmentation,
+        labels: list[str],
+        scored: bool = False,
+        source: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.kind, self.path, self.segmentation = kind, path, segmentation
+        self.labels = labels  # names of the classes or tags, sorted; [] where labels are numbers, and for spans
+        self.scored = scored  # labels are numbers
+        self._rows, self._order = rows, order
+        self._source = dict(source or {})
+
+    @classmethod
+    def read(
+        cls,
+        source: str | Path | Sequence[str | Path],
+        *,
+        kind: str | None = None,
+        columns: Choice | None = None,
+        format: str | None = None,
+        scored: bool | None = None,
+        label_parts: int | None = None,
+        unlabelled: bool = False,
+        encoding: str | None = None,
+        errors: str = "strict",
+        segment: str | Function | Segmentation = "auto",
+        **cutting: Any,
+    ) -> Self:
+        """The examples in a file, a folder or several files; .gz, .bz2 and .xz are unpacked.
+
+        kind         texts, pairs, tags or spans; None finds it out
+        columns      by name or number from 1: {"text": "sentence", "label": 3}; of pairs first, second and label;
+                     of tags token and tag
+        format       None finds it out: tsv, csv, bars (||), jsonl, json, first (a label and a space), lines
+        scored       are labels numbers? None: where they have fractions, or pairs more than three whole ones
+        label_parts  of labels in parts, such as TREC's DESC:manner, keep the first so many
+        unlabelled   take texts and pairs without labels: each has the label ""
+        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
+        errors       strict refuses what cannot be read; replace puts � for bad bytes; skip also leaves out bad rows
+        segment      how texts will be cut into words, with normalise, script, case and words as for a corpus
+        """
+        for name, value, choices in (("kind", kind, KINDS), ("format", format, FORMATS)):
+            if value is not None:
+                check(name, value, choices)
+        check("errors", errors, ("strict", "replace", "skip"))
+        segmentation = Segmentation.of(segment, **cutting)
+        request = Request(kind, columns, format, scored, label_parts, unlabelled, encoding, errors)
+        paths = [source] if isinstance(source, (str, Path)) else list(source)
+        gathered = _gather(find_sources(paths), request, ", ".join(map(str, paths[:3])))
+        if isinstance(gathered.rows, TaggedRows) and segment == "auto":
+            segmentation = segmentation_for_tokens(gathered.rows, segmentation)
+        labels = _labels(gathered.rows)
+        known: dict[str, Any] = {
+            "path": Path(paths[0]), "scored": gathered.labels.scored, "source": gathered.facts()
+        }  # fmt: skip
+        return cls(gathered.rows, gathered.order, kind=gathered.kind, segmentation=segmentation, labels=labels, **known)
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Row | Sequence[Any]],
+        *,
+        kind: str | None = None,
+        scored: bool | None = None,
+        segment: str | Function | Segmentation = "auto",
+        **cutting: Any,
+    ) -> Self:
+        """Of rows at hand: (text, label), (first, second, label), (tokens, tags) or (passage, question, answers)."""
+        given = list(rows)
+        if kind is not None:
+            check("kind", kind, KINDS)
+        if not given:
+            raise TextError("there are no rows to learn from")
+        kind = kind or kind_of_row(given[0])
+        filled, are_scored = filled_rows(given, kind, scored)
+        segmentation = Segmentation.of(segment, **cutting)
+        if isinstance(filled, TaggedRows) and segment == "auto":
+            segmentation = segmentation_for_tokens(filled, segmentation)
+        known: dict[str, Any] = {"kind": kind, "path": Path("rows"), "labels": _labels(filled), "scored": are_scored}
+        return cls(filled, np.arange(len(filled)), segmentation=segmentation, **known)
+
+    # ---- rows
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, i: int) -> Row:  # type: ignore[override]
+        return self._rows.row(int(self._order[i]))
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self._rows.row(i) for i in self._order.tolist())
+
+    @cached_property
+    def targets(self) -> Numbers:
+        """Of texts and pairs: for every row the number of its class in ``labels``, or its score."""
+        if not isinstance(self._rows, LabelledRows):
+            raise OptionError(f"{SAYS[self.kind]} have no label for each row")
+        return self._rows.targets[self._order]
+
+    @property
+    def labelled(self) -> bool:
+        """Is there something to learn? Texts and pairs may be without labels."""
+        return self.scored or self.kind == "spans" or bool(self.labels)
+
+    # ---- facts
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the rows in their order, their labels and the segmentation; the same whatever file they lay in."""
+        made = [self.kind, self.labels, sorted(self.segmentation.to_json().items()), self._rows.digest(self._order)]
+        return hashlib.sha256(repr(made).encode("utf-8", "replace")).hexdigest()
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """How many, of which labels, how long; and where the rows were read, which columns were taken."""
+        return {"kind": self.kind, "rows": len(self), **facts_of(self._rows, self._order), **self._source}
+
+    # ---- parts
+
+    def subset(self, indices: Iterable[int] | NDArray[Any]) -> Self:
+        """These rows, in this order, with the same labels."""
+        chosen = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
+        order = self._order[chosen.astype(np.int64) if chosen.dtype != bool else chosen]
+        part = copy(self)
+        part._order = order
+        for counted in ("targets", "fingerprint", "facts"):
+            part.__dict__.pop(counted, None)
+        return part
+
+    def split(self, share: float, seed: int = 1) -> tuple[Self, Self]:
+        """Two parts, the second with this share of the rows: of every class as much, of a class seen once nothing.
+
+        All questions on a passage fall into the same part.
+        """
+        if not 0 < share < 1:
+            raise OptionError(f"share is between 0 and 1; not {share}")
+        held_out = held_out_rows(self._strata(), self._groups(), share, seed)
+        if not held_out.any() or held_out.all():
+            raise OptionError(f"{len(self)} rows cannot be split so that one part has {share:g} of them")
+        return self.subset(np.flatnonzero(~held_out)), self.subset(np.flatnonzero(held_out))
+
+    def folds(self, n: int, seed: int = 1) -> Iterator[tuple[Self, Self]]:
+        """``n`` times the rows to train on and the rest to test on; each row is tested on once. By class, as split."""
+        places = fold_of_rows(self._strata(), self._groups(), n, seed)
+        for fold in range(n):
+            yield self.subset(np.flatnonzero(places != fold)), self.subset(np.flatnonzero(places == fold))
+
+    def _strata(self) -> NDArray[np.int64]:
+        """For every row the number of its class; 0 where there are none."""
+        classes = isinstance(self._rows, LabelledRows) and not self.scored and bool(self.labels)
+        return np.asarray(self.targets if classes else np.zeros(len(self)), dtype=np.int64)
+
+    def _groups(self) -> NDArray[np.int64]:
+        groups = self._rows.groups()
+        return np.arange(len(self)) if groups is None else np.asarray(groups, dtype=np.int64)[self._order]
+
+    def __repr__(self) -> str:
+        return f"Examples({str(self.path)!r}: {len(self):,} {SAYS[self.kind]})"
+
+
+def _labels(rows: Rows) -> list[str]:
+    """The names of classes or tags, sorted."""
+    return sorted_labels(getattr(rows, "names", None) or [])
+
+
+def _gather(files: list[Source], request: Request, name: str) -> Gathered:
+    """Read every file; in a folder, files that hold something else are left out, and said to be."""
+    gathered = Gathered(name, request)
+    aside, reason = [], ""
+    for source in files:
+        try:
+            lines = request.open(source)
+            told = tell(lines, request)
+            _check_learnable(told, lines.name, request)
+        except TextError as error:
+            if source.named:
+                raise
+            aside.append(Path(source.name).name)
+            reason = str(error)
+            continue
+        gathered.add(source, lines, told)
+    if not gathered.told:
+        raise TextError(f"there are no labelled examples in {name}: {reason}")
+    if aside:
+        log.warning("%s: left out, without examples: %s", name, ", ".join(aside))
+    gathered.finish()
+    return gathered
+
+
+def _check_learnable(told: Told, name: str, request: Request) -> None:
+    if told.kind not in KINDS:
+        raise TextError(f"{name} holds two texts a row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
+    if isinstance(told.layout, tuple) and "label" not in told.layout[1].places and not request.unlabelled:
+        raise TextError(f"{name} has no column of labels: {_advice(told)}")
+
+
+def _advice(told: Told) -> str:
+    table = told.layout[0] if isinstance(told.layout, tuple) else None
+    there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
+    return f"{there} (columns={{'label': …}}), or take it as it is with unlabelled=True"

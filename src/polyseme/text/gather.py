@@ -1,0 +1,213 @@
+"""Files of labelled examples to rows: each file is told by its content, its rows are checked, labels become numbers."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import TextError
+from polyseme.text.columns import SCORES, Choice, Columns, choose, plain_name
+from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
+from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
+from polyseme.text.labels import NO_GOLD, Labels
+from polyseme.text.lines import BadRows, Lines
+from polyseme.text.read import Reader, Source
+from polyseme.text.squad import SquadReader, tell_squad
+from polyseme.text.tables import Table, plain_label, plain_text, read_rows, tell_table
+
+log = logging.getLogger(__name__)
+
+KINDS = ("texts", "pairs", "tags", "spans")
+SAYS = {
+    "texts": "labelled texts",
+    "pairs": "pairs of texts",
+    "tags": "tagged sentences",
+    "spans": "passages with questions",
+    "parallel": "parallel text",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is known of the files beforehand; None is found out."""
+
+    kind: str | None = None
+    columns: Choice | None = None
+    format: str | None = None
+    scored: bool | None = None
+    label_parts: int | None = None
+    unlabelled: bool = False
+    encoding: str | None = None
+    errors: str = "strict"
+
+    def open(self, source: Source) -> Lines:
+        """The lines of a file; bad bytes are refused, or replaced."""
+        return Lines(Reader(source, encoding=self.encoding, errors="strict" if self.errors == "strict" else "replace"))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file was found to be."""
+
+    kind: str
+    format: str
+    layout: tuple[Table, Columns] | Conll | None = None  # None for passages
+
+    def facts(self) -> dict[str, Any]:
+        """The format and the columns, as ``facts`` shows them."""
+        if isinstance(self.layout, Conll):
+            return {"format": self.format, **self.layout.facts()}
+        if self.layout is None:
+            return {"format": self.format}
+        table, columns = self.layout
+        return {"format": self.format, "header": table.header, **columns.facts(table)}
+
+
+def tell(lines: Lines, request: Request) -> Told:
+    """What the file holds, as asked or by its content; an error says what is missing."""
+    kind, columns = request.kind, request.columns
+    if not lines.head.strip():
+        raise TextError(f"{lines.name} is empty")
+    if kind == "spans" or (kind is None and not columns and tell_squad(lines)):
+        if not tell_squad(lines):
+            raise TextError(f"{lines.name} has no passages with questions: SQuAD's JSON is expected")
+        return Told("spans", "squad")
+    if kind == "tags" or (kind is None and columns and {"token", "tag"} & set(columns)):
+        return Told("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
+    if kind is None and not columns and request.format is None and (layout := tell_conll(lines, trusted=False)):
+        return Told("tags", "conll", layout)
+    found = tell_table(
+        lines, request.format or ("lines" if kind is None and request.unlabelled and _plain(lines) else None)
+    )
+    if found is None:
+        raise TextError(
+            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label first"
+        )
+    table, chosen = choose(*found, kind, columns, lines.name)
+    return Told(chosen.kind, table.format, (table, chosen))
+
+
+def _plain(lines: Lines) -> bool:
+    """No table at all: every line is a text."""
+    return tell_table(lines) is None
+
+
+class Gathered:
+    """The rows of several files of one kind."""
+
+    def __init__(self, source: str, request: Request) -> None:
+        self.request = request
+        self.told: dict[str, Told] = {}  # by file
+        self.encodings: dict[str, None] = {}
+        self.moved = 0  # answers
+        self.labels = Labels()
+        self.rows: Rows = LabelledRows("texts")
+        self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._bad = BadRows(source, request.errors)
+
+    @property
+    def kind(self) -> str:
+        """Of all files."""
+        return next(iter(self.told.values())).kind
+
+    def add(self, source: Source, lines: Lines, told: Told) -> None:
+        """The next file."""
+        if not self.told:
+            self.rows = empty_rows(told.kind)
+        elif told.kind != self.kind:
+            raise TextError(
+                f"{next(iter(self.told))} holds {SAYS[self.kind]} and {source.title} {SAYS[told.kind]}: "
+                "name the files that belong together, or say which kind"
+            )
+        self.told[source.title] = told
+        where = "line" if source.named else f"{Path(source.name).name} line"
+        if isinstance(self.rows, LabelledRows):
+            self._add_labelled(self.rows, lines, told, where)
+        elif isinstance(self.rows, TaggedRows):
+            self._add_tagged(self.rows, lines, told, where)
+        elif isinstance(self.rows, PassageRows):
+            self._add_passages(self.rows, lines, where)
+        self.encodings.setdefault(lines.encoding)
+
+    def _add_labelled(self, rows: LabelledRows, lines: Lines, told: Told, where: str) -> None:
+        assert isinstance(told.layout, tuple)
+        table, columns = told.layout
+        places = [place for role, place in columns.places.items() if role != "label"]
+        label_place = columns.places.get("label")
+        for line, cells, wrong in read_rows(lines, table):
+            texts = [plain_text(cells[place]) for place in places] if cells else []
+            label = "" if label_place is None or not cells else self._label(cells[label_place])
+            if None in texts:
+                wrong = "has no text"
+            elif label_place is not None and not label:
+                wrong = wrong or "has no label"
+            if wrong:
+                self._bad.add(f"{where} {line:,} {wrong}")
+            else:
+                rows.append([text or "" for text in texts])
+                self.labels.add(label, f"{where} {line:,}")
+
+    def _label(self, cell: Any) -> str:
+        label = NO_GOLD if cell is None else plain_label(cell) or ""
+        return ":".join(label.split(":")[: self.request.label_parts]) if self.request.label_parts else label
+
+    def _add_tagged(self, rows: TaggedRows, lines: Lines, told: Told, where: str) -> None:
+        assert isinstance(told.layout, Conll)
+        for line, tokens, tags, wrong in read_conll(lines, told.layout):
+            if wrong:
+                self._bad.add(f"{where} {line:,} {wrong}")
+            else:
+                rows.append(tokens, tags)
+
+    def _add_passages(self, rows: PassageRows, lines: Lines, where: str) -> None:
+        reader = SquadReader()
+        for line, passage, wrong in reader.read(lines):
+            if passage is None:
+                self._bad.add(f"{where} {line:,} {wrong}")
+            else:
+                rows.append(passage)
+        self.moved += reader.moved
+
+    def finish(self) -> None:
+        """Decide what the labels are; refuse the rows that cannot be read, or leave them out."""
+        keep = np.ones(len(self.rows), dtype=bool)
+        if isinstance(self.rows, LabelledRows):
+            called = any(plain_name(str(name)) in SCORES for name in self._label_columns())
+            keep = self.labels.finish(self.rows, self._bad, scored=self.request.scored, called_score=called)
+        self.order = np.flatnonzero(keep)
+        self._bad.finish(len(self.order))
+        if not len(self.order):
+            raise TextError(f"{self._bad.name} has no row that can be learned from")
+        if self.labels.missing:
+            log.warning("%s: %s rows without a gold label are left out", self._bad.name, f"{self.labels.missing:,}")
+        if self.moved:
+            log.warning("%s: %s answers stood elsewhere than the file says", self._bad.name, f"{self.moved:,}")
+
+    def _label_columns(self) -> list[str | int]:
+        layouts = [told.layout for told in self.told.values() if isinstance(told.layout, tuple)]
+        return [table.name(columns.places["label"]) for table, columns in layouts if "label" in columns.places]
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the files: format, columns, encoding, and what was left out."""
+        facts: dict[str, Any] = next(iter(self.told.values())).facts()
+        if len(self.told) > 1:
+            facts["files"] = len(self.told)
+        facts["encoding"] = ", ".join(self.encodings)
+        counts = {
+            "without_gold_label": self.labels.missing,
+            "unreadable": self._bad.number,
+            "moved_answers": self.moved,
+        }
+        return {**facts, **{name: count for name, count in counts.items() if count}}
+
+
+def empty_rows(kind: str) -> Rows:
+    """Rows of this kind, to be filled."""
+    if kind == "tags":
+        return TaggedRows()
+    return PassageRows() if kind == "spans" else LabelledRows(kind)

@@ -1,0 +1,85 @@
+"""The labels of texts and pairs: classes or scores. 标签"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.text.example_rows import LabelledRows
+from polyseme.text.lines import TOLD, BadRows
+
+NO_GOLD = "-"  # where annotators did not agree: SNLI, OCNLI
+
+
+class Labels:
+    """Collects the labels as they are written; at the end it decides what they are and numbers them.
+
+    They are scores where they are numbers with fractions, where pairs have more than three whole ones, or where the
+    column is called one; else names of classes. ``-`` is the lack of a label, unless there is a ``+``.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}  # by first appearance
+        self._of_row = array("i")
+        self._places: dict[int, list[str]] = {}  # the first rows that each label was met in
+        self.scored = False
+        self.missing = 0
+
+    def add(self, label: str, where: str) -> None:
+        """The label of the next row; "" of a row without any."""
+        number = self._numbers.setdefault(label, len(self._numbers))
+        self._of_row.append(number)
+        met = self._places.setdefault(number, [])
+        if len(met) < TOLD:
+            met.append(where)
+
+    def finish(self, rows: LabelledRows, bad: BadRows, *, scored: bool | None, called_score: bool) -> NDArray[np.bool_]:
+        """Give the rows their labels; which rows have one that can be learned from."""
+        names = list(self._numbers)
+        of_row = np.array(self._of_row, dtype=np.int64)
+        if names in ([], [""]):
+            rows.finish([], of_row)
+            return np.ones(len(of_row), dtype=bool)
+        counts = dict(zip(names, np.bincount(of_row).tolist(), strict=True))
+        if NO_GOLD in counts and "+" not in counts:
+            self.missing = counts.pop(NO_GOLD)
+        self.scored = scored if scored is not None else are_scores(counts, rows.kind, called_score=called_score)
+        if self.scored:
+            values = [number(name) for name in names]
+            good = [value is not None and math.isfinite(value) for value in values]
+            for name in (name for name, is_good in zip(names, good, strict=True) if name in counts and not is_good):
+                self._tell(bad, name, counts[name])
+            rows.finish([math.nan if value is None else value for value in values], of_row)
+        else:
+            good = [name in counts for name in names]
+            rows.finish([name if name in counts else next(iter(counts), "") for name in names], of_row)
+        keep: NDArray[np.bool_] = np.array(good)[of_row]
+        return keep
+
+    def _tell(self, bad: BadRows, name: str, count: int) -> None:
+        places = self._places[self._numbers[name]]
+        for place in places:
+            bad.add(f"{place} has the score {name[:20]!r}, which is no finite number")
+        bad.number += count - len(places)
+
+
+def are_scores(counts: Mapping[str, int], kind: str, *, called_score: bool) -> bool:
+    """Are labels with these names and counts numbers rather than classes?"""
+    numbers = {name: value for name in counts if (value := number(name)) is not None}
+    values = {value for value in numbers.values() if math.isfinite(value)}
+    if sum(counts[name] for name in numbers) < 0.9 * sum(counts.values()) or values <= {0.0, 1.0}:
+        return False
+    whole = all(value.is_integer() for value in values)
+    return called_score or not whole or (kind == "pairs" and len(values) > 3)
+
+
+def number(text: str) -> float | None:
+    """A number, or None where the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

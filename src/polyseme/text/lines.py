@@ -1,0 +1,87 @@
+"""The lines of a file that is a table rather than running text, and what is wrong with some of them.
+
+A line ends with a newline and nothing else: texts may hold any other character that looks like one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import chain
+
+from polyseme.errors import TextError
+from polyseme.text.read import LONGEST_RECORD, Reader
+
+log = logging.getLogger(__name__)
+
+HEAD = 1 << 18  # characters that a file is told by
+TOLD = 10  # bad rows that are named
+
+
+class Lines:
+    """A source, read once and in bounded memory: its beginning to tell it by, then its text or its numbered lines."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.name = reader.name
+        self._reader = reader
+        self._rest = reader.chunks()
+        self.head = ""
+        for chunk in self._rest:
+            self.head += chunk
+            if len(self.head) >= HEAD:
+                break
+
+    @property
+    def encoding(self) -> str:
+        """As given or found; of a file that is plain ASCII, UTF-8."""
+        return self._reader.encoding or "utf-8"
+
+    def head_lines(self, most: int = 1000) -> list[str]:
+        """The first lines, without one that the beginning may have cut."""
+        lines = self.head.split("\n", most)[:most]
+        if len(self.head) >= HEAD and len(lines) < most and len(lines) > 1:
+            lines.pop()
+        return [line.removesuffix("\r") for line in lines]
+
+    def chunks(self) -> Iterator[str]:
+        """The whole text, piece by piece."""
+        return chain([self.head], self._rest)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Every line with its number, from 1; without the newline."""
+        number, begun = 0, ""
+        for chunk in self.chunks():
+            *lines, begun = (begun + chunk).split("\n")
+            for line in lines:
+                number += 1
+                yield number, line.removesuffix("\r")
+            if len(begun) > LONGEST_RECORD:
+                raise TextError(f"{self.name}: line {number + 1:,} is too long for a row")
+        if begun:
+            yield number + 1, begun.removesuffix("\r")
+
+
+class BadRows:
+    """Rows that cannot be read: refused together, the first ten by name, or left out."""
+
+    def __init__(self, name: str, errors: str) -> None:
+        self.name, self.errors = name, errors
+        self.number = 0
+        self._told: list[str] = []
+
+    def add(self, what: str, rows: int = 1) -> None:
+        """``what`` is as in "line 7 has 3 columns instead of 4"; so many rows have the same fault."""
+        self.number += rows
+        if len(self._told) < TOLD:
+            self._told.append(what)
+
+    def finish(self, good: int) -> None:
+        """Raise, or say what was left out; nothing where all is well."""
+        if not self.number:
+            return
+        more = self.number - len(self._told)
+        told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
+        rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
+        if self.errors != "skip":
+            raise TextError(f"{self.name}: {rows}; mend them, or leave them out with errors='skip' (--errors skip)")
+        log.warning("%s: left out: %s", self.name, rows)

@@ -1,0 +1,232 @@
+"""Parallel text: two languages, aligned line by line. 平行语料
+
+>>> pairs = Parallel.read("train.tsv.xz")                 # two columns, or JSON lines with columns={"source": "en", …}
+>>> pairs = Parallel.read("europarl.en", "europarl.de")   # two files of as many lines
+>>> next(iter(pairs))
+('Hi.', '嗨。')
+
+Both sides are kept as they were written; ``segmentations`` says how they will be cut into words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import OptionError, TextError
+from polyseme.text.columns import Choice
+from polyseme.text.example_facts import held_out_rows
+from polyseme.text.formats import PACKED_ENDING
+from polyseme.text.gather import Request, tell
+from polyseme.text.lines import BadRows, Lines
+from polyseme.text.normalise import check
+from polyseme.text.read import Source, find_sources
+from polyseme.text.segment import Function, Segmentation
+from polyseme.text.strings import Strings
+from polyseme.text.tables import plain_text, read_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Segment = str | Function | Segmentation
+_LANGUAGE = re.compile(r"(.*)\.([A-Za-z_-]{2,8})")  # train.en and train.zh are the two sides of train
+
+
+class Parallel(Sequence[tuple[str, str]]):
+    """Pairs of sentences of the same meaning: (source, target)."""
+
+    def __init__(
+        self, path: Path, sides: tuple[Strings, Strings], segmentations: tuple[Segmentation, Segmentation]
+    ) -> None:
+        self.path = path
+        self.segmentations = segmentations  # of the source and of the target
+        self._sides = sides
+        self._order: NDArray[np.int64] = np.arange(len(sides[0]))
+        self._source: dict[str, Any] = {}
+
+    @classmethod
+    def read(
+        cls,
+        source: str | Path | Sequence[str | Path],
+        target: str | Path | None = None,
+        *,
+        columns: Choice | None = None,
+        encoding: str | None = None,
+        errors: str = "strict",
+        segment: Segment | tuple[Segment, Segment] = "auto",
+        **cutting: Any,
+    ) -> Self:
+        """Pairs in a table, in two files of as many lines, or in a folder of either; packed or not.
+
+        columns      source and target, by name or number from 1; the two of a table of two unless given
+        errors       strict refuses rows that cannot be read; skip leaves them out; replace puts � for bad bytes
+        segment      how text will be cut into words; two of them, (source, target), where they differ
+        """
+        check("errors", errors, ("strict", "replace", "skip"))
+        paths = [source] if isinstance(source, (str, Path)) else list(source)
+        if target is not None:
+            paths.append(target)
+        request = Request(kind="parallel", columns=columns, encoding=encoding, errors=errors)
+        reading = _Reading(", ".join(map(str, paths)), request)
+        for one, other in _pairs(paths, request, two_files=target is not None):
+            if other is None:
+                reading.add_table(one)
+            else:
+                reading.add_files(one, other)
+        reading.finish()
+        ways = segment if isinstance(segment, tuple) else (segment, segment)
+        made = cls(Path(paths[0]), reading.sides, _two(Segmentation.of(way, **cutting) for way in ways))
+        made._source = reading.facts
+        return made
+
+    def reversed(self) -> Self:
+        """The same from target to source."""
+        other = self._part(self._order)
+        other._sides = self._sides[::-1]
+        other.segmentations = self.segmentations[::-1]
+        if "columns" in self._source:
+            columns = self._source["columns"]
+            other._source = {**self._source, "columns": {"source": columns["target"], "target": columns["source"]}}
+        return other
+
+    def split(self, share: float, seed: int = 1) -> tuple[Self, Self]:
+        """Two parts, the second with this share of the pairs."""
+        if not 0 < share < 1 or len(self) < 2:
+            raise OptionError(f"share is between 0 and 1, of at least two pairs; not {share} of {len(self)}")
+        everything = np.arange(len(self))
+        held_out = held_out_rows(np.zeros(len(self), dtype=np.int64), everything, share, seed)
+        return self._part(self._order[~held_out]), self._part(self._order[held_out])
+
+    def _part(self, order: NDArray[np.int64]) -> Self:
+        part = copy(self)
+        part._order = order
+        for counted in ("fingerprint", "facts"):
+            part.__dict__.pop(counted, None)
+        return part
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, i: int) -> tuple[str, str]:  # type: ignore[override]
+        place = int(self._order[i])
+        return self._sides[0][place], self._sides[1][place]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        source, target = self._sides
+        return ((source[i], target[i]) for i in self._order.tolist())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the pairs in their order and the segmentations; the same whatever file they lay in."""
+        digest = hashlib.sha256(repr([sorted(one.to_json().items()) for one in self.segmentations]).encode())
+        for pair in self:
+            for text in pair:
+                raw = text.encode()
+                digest.update(len(raw).to_bytes(8, "little") + raw)
+        return digest.hexdigest()
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """How many pairs, how long; and where they were read."""
+        lengths = np.sum([[len(source), len(target)] for source, target in self], axis=0) / max(len(self), 1)
+        means = {"source": round(float(lengths[0]), 1), "target": round(float(lengths[1]), 1)}
+        return {"kind": "parallel", "rows": len(self), "mean_characters": means, **self._source}
+
+    def __repr__(self) -> str:
+        return f"Parallel({str(self.path)!r}: {len(self):,} pairs)"
+
+
+class _Reading:
+    def __init__(self, name: str, request: Request) -> None:
+        self.request = request
+        self.sides = (Strings(), Strings())
+        self.bad = BadRows(name, request.errors)
+        self.facts: dict[str, Any] = {}
+        self.files = self.empty = 0
+
+    def add_table(self, source: Source) -> None:
+        lines = self.request.open(source)
+        told = tell(lines, self.request)
+        assert isinstance(told.layout, tuple)
+        table, columns = told.layout
+        for line, cells, wrong in read_rows(lines, table):
+            texts = [] if wrong else [plain_text(cells[columns.places[side]]) for side in ("source", "target")]
+            if wrong or None in texts:
+                self.bad.add(f"line {line:,} {wrong or 'has no text'}")
+            else:
+                self._add(*(text or "" for text in texts))
+        self._tell(lines, told.facts())
+
+    def add_files(self, source: Source, target: Source) -> None:
+        """Line by line; a file that ends before the other is not its translation."""
+        one, other = self.request.open(source), self.request.open(target)
+        for left, right in zip_longest(one, other):
+            if left is None or right is None:
+                line = (left or right or (0,))[0]
+                short, long = (one, other) if left is None else (other, one)
+                raise TextError(f"{short.name} ends before line {line:,} of {long.name}: the two are not aligned")
+            self._add(left[1], right[1])
+        self._tell(one, {"format": "two files"})
+
+    def _add(self, source: str, target: str) -> None:
+        if not source.strip() or not target.strip():
+            self.empty += 1
+            return
+        self.sides[0].append(source)
+        self.sides[1].append(target)
+
+    def _tell(self, lines: Lines, facts: dict[str, Any]) -> None:
+        self.files += 1
+        self.facts = self.facts or {**facts, "encoding": lines.encoding}
+
+    def finish(self) -> None:
+        self.bad.finish(len(self.sides[0]))
+        if not len(self.sides[0]):
+            raise TextError(f"{self.bad.name} has no pairs of sentences")
+        counts = {"files": self.files if self.files > 1 else 0, "left_out_with_an_empty_side": self.empty}
+        self.facts |= {name: count for name, count in {**counts, "unreadable": self.bad.number}.items() if count}
+
+
+def _pairs(paths: Sequence[str | Path], request: Request, *, two_files: bool) -> Iterator[tuple[Source, Source | None]]:
+    """What belongs together: tables alone, files of the two languages two by two."""
+    sources = find_sources(paths)
+    if len(sources) == 2 and sources[0].named and (two_files or not _is_table(sources[0], request)):
+        yield sources[0], sources[1]
+    elif len(sources) > 1 and (sides := _by_language(sources)):
+        yield from sides
+    else:  # in a folder there may be other files
+        yield from ((source, None) for source in sources if source.named or _is_table(source, request))
+
+
+def _is_table(source: Source, request: Request) -> bool:
+    try:
+        tell(request.open(source), request)
+    except TextError:
+        return False
+    return True
+
+
+def _by_language(sources: list[Source]) -> list[tuple[Source, Source]]:
+    """Files such as a.en, a.zh, b.en, b.zh, two by two; nothing where they are called otherwise."""
+    found: dict[str, dict[str, Source]] = {}
+    for source in sources:
+        if name := _LANGUAGE.fullmatch(PACKED_ENDING.sub("", source.name)):
+            found.setdefault(name[1], {})[name[2]] = source
+    sides = [sorted(files) for files in found.values()]
+    if not sides or len(sides[0]) != 2 or any(side != sides[0] for side in sides):
+        return []
+    return [(files[sides[0][0]], files[sides[0][1]]) for files in found.values()]
+
+
+def _two(made: Iterator[Segmentation]) -> tuple[Segmentation, Segmentation]:
+    source, target = made
+    return source, target

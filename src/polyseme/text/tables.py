@@ -1,0 +1,217 @@
+"""Tables of labelled text: which kind of table a file is, and its rows. 表格
+
+| format   | a row is |
+|----------|----------|
+| `tsv`    | columns with a tab between them; a quote is a character like any other |
+| `csv`    | columns with a comma between them, quoted where they hold one |
+| `bars`   | columns with `||` between them |
+| `jsonl`  | a JSON object; its fields are the columns |
+| `json`   | an object in one JSON array |
+| `first`  | a label, a space, and the text: TREC, SST, fastText's `__label__` |
+| `lines`  | a text |
+
+Columns are known by the names in the first row, where it is a header, or by their numbers from 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyseme.errors import TextError
+from polyseme.text.json_items import items
+from polyseme.text.lines import Lines
+from polyseme.text.structure import sound
+
+FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
+DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}
+LABEL = re.compile(r"__label__\S+|[+-]?\d{1,3}|[A-Z][A-Za-z_]*:[A-Za-z_]+")  # what stands first in `first`
+_FIRST = re.compile(r"\s*(\S+)\s+(.*\S)\s*")
+_SAME = 0.75  # so many rows have as many columns as most have
+
+Cells = list[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """How the rows of a file are read."""
+
+    format: str
+    width: int  # columns; of JSON the fields of the first rows
+    names: tuple[str, ...] = ()  # of the columns; () where there is no header
+    header: bool = False  # the first row holds the names
+
+    def name(self, place: int) -> str | int:
+        """What a column is called: by name, or by its number from 1."""
+        return self.names[place] if self.names else place + 1
+
+    def with_header(self, row: Cells) -> Table:
+        """The same with the first row as its header."""
+        return replace(self, names=tuple(cell.strip() for cell in row), header=True)
+
+
+def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cells]] | None:
+    """The table that a file is, and its first rows; None where it is no table. ``format`` is trusted."""
+    head = lines.head_lines()
+    if format is None:
+        found = next(
+            (name for name in ("json", "jsonl", "tsv", "bars", "first", "csv") if _fits(name, head, lines)), None
+        )
+        if found is None:
+            return None
+        format = found
+    if format in ("jsonl", "json"):
+        records = [row for row in _json_sample(format, head, lines) if isinstance(row, dict)]
+        names = tuple(dict.fromkeys(name for record in records for name in record))
+        return Table(format, len(names), names), [[record.get(name) for name in names] for record in records]
+    rows = [row for _, row, _ in _rows_of(format, enumerate(head, 1), lines.name) if row is not None]
+    return Table(format, _usual_width(rows)), rows
+
+
+def read_rows(lines: Lines, table: Table) -> Iterator[tuple[int, Cells, str]]:
+    """Every row with its line and its columns, or with what is wrong with it ("has 3 columns instead of 4")."""
+    if table.format in ("jsonl", "json"):
+        for number, record, wrong in _objects(lines, table.format):
+            yield number, [] if wrong else [record.get(name) for name in table.names], wrong
+        return
+    skip = table.header
+    for number, row, wrong in _rows_of(table.format, lines, lines.name):
+        if skip:
+            skip = False
+        elif row is None:
+            yield number, [], wrong
+        elif len(row) != table.width:
+            columns = "1 column" if len(row) == 1 else f"{len(row)} columns"
+            yield number, [], f"has {columns} instead of {table.width}"
+        else:
+            yield number, row, ""
+
+
+def _rows_of(format: str, lines: Iterable[tuple[int, str]], name: str) -> Iterator[tuple[int, Cells | None, str]]:
+    if format == "csv":
+        yield from _csv_rows(lines)
+        return
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if format == "first":
+            parts = _FIRST.fullmatch(line)
+            yield number, list(parts.groups()) if parts else None, "has a label without a text"
+        elif format == "lines":
+            yield number, [line], ""
+        else:
+            yield number, line.split(DELIMITERS[format]), ""
+
+
+def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Cells | None, str]]:
+    """A quoted cell may go on over several lines; a quote that nobody closes is found by the length of its cell."""
+    reader = csv.reader((line + "\n" for _, line in lines), strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield number, None, f"is not CSV: {error}"
+        else:
+            if any(cell.strip() for cell in row):
+                yield number, row, ""
+
+
+def _objects(lines: Lines, format: str) -> Iterator[tuple[int, dict[str, Any], str]]:
+    if format == "json":
+        for number, item in items(lines.chunks(), lines.name):
+            yield number, *_object(item)
+        return
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            yield number, *_object(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            yield number, {}, f"is not JSON: {getattr(error, 'msg', error)}"
+
+
+def _object(item: Any) -> tuple[dict[str, Any], str]:
+    return (item, "") if isinstance(item, dict) else ({}, f"is no JSON object: {json.dumps(item)[:30]}")
+
+
+def _json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:
+    if format == "json":
+        try:
+            for _, item in items([lines.head], lines.name):
+                yield item
+        except TextError:  # the beginning is cut; what is wrong with the file is said when it is read
+            pass
+        return
+    yield from (found for line in head if (found := _parsed(line)) is not None)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+# ---- telling
+
+
+def _fits(format: str, head: list[str], lines: Lines) -> bool:
+    full = [line for line in head if line.strip()]
+    if not full:
+        return False
+    start = lines.head.lstrip()[:1]
+    if format == "json":
+        return start == "[" and next(_json_sample("json", head, lines), None).__class__ is dict
+    if format == "jsonl":
+        found = list(_json_sample("jsonl", full, lines))
+        return start == "{" and sum(isinstance(item, dict) for item in found) >= _SAME * len(full)
+    if start in ("{", "[") and format == "csv":
+        return False
+    if format == "first":
+        return _labels_stand_first(full)
+    if DELIMITERS[format] not in lines.head:
+        return False
+    rows = [row for _, row, _ in _rows_of(format, enumerate(full, 1), lines.name)]
+    width = _usual_width([row for row in rows if row])
+    return width > 1 and sum(row is not None and len(row) == width for row in rows) >= _SAME * len(rows)
+
+
+def _usual_width(rows: list[Cells]) -> int:
+    widths = Counter(map(len, rows))
+    return widths.most_common(1)[0][0] if widths else 1
+
+
+def _labels_stand_first(lines: list[str]) -> bool:
+    """Few first words, again and again, before texts that are not: labels."""
+    rows = [parts.groups() for parts in map(_FIRST.fullmatch, lines) if parts]
+    labels = Counter(label for label, _ in rows)
+    if len(rows) < _SAME * len(lines) or any("\t" in line for line in lines[:100]):
+        return False
+    looks = sum(count for label, count in labels.items() if LABEL.fullmatch(label))
+    most = len(rows) / (5 if any(label.isdigit() for label in labels) else 2)  # numbers may be those of verses
+    return looks >= _SAME * len(rows) and len(labels) <= max(2, most)
+
+
+def plain_text(cell: Any) -> str | None:
+    """A cell as text; None where there is none (a JSON null, list or object)."""
+    if isinstance(cell, str):
+        return sound(cell.replace("\0", "\ufffd"))
+    return None
+
+
+def plain_label(cell: Any) -> str | None:
+    """A cell as the name of a label; None where there is none."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, (int, float)):
+        return repr(cell)
+    text = plain_text(cell)
+    return None if text is None else text.strip().removeprefix("__label__")
