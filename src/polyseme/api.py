@@ -132,6 +132,8 @@ def train(
         raise OptionError(f"{method} models are composed or read from files, not trained (polyseme methods)")
     reading = {name: options.pop(name) for name in READING if name in options}
     checked: Any = make_options(cls.Options, options)
+    if start is not None and not cls.trains_further:
+        raise OptionError(f"{method} models are not trained further: train on all the text at once, without start")
     started: Model | None = load(start) if isinstance(start, (str, Path)) else start
     if out is not None:
         check_replaceable(out, marker=MARKER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.sentences.pooled import Pooled
 from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Answer, Examples
+from polyseme.text.parallel import Parallel
+from polyseme.text.segment import Segmentation
 
 # What makes a method small enough for a test; the rest of its options keep their defaults. One line for each method.
 SMALL: dict[str, dict[str, Any]] = {
@@ -35,41 +39,77 @@ def small_options(name: str) -> dict[str, Any]:
     return {**{key: value for key, value in steady.items() if key in known}, **SMALL[name]}
 
 
-class Data:
-    """Data of every kind of the catalog's ``learns_from``, a few dozen lines each."""
+NEW_LINES = [f"小明的显微镜比{person}的显微镜好。" for person in ("老王", "姐姐", "弟弟")] * 5  # with a new word
 
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
+
+class Data:
+    """Data of every kind of the catalog's ``learns_from``, a few dozen lines each, made of lines of text."""
+
+    def __init__(self, lines: list[str], folder: Path) -> None:
+        self.lines, self.folder = lines, folder
 
     def of(self, row: Row) -> Any:
         """What the method learns from."""
-        return getattr(self, row.learns_from[0])()
-
-    def corpus(self) -> Corpus:
-        return Corpus.from_sentences(self.lines)
+        return self._made(row, self.lines)
 
     def more(self, row: Row) -> Any:
         """Other data of the same kind, with words that the first does not have."""
-        assert row.learns_from[0] == "corpus"
-        people = ("老王", "姐姐", "弟弟")
-        return Corpus.from_sentences([f"小明的显微镜比{person}的显微镜好。" for person in people] * 5)
+        return self._made(row, NEW_LINES)
 
     def nothing(self, row: Row) -> Any:
-        """Data of the same kind that there is nothing to learn from: of all its words none is kept."""
-        assert row.learns_from[0] == "corpus"
-        return Corpus.from_sentences([self.lines[0]], min_count=1000)
+        """Data of the same kind that there is nothing to learn from: no word is kept, or all is one class."""
+        if row.learns_from[0] == "corpus":
+            return Corpus.from_sentences(self.lines[:1], min_count=1000)
+        return self._made(row, self.lines[:1])
+
+    def _made(self, row: Row, lines: list[str]) -> Any:
+        named = [source.split("=") for source in row.learns_from if "=" in source]
+        if named:
+            return {name: getattr(self, kind)(lines) for name, kind in named}
+        return getattr(self, row.learns_from[0])(lines)
+
+    def corpus(self, lines: list[str]) -> Corpus:
+        return Corpus.from_sentences(lines)
+
+    def texts(self, lines: list[str]) -> Examples:
+        return Examples.of([(line, self._label(line)) for line in lines])
+
+    def pairs(self, lines: list[str]) -> Examples:
+        others = lines[len(lines) // 3 :] + lines
+        return Examples.of(
+            [
+                (line, other, "same" if self._label(line) == self._label(other) else "other")
+                for line, other in zip(lines, others, strict=False)
+            ]
+        )
+
+    def tags(self, lines: list[str]) -> Examples:
+        cut = [Segmentation().tokens(line) for line in lines]
+        return Examples.of([(tokens, ["B-PER" if i == 0 else "O" for i in range(len(tokens))]) for tokens in cut])
+
+    def spans(self, lines: list[str]) -> Examples:
+        return Examples.of([(line, "谁？", [Answer(line[:2], 0)]) for line in lines])
+
+    def parallel(self, lines: list[str]) -> Parallel:
+        file = self.folder / f"{len(lines)}.tsv"
+        file.write_text("".join(f"line {len(line)} {line[0]}\t{line}\n" for line in lines), encoding="utf-8")
+        return Parallel.read(file)
+
+    @staticmethod
+    def _label(line: str) -> str:
+        return "family" if "姐姐" in line or "弟弟" in line else "other"
 
 
 @pytest.fixture(scope="session")
-def data(fifty_lines) -> Data:
-    return Data(fifty_lines)
+def data(fifty_lines, tmp_path_factory) -> Data:
+    return Data(fifty_lines, tmp_path_factory.mktemp("data"))
 
 
 Maker = Callable[[str], Any]  # a model by name
 
 # What each composed model of the catalog is made of here.
 COMPOSED_OF: dict[str, Callable[[Maker, Data], Any]] = {
-    "distilled": lambda model, data: polyseme.distil(model("elmo"), data.corpus(), min_count=1),
+    "distilled": lambda model, data: polyseme.distil(model("elmo"), data.corpus(data.lines), min_count=1),
     "static": lambda model, data: StaticEncoder(model("fasttext")),
     "stack": lambda model, data: Stack([StaticEncoder(model("word2vec")), model("elmo")]),
     "pooled": lambda model, data: Pooled(model("elmo"), "max", layers="top"),

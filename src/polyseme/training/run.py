@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme.nouns import Progress, silent
 from polyseme.store.model import Model
@@ -42,6 +42,8 @@ class Run:
 
 class Trainable(Model):
     """A model of the catalog that is learned from data; its row says which kind (``learns_from``)."""
+
+    trains_further: ClassVar[bool] = True  # can it go on from a model of its own kind (``start``)?
 
     @classmethod
     @abstractmethod
