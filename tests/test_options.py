@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from polyseme.errors import OptionError
-from polyseme.options import make_options, option
+from polyseme.options import identity_of, make_options, option
 
 
 @dataclass(frozen=True)
@@ -47,3 +47,20 @@ def test_a_wrong_option_says_what_is_admitted(values, message):
 
 def test_none_is_taken_where_the_option_may_be_empty():
     assert make_options(Options, {"limit": None}).limit is None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    table: str | None = option(None, "a file", file=True)
+    threads: int = option(1, "threads", changes="speed")
+
+
+def test_a_file_enters_a_checkpoint_s_identity_by_its_content(tmp_path):
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "b").write_text("1")
+    (tmp_path / "c").write_text("2")
+    a, b, c = (identity_of(FileOptions(table=str(tmp_path / name), threads=ord(name))) for name in "abc")
+    assert a == b != c
+    assert identity_of(FileOptions()) == {"table": None}
+    with pytest.raises(OptionError, match="cannot be read"):
+        identity_of(FileOptions(table=str(tmp_path / "nowhere")))

@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import types
 import typing
+from pathlib import Path
 from typing import Any, TypeVar
 
 from polyseme.errors import OptionError, close_matches
@@ -27,12 +29,14 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
     changes: str = "result",
+    file: bool = False,
 ) -> Any:
     """A dataclass field that carries its help text, what it admits, and whether it changes the result or the speed.
 
-    A checkpoint may be resumed with another value of an option that changes the ``speed`` only.
+    A checkpoint may be resumed with another value of an option that changes the ``speed`` only. An option that names a
+    ``file`` is known there by the file's content.
     """
-    about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes}
+    about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes, "file": file}
     return dataclasses.field(default=default, metadata=about)
 
 
@@ -66,10 +70,17 @@ def identity_of(options: Any) -> dict[str, Any]:
     """The options that a result depends on: all but those that change the speed only."""
     fields = {field.name: field for field in dataclasses.fields(options)}
     return {
-        name: value
+        name: _content(value) if fields[name].metadata.get("file") and value else value
         for name, value in options_to_json(options).items()
         if fields[name].metadata.get("changes") != "speed"
     }
+
+
+def _content(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise OptionError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:

@@ -16,6 +16,7 @@ from polyseme.words.kernels.ngrams import ngram_hashes
 from polyseme.words.kernels.predict import Inputs, Objective, Text, train_chunk
 from polyseme.words.kernels.random import alias_table, draw, random_state
 from polyseme.words.kernels.rows import logistic, logistic_table, padded
+from polyseme.words.subwords import marked
 from polyseme.words.word2vec import keep_chances, read_only
 
 SENTENCES = [[0, 1, 2, 1, 0, 2, 2, 1], [2, 0], [1, 1, 0], [0]]
@@ -93,8 +94,9 @@ def trained(rows_of, *, skipgram, hierarchical, lr, inputs, outputs):
     tree = huffman_tree(counts) if hierarchical else no_tree()
     objective = Objective(1, 2, skipgram, hierarchical)
     result = np.zeros(2)
+    inputs_of = Inputs(*as_csr(rows_of), np.array([1 / len(rows) for rows in rows_of], dtype=np.float32))
     train_chunk(
-        text, 0, len(ids), Inputs(*as_csr(rows_of)), alias_table(counts**0.75), tree, objective, inputs, outputs,
+        text, 0, len(ids), inputs_of, alias_table(counts**0.75), tree, objective, inputs, outputs,
         lr, lr, random_state(1), logistic_table(), result,
     )  # fmt: skip
     return tree, result
@@ -187,7 +189,7 @@ def test_hashes_of_ngrams_are_those_of_the_fasttext_program():
         "</s>": [],
         "é€😀": [36627, 751181, 1151440, 1043777, 1923927, 717062, 1005736, 493227, 701362, 321764, 31496, 512514],
     }  # fmt: skip
-    offsets, hashes = ngram_hashes(list(known), 1, 4, "</s>")
+    offsets, hashes = ngram_hashes([marked(word, "</s>") for word in known], 1, 4, marked=True)
     buckets = (hashes % np.uint32(2_000_000)).tolist()
     found = [buckets[a:b] for a, b in itertools.pairwise(offsets)]
     assert found == list(known.values())

@@ -16,6 +16,7 @@ import numpy as np
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
 from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.text.writing_systems import has_han
 
 LONGEST_WORD = 30  # a cell longer than this is a sentence
 LONGEST_CHINESE_WORD = 10
@@ -120,5 +121,5 @@ def _are_words(column: tuple[str, ...]) -> bool:
 
 
 def _is_word(cell: str) -> bool:
-    longest = LONGEST_CHINESE_WORD if any("\u3400" <= c <= "\u9fff" for c in cell) else LONGEST_WORD
+    longest = LONGEST_CHINESE_WORD if has_han(cell) else LONGEST_WORD
     return 0 < len(cell) <= longest and len(cell.split()) <= 2

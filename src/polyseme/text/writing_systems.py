@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from string import ascii_letters
 
@@ -19,6 +20,13 @@ _WORDS = FOREIGN_RANGES + JOINER_RANGES + SKIN_RANGES + FLAG_RANGES
 for _bit, _ranges in ((_FOREIGN, _WORDS), (_HAN, HAN_RANGES)):
     for _low, _high in _ranges:
         _SIGNS[_low : _high + 1] = _bit
+
+_ONE_HAN = re.compile(f"[{''.join(f'{chr(low)}-{chr(high)}' for low, high in HAN_RANGES)}]")
+
+
+def has_han(text: str) -> bool:
+    """Whether a Chinese character is among the text's."""
+    return _ONE_HAN.search(text) is not None
 
 
 def jobs(method: str, sentences: str) -> list[Job]:

@@ -28,12 +28,13 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
+from polyseme.text.writing_systems import has_han
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import preparing
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
-from polyseme.words.subwords import END_OF_SENTENCE, Subwords
+from polyseme.words.subwords import END_OF_SENTENCE, Subwords, marked
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
-from polyseme.words.word2vec import PredictOptions, learn, random_rows
+from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,7 +95,9 @@ class FastText(Trainable, WordVectors):
         with preparing(run.progress):
             inputs, options = _inputs(plan.vocabulary.words, options)
         first = _initial(inputs, plan, options, start)
-        rows, output = learn(corpus, plan, inputs, first, options, run, start)
+        rows, output = learn(
+            corpus, plan, inputs, first, options, run, start, architecture=options.architecture, loss=options.loss
+        )
         n, dim = len(plan.vocabulary), options.dim
         own, buckets, output = (np.ascontiguousarray(m[:, :dim]) for m in (rows[:n], rows[n:], output))
         subwords = Subwords(options.minn or 1, options.maxn or 0, buckets, own, len(buckets), None, END_OF_SENTENCE)
@@ -145,7 +148,7 @@ def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVector
 def _mostly_chinese(vocabulary: Vocabulary) -> bool:
     """Whether most occurrences of the frequent words are of words with a Chinese character."""
     words, counts = vocabulary.words[:5000], vocabulary.counts[:5000]
-    chinese = np.array([any("\u3400" <= c <= "\u9fff" or c >= "\U00020000" for c in word) for word in words])
+    chinese = np.array([has_han(word) for word in words])
     return bool(counts[chinese].sum() * 2 > counts.sum())
 
 
@@ -155,14 +158,15 @@ def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTex
     from polyseme.words.kernels.predict import Inputs
 
     n = len(words)
-    offsets, hashes = ngram_hashes(words, options.minn or 1, options.maxn or 0, END_OF_SENTENCE)
     if not options.maxn:
-        return Inputs(np.arange(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32)), dataclasses.replace(
-            options, buckets=None
-        )
+        return one_row_each(n), dataclasses.replace(options, buckets=None)
+    spellings = [marked(word, END_OF_SENTENCE) for word in words]
+    offsets, hashes = ngram_hashes(spellings, options.minn or 1, options.maxn, marked=True)
     buckets = options.buckets or max(1, min(MOST_BUCKETS, 2 * len(np.unique(hashes))))
     ids = np.insert((hashes % np.uint32(buckets)).astype(np.int64) + n, offsets[:-1], np.arange(n))
-    return Inputs(offsets + np.arange(n + 1), ids.astype(np.int32)), dataclasses.replace(options, buckets=buckets)
+    offsets = offsets + np.arange(n + 1)
+    means = (1 / np.diff(offsets)).astype(np.float32)
+    return Inputs(offsets, ids.astype(np.int32), means), dataclasses.replace(options, buckets=buckets)
 
 
 def _initial(inputs: Inputs, plan: WordPlan, options: FastTextOptions, start: WordVectors | None) -> FloatArray:

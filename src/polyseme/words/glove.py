@@ -14,7 +14,6 @@ once and learned in both directions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,18 +29,15 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Pace, available_threads, in_threads, preparing, read_only
+from polyseme.words.chunks import Pace, available_threads, preparing, read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.tiles import Places, Train, pass_over_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import served
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-CELLS = 20_000  # cells of a chunk
-Places = NDArray[np.int64]
-Train = Callable[[Places, int, int], NDArray[np.float64]]  # (tiles, epoch, chunk) -> (cost, updates)
 
 
 @dataclass(frozen=True)
@@ -169,10 +165,11 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
     bounds, train = _trainer(cells, weights, options)
     with preparing(run.progress):
         train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts
+    threads = available_threads(options.threads)
     pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
     for epoch in range(first, options.epochs):
         began = time.monotonic()
-        cost, updates = _epoch(epoch, bounds, train, options, pace)
+        cost, updates = pass_over_tiles(bounds, train, epoch=epoch, seed=options.seed, threads=threads, pace=pace)
         if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
             raise TrainingError(
                 f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
@@ -185,13 +182,11 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
 
 def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
     """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
-    from polyseme.words.kernels.count import CELL_BITS, TILE, TILE_BITS
     from polyseme.words.kernels.glove import train_tiles
     from polyseme.words.kernels.random import random_state
 
-    across = (cells.n_words + TILE - 1) >> TILE_BITS
+    across, bounds = tiles_across(cells.n_words), tile_bounds(cells)
     keys, sums = read_only(cells.keys), read_only(cells.sums)
-    bounds = np.searchsorted(keys, np.arange(across * across + 1, dtype=np.uint64) << CELL_BITS)
 
     def train(tiles: Places, epoch: int, chunk: int) -> NDArray[np.float64]:
         result, state = np.zeros(2), random_state(options.seed, epoch, chunk)
@@ -202,20 +197,3 @@ def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptio
         return result
 
     return bounds, train
-
-
-def _epoch(epoch: int, bounds: Places, train: Train, options: GloveOptions, pace: Pace) -> tuple[float, float]:
-    """Learn from every cell once; the sum of costs, and the number of updates."""
-    tiles = np.random.default_rng((options.seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
-    sizes = np.diff(bounds)[tiles]
-    cuts = np.unique(np.append(np.searchsorted(np.cumsum(sizes), np.arange(0, bounds[-1], CELLS)), len(tiles)))
-
-    def work(chunk: int) -> NDArray[np.float64]:
-        return train(tiles[cuts[chunk] : cuts[chunk + 1]], epoch, chunk)
-
-    total = np.zeros(2)
-    for chunk, result in in_threads(work, range(len(cuts) - 1), available_threads(options.threads)):
-        total += result
-        done = int(sizes[cuts[chunk] : cuts[chunk + 1]].sum())
-        pace.add(done, "cells", epoch=epoch + 1, loss=total[0] / max(total[1], 1))
-    return float(total[0]), float(total[1])

@@ -16,16 +16,22 @@ from numpy.typing import NDArray
 from polyseme.nouns import FloatArray
 
 END_OF_SENTENCE = "</s>"
+BLOCK = 1 << 15  # words whose n-grams are held at a time
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
 
 def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
     """The n-grams of ``<word>`` in fastText's order, as bytes; the lone boundary marks are not among them."""
-    characters = _characters(b"<" + word_bytes(word) + b">")
+    characters = _characters(marked(word, ""))
     for start in range(len(characters)):
         for n in range(max(1, minn), min(maxn, len(characters) - start) + 1):
             if n > 1 or 0 < start < len(characters) - 1:
                 yield b"".join(characters[start : start + n])
+
+
+def marked(word: str, whole: str) -> bytes:
+    """``<word>``; nothing for the one word that has no n-grams."""
+    return b"" if word == whole and whole else b"<" + word_bytes(word) + b">"
 
 
 def _characters(data: bytes) -> list[bytes]:
@@ -86,15 +92,26 @@ class Subwords:
 
     def compose(self, words: list[str]) -> FloatArray:
         """The vectors of the model's words, (V, D): each the mean of its own row and its n-grams' rows."""
-        from polyseme.words.kernels.subwords import compose
+        from polyseme.words.kernels.ngrams import add_rows, ngram_hashes
 
-        encoded = [word_bytes(word) for word in words]
-        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        bounds = np.zeros(len(words) + 1, dtype=np.int64)
-        np.cumsum([len(word) for word in encoded], out=bounds[1:])
-        kept = np.array(sorted((self.kept or {}).items()), dtype=np.int64).reshape(-1, 2)
         vectors = np.array(self.own, dtype=np.float32)
-        plain = words.index(self.whole) if self.whole in words else -1
-        if self.maxn > 0 and self.n_buckets and self.kept != {}:
-            compose(data, bounds, self.minn, self.maxn, self.n_buckets, kept, np.asarray(self.rows), plain, vectors)
+        if self.maxn <= 0 or not self.n_buckets:
+            return vectors
+        rows = np.asarray(self.rows)
+        for start in range(0, len(words), BLOCK):
+            spellings = [marked(word, self.whole) for word in words[start : start + BLOCK]]
+            offsets, hashes = ngram_hashes(spellings, self.minn, self.maxn, marked=True)
+            block = vectors[start : start + BLOCK]
+            block /= (1 + add_rows(rows, offsets, self._rows_of(hashes), block))[:, None].astype(np.float32)
         return vectors
+
+    def _rows_of(self, hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The rows of hashed n-grams; -1 for one whose bucket was pruned away."""
+        buckets = (hashes % np.uint32(self.n_buckets)).astype(np.int64)
+        if self.kept is None:
+            return buckets
+        pairs = np.array(sorted(self.kept.items()), dtype=np.int64).reshape(-1, 2)
+        if not len(pairs):
+            return np.full(len(buckets), -1, dtype=np.int64)
+        places = np.minimum(np.searchsorted(pairs[:, 0], buckets), len(pairs) - 1)
+        return np.where(pairs[places, 0] == buckets, pairs[places, 1], -1)

@@ -42,13 +42,9 @@ MOST_DIM = 1024  # what the compiled code's work area holds
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """What word2vec and fastText have in common."""
+class SkipgramOptions:
+    """What word2vec, fastText and cw2vec have in common."""
 
-    architecture: str = option(
-        "skipgram", "each word around predicts the centre, or their mean does", choices=("skipgram", "cbow")
-    )
-    loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
     dim: int = option(100, "length of a vector", minimum=1, maximum=MOST_DIM)
     window: int = option(5, "most words on each side that a word is trained with", minimum=1, maximum=1000)
     negative: int = option(5, "negative words for each centre word", minimum=1, maximum=100)
@@ -61,6 +57,16 @@ class PredictOptions:
         None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
     )
     seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+
+
+@dataclass(frozen=True)
+class PredictOptions(SkipgramOptions):
+    """What word2vec and fastText have in common."""
+
+    architecture: str = option(
+        "skipgram", "each word around predicts the centre, or their mean does", choices=("skipgram", "cbow")
+    )
+    loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,9 @@ class Word2Vec(Trainable, WordVectors):
         first = random_rows(len(plan.vocabulary), options.dim, options.seed, 1.0)
         if start is not None:
             carried_over(first, plan.old_rows, getattr(start, "input", start.vectors))
-        weights = learn(corpus, plan, inputs, first, options, run, start)
+        weights = learn(
+            corpus, plan, inputs, first, options, run, start, architecture=options.architecture, loss=options.loss
+        )
         about = About(corpus.segmentation, corpus.facts, run.curve)
         input, output = (np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights)
         if options.loss == "hierarchical":
@@ -156,7 +164,8 @@ def one_row_each(n_words: int) -> Inputs:
     """Input rows of words without subwords."""
     from polyseme.words.kernels.predict import Inputs
 
-    return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32))
+    one = np.ones(n_words, dtype=np.float32)
+    return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32), one)
 
 
 def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
@@ -187,9 +196,12 @@ def learn(
     plan: WordPlan,
     inputs_of: Inputs,
     first: FloatArray,
-    options: PredictOptions,
+    options: SkipgramOptions,
     run: Run,
     start: WordVectors | None,
+    *,
+    architecture: str = "skipgram",
+    loss: str = "negative",
 ) -> tuple[FloatArray, FloatArray]:
     """Train input rows that begin as ``first``, and output rows or tree nodes; both come back padded."""
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
@@ -198,12 +210,12 @@ def learn(
     from polyseme.words.kernels.rows import logistic_table, padded
 
     counts, n_words = plan.vocabulary.counts, len(plan.vocabulary)
-    hierarchical = options.loss == "hierarchical"
+    hierarchical = loss == "hierarchical"
     keep = np.append(keep_chances(counts, options.sample), np.uint32(0))[plan.numbers]
     text = Text(read_only(corpus.ids), read_only(corpus.sentence_offsets), keep, plan.numbers)
     tree = huffman_tree(counts) if hierarchical else no_tree()
     alias = alias_table(np.maximum(counts, 1).astype(np.float64) ** 0.75)
-    negative, skipgram = min(options.negative, n_words - 1), options.architecture == "skipgram"
+    negative, skipgram = min(options.negative, n_words - 1), architecture == "skipgram"
     objective = Objective(options.window, negative, skipgram, hierarchical)
     table = logistic_table()
     inputs, outputs = first, padded(n_words - 1 if hierarchical else n_words, options.dim)

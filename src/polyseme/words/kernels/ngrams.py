@@ -1,4 +1,4 @@
-"""Compiled: the hashes of the character n-grams of many words."""
+"""Compiled: the hashes of the n-grams of many words, and the vectors that are made of their rows."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.words.kernels.subwords import _mixed
-from polyseme.words.subwords import word_bytes
+
+@njit(cache=True, nogil=True)
+def _mixed(h: np.uint32, byte: np.uint8) -> np.uint32:
+    # fastText's FNV-1a takes a byte as a signed char
+    return np.uint32((h ^ np.uint32(np.int8(byte))) * np.uint32(16777619))
 
 
 @njit(cache=True, nogil=True)
 def _hashes(
-    data: NDArray[np.uint8], bounds: NDArray[np.int64], minn: int, maxn: int, plain: int, into: NDArray[np.uint32]
+    data: NDArray[np.uint8], bounds: NDArray[np.int64], minn: int, maxn: int, marked: bool, into: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Hash the n-grams of ``<word>`` for each word; offsets of the words' hashes. ``into`` of size 0 only counts.
+    """Hash the n-grams of each spelling ``data[bounds[i]:bounds[i + 1]]``; offsets of the spellings' hashes.
 
-    Word i is ``data[bounds[i]:bounds[i + 1]]``, marks included; word ``plain`` has no n-grams.
+    Where ``marked``, the first and the last character are marks, which are no n-grams alone. ``into`` of size 0 only
+    counts.
     """
     offsets = np.zeros(len(bounds), np.int64)
     found = 0
     for i in range(len(bounds) - 1):
         begin, end = bounds[i], bounds[i + 1]
-        for start in range(begin, end if i != plain else begin):
+        for start in range(begin, end):
             if data[start] & 0xC0 == 0x80:  # inside a character
                 continue
             h, at = np.uint32(2166136261), start
@@ -34,7 +38,7 @@ def _hashes(
                 while at < end and data[at] & 0xC0 == 0x80:
                     h = _mixed(h, data[at])
                     at += 1
-                if n >= minn and not (n == 1 and (start == begin or at == end)):
+                if n >= minn and not (marked and n == 1 and (start == begin or at == end)):
                     if len(into):
                         into[found] = h
                     found += 1
@@ -42,13 +46,29 @@ def _hashes(
     return offsets
 
 
-def ngram_hashes(words: list[str], minn: int, maxn: int, plain: str) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Offsets and hashes: those of word i are ``hashes[offsets[i]:offsets[i + 1]]``, in fastText's order."""
-    marked = [b"<" + word_bytes(word) + b">" for word in words]
-    data = np.frombuffer(b"".join(marked), dtype=np.uint8)
-    bounds = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in marked], out=bounds[1:])
-    whole = words.index(plain) if plain in words else -1
-    size = _hashes(data, bounds, minn, maxn, whole, np.empty(0, np.uint32))[-1]
+def ngram_hashes(
+    spellings: list[bytes], minn: int, maxn: int, *, marked: bool
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Offsets and hashes: those of spelling i are ``hashes[offsets[i]:offsets[i + 1]]``, in fastText's order."""
+    data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
+    bounds = np.zeros(len(spellings) + 1, np.int64)
+    np.cumsum([len(spelling) for spelling in spellings], out=bounds[1:])
+    size = _hashes(data, bounds, minn, maxn, marked, np.empty(0, np.uint32))[-1]
     hashes = np.empty(size, np.uint32)
-    return _hashes(data, bounds, minn, maxn, whole, hashes), hashes
+    return _hashes(data, bounds, minn, maxn, marked, hashes), hashes
+
+
+@njit(cache=True, nogil=True)
+def add_rows(
+    rows: NDArray[np.float32], offsets: NDArray[np.int64], ids: NDArray[np.int64], vectors: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """Add to vector i the rows ``ids[offsets[i]:offsets[i + 1]]`` that are not negative; how many these were."""
+    found = np.zeros(len(vectors), np.int64)
+    for i in range(len(vectors)):
+        for at in range(offsets[i], offsets[i + 1]):
+            row = ids[at]
+            if row >= 0:
+                found[i] += 1
+                for d in range(vectors.shape[1]):
+                    vectors[i, d] += rows[row, d]
+    return found

@@ -1,9 +1,10 @@
 """Compiled: skip-gram and CBOW over a stretch of text, with negative sampling or a Huffman tree.
 
-One kernel serves word2vec and fastText: a word's hidden vector is the mean of its input rows, which for word2vec is one
-row. The words around the centre live in a ring of hidden vectors. A word enters the ring ``window`` words before it is
-the centre, is learned in place while it is near, and hands what it learned to its input rows when it leaves; the rows
-of twenty n-grams are touched twice for each word of the text rather than twice for each prediction.
+One kernel serves word2vec, fastText and cw2vec: a word's hidden vector is the mean or the sum of its input rows, which
+for word2vec are one row. The words around the centre live in a ring of hidden vectors. A word enters the ring
+``window`` words before it is the centre, is learned in place while it is near, and hands what it learned to its input
+rows when it leaves; the rows of twenty n-grams are touched twice for each word of the text rather than twice for each
+prediction.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class Text(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The input rows of each word: ``ids[offsets[w]:offsets[w + 1]]``."""
+    """Input rows of each word, ``ids[offsets[w]:offsets[w + 1]]``; its hidden vector is their sum times ``scale``."""
 
     offsets: NDArray[np.int64]
     ids: NDArray[np.int32]
+    scale: FloatArray  # (V,)
 
 
 class Tree(NamedTuple):
@@ -106,7 +108,7 @@ def train_chunk(
                 n += 1
         if n > 1:
             more, count = _train_sentence(
-                words, n, inputs_of.offsets, inputs_of.ids, alias.threshold, alias.other,
+                words, n, inputs_of.offsets, inputs_of.ids, inputs_of.scale, alias.threshold, alias.other,
                 tree.offsets, tree.nodes, tree.signs, objective.window,
                 objective.negative, objective.skipgram, objective.hierarchical,
                 inputs, outputs, lr, state, table, hidden, before, rows, logits, targets, signs,
@@ -123,6 +125,7 @@ def _train_sentence(
     n: int,
     inputs_offsets: NDArray[np.int64],
     inputs_ids: NDArray[np.int32],
+    inputs_scale: FloatArray,
     threshold: NDArray[np.uint32],
     other: NDArray[np.int32],
     tree_offsets: NDArray[np.int64],
@@ -164,7 +167,9 @@ def _train_sentence(
         while entered < min(n, t + window + 1):
             if entered >= ring:
                 _leave(words[entered - ring], entered % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
-            _enter(words[entered], entered % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
+            _enter(
+                words[entered], entered % ring, inputs_offsets, inputs_ids, inputs_scale, inputs, width, hidden, before
+            )
             entered += 1
         reach = 1 + below(state, window)
         first, last = max(0, t - reach), min(n - 1, t + reach)
@@ -331,12 +336,13 @@ def _enter(
     slot: int,
     offsets: NDArray[np.int64],
     ids: NDArray[np.int32],
+    scales: FloatArray,
     inputs: FloatArray,
     width: int,
     hidden: FloatArray,
     before: FloatArray,
 ) -> None:
-    """The mean of a word's input rows becomes its hidden vector."""
+    """The scaled sum of a word's input rows becomes its hidden vector."""
     row = ids[offsets[word]]
     for d in range(LANES * width):
         hidden[slot, d] = inputs[row, d]
@@ -344,11 +350,11 @@ def _enter(
         row = ids[i]
         for d in range(LANES * width):
             hidden[slot, d] += inputs[row, d]
-    scale = F(1) / F(offsets[word + 1] - offsets[word])
+    scale = scales[word]
     for d in range(LANES * width):
-        mean = hidden[slot, d] * scale
-        hidden[slot, d] = mean
-        before[slot, d] = mean
+        value = hidden[slot, d] * scale
+        hidden[slot, d] = value
+        before[slot, d] = value
 
 
 @njit(**INLINE)

@@ -1,0 +1,238 @@
+"""cw2vec 笔画词向量: word2vec whose words are the sum of the rows of their stroke n-grams.
+
+Cao, Lu, Zhou and Li, cw2vec: Learning Chinese Word Embeddings with Stroke n-gram Information, 2018.
+
+    max Σ_(w,c)  log σ(x_w·y_c) + Σ_{n ~ P^0.75} log σ(-x_w·y_n),    x_w = Σ_{g ∈ S(w)} z_g
+
+S(w) is the set of n-grams, minn <= n <= maxn, of the strokes of all characters of w in a row, in five classes (see
+``text/strokes.py``): 大人 is 13434. So words that share a radical share rows, and a word never seen has a vector too
+where its characters are known.
+
+What differs from the paper: characters without strokes (other scripts, rare ones) stand for themselves in the row; a
+word with fewer than minn strokes is one n-gram, all of them, where the paper gives it none; n-grams are hashed into
+buckets; and the words around predict the centre, as in word2vec here, which makes the same pairs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.nouns import FloatArray
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.strokes import Strokes
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.training.run import Run, Trainable
+from polyseme.words.chunks import preparing
+from polyseme.words.further import older_vectors, plan_words
+from polyseme.words.subwords import ngram_hash, word_bytes
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.word2vec import SkipgramOptions, learn, random_rows, served
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from polyseme.words.kernels.predict import Inputs
+
+log = logging.getLogger(__name__)
+
+MOST_BUCKETS = 500_000
+
+
+@dataclass(frozen=True)
+class Cw2VecOptions(SkipgramOptions):
+    """Options of cw2vec."""
+
+    minn: int = option(3, "fewest strokes of an n-gram", minimum=1, maximum=100)
+    maxn: int = option(12, "most strokes of an n-gram", minimum=1, maximum=100)
+    compose: str = option("sum", "what a word is of its n-grams' rows", choices=("sum", "mean"))
+    buckets: int | None = option(
+        None, "rows that n-grams are hashed into; unless given, the distinct n-grams, 500,000 at most", minimum=1
+    )
+    strokes: str | None = option(
+        None, "a file with the strokes of characters; unless given, the table that comes along", file=True
+    )
+    vectors: str = option(
+        "output",
+        "which vectors are served: of words as predicted, as made of strokes, or both",
+        choices=("input", "output", "sum", "concat"),
+    )
+
+
+@dataclass
+class StrokeGrams:
+    """The rows of stroke n-grams, hashed into buckets, and what a word is made of them."""
+
+    strokes: Strokes
+    minn: int
+    maxn: int
+    mean: bool
+    rows: FloatArray  # (B, D)
+
+    def ngrams(self, word: str) -> set[bytes]:
+        """The distinct n-grams of the word's strokes; all its strokes where they are fewer than minn."""
+        units = self.strokes.units(word)
+        sizes = range(self.minn, min(self.maxn, len(units)) + 1)
+        found = {word_bytes(units[at : at + n]) for n in sizes for at in range(len(units) - n + 1)}
+        return found or ({word_bytes(units)} if units else set())
+
+    def vector(self, word: str) -> FloatArray | None:
+        """The sum or mean of its n-grams' rows; None where none of them was ever trained."""
+        buckets = sorted({ngram_hash(gram) % len(self.rows) for gram in self.ngrams(word)})
+        rows = self.rows[buckets]
+        vector = rows.mean(axis=0) if self.mean else rows.sum(axis=0)
+        return np.asarray(vector, dtype=np.float32) if vector.any() else None
+
+    def compose(self, inputs: Inputs) -> FloatArray:
+        """The vectors of many words, (V, D)."""
+        from polyseme.words.kernels.ngrams import add_rows
+
+        vectors = np.zeros((len(inputs.scale), self.rows.shape[1]), dtype=np.float32)
+        add_rows(self.rows, inputs.offsets, inputs.ids.astype(np.int64), vectors)
+        vectors *= inputs.scale[:, None]
+        return vectors
+
+
+class Cw2Vec(Trainable, WordVectors):
+    """``input`` (V, D) are words as made of strokes, ``output`` (V, D) words as predicted; ``grams`` makes new ones."""
+
+    method: ClassVar[str] = "cw2vec"
+    Options: ClassVar[type] = Cw2VecOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        input: FloatArray,
+        output: FloatArray,
+        *,
+        options: Cw2VecOptions,
+        about: About,
+        grams: StrokeGrams,
+        bridge: FloatArray,
+    ) -> None:
+        vectors = served(options.vectors, input, output)
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output)
+        self.input = input
+        self.grams = grams
+        self.bridge = bridge  # (D, D)
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: Cw2VecOptions, run: Run) -> Self:
+        if options.minn > options.maxn:
+            raise OptionError(
+                f"minn is {options.minn} and maxn {options.maxn}: the shortest is longer than the longest"
+            )
+        start = older_vectors(run.start, options.dim)
+        options, strokes = _settled(options, start)
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        with preparing(run.progress):
+            inputs, buckets = stroke_inputs(plan.vocabulary.words, strokes, options)
+        first = _initial(inputs, buckets, options, start)
+        rows, outputs = learn(corpus, plan, inputs, first, options, run, start)
+        dim = options.dim
+        grams = StrokeGrams(
+            strokes, options.minn, options.maxn, options.compose == "mean", np.ascontiguousarray(rows[:, :dim])
+        )
+        input, output = grams.compose(inputs), np.ascontiguousarray(outputs[:, :dim])
+        facts = {**corpus.facts, "without strokes": _told(strokes.missing(plan.vocabulary.words))}
+        about = About(corpus.segmentation, facts, run.curve)
+        options = dataclasses.replace(options, buckets=buckets)
+        return cls(
+            plan.vocabulary, input, output, options=options, about=about, grams=grams, bridge=_bridge(input, output)
+        )
+
+    @cached_property
+    def characters(self) -> set[str]:
+        """Those with strokes, and those of the vocabulary: what words never seen can be made of."""
+        return {*self.grams.strokes.table, *"".join(self.index_to_key)}
+
+    def _unseen(self, word: str) -> FloatArray | None:
+        made = self.grams.vector(word) if word and self.characters.issuperset(word) else None
+        return None if made is None else served(self.options.vectors, made[None], made[None] @ self.bridge)[0]
+
+    def parts(self) -> Parts:
+        assert self.output is not None
+        tensors: dict[str, NDArray[Any]] = {
+            "input": self.input,
+            "output": self.output,
+            "buckets": self.grams.rows,
+            "bridge": self.bridge,
+            "counts": self.vocabulary.counts,
+        }
+        return Parts(tensors, {"vocab": self.index_to_key, "strokes": self.grams.strokes.lines()})
+
+    @classmethod
+    def from_parts(cls, options: Cw2VecOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
+        rows, bridge = matrix_of(parts, "buckets", options.buckets), matrix_of(parts, "bridge", options.dim)
+        if {input.shape[1], output.shape[1], rows.shape[1], bridge.shape[1]} != {options.dim}:
+            raise FormatError("the model folder was altered: its matrices do not fit each other")
+        strokes = Strokes.of_lines(parts.tables.get("strokes", []), where="strokes.txt of the model folder")
+        grams = StrokeGrams(strokes, options.minn, options.maxn, options.compose == "mean", rows)
+        return cls(vocabulary, input, output, options=options, about=about, grams=grams, bridge=bridge)
+
+
+def _settled(options: Cw2VecOptions, start: WordVectors | None) -> tuple[Cw2VecOptions, Strokes]:
+    """The options and strokes of the model to train further, or those that were asked for."""
+    if not isinstance(start, Cw2Vec):
+        return options, Strokes.read(options.strokes)
+    for name in ("minn", "maxn", "compose", "buckets"):
+        was = getattr(start.options, name)
+        if getattr(options, name) not in (None, was):
+            raise TrainingError(f"the model to train further has {name}={was}: give {name}={was}")
+    return dataclasses.replace(options, buckets=start.options.buckets), start.grams.strokes
+
+
+def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) -> tuple[Inputs, int]:
+    """The distinct buckets of each word's n-grams, and how many buckets there are."""
+    from polyseme.words.kernels.ngrams import ngram_hashes
+    from polyseme.words.kernels.predict import Inputs
+
+    spellings = [word_bytes(strokes.units(word)) for word in words]
+    offsets, hashes = ngram_hashes(spellings, options.minn, options.maxn, marked=False)
+    short = np.flatnonzero(np.diff(offsets) == 0)
+    hashes = np.append(hashes, np.array([ngram_hash(spellings[word]) for word in short], dtype=np.uint32))
+    owners = np.append(np.repeat(np.arange(len(words)), np.diff(offsets)), short)
+    buckets = options.buckets or min(MOST_BUCKETS, len(np.unique(hashes)))
+    distinct = np.unique(owners * np.int64(buckets) + hashes % np.uint32(buckets))  # by word, then by bucket
+    owners, ids = np.divmod(distinct, buckets)
+    sizes = np.bincount(owners, minlength=len(words))
+    scale = 1 / sizes if options.compose == "mean" else np.ones(len(words))
+    return Inputs(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scale.astype(np.float32)), buckets
+
+
+def _initial(inputs: Inputs, buckets: int, options: Cw2VecOptions, start: WordVectors | None) -> FloatArray:
+    """Small random rows for the buckets that words fall into; rows of the older model as they were."""
+    first = random_rows(buckets, options.dim, options.seed, 0.5, np.unique(inputs.ids).astype(np.int64))
+    if isinstance(start, Cw2Vec):
+        trained = start.grams.rows.any(axis=1)
+        first[trained, : options.dim] = start.grams.rows[trained]
+    return first
+
+
+def _bridge(input: FloatArray, output: FloatArray) -> FloatArray:
+    """The linear map (D, D) that takes words as made of strokes nearest to words as predicted, by ridge regression."""
+    wide = input.astype(np.float64)
+    products = wide.T @ wide
+    ridge = 1e-3 * np.trace(products) / len(products) + 1e-12
+    return np.asarray(np.linalg.solve(products + ridge * np.eye(len(products)), wide.T @ output), dtype=np.float32)
+
+
+def _told(missing: dict[str, None]) -> str:
+    """The Chinese characters without strokes: how many, and the first of them; said aloud where there are any."""
+    if not missing:
+        return "0 Chinese characters"
+    shown = f"{len(missing):,} Chinese characters: {''.join(list(missing)[:20])}{'…' if len(missing) > 20 else ''}"
+    log.warning("no strokes are known of %s; they stand for themselves (strokes names a larger table)", shown)
+    return shown

@@ -1,0 +1,248 @@
+"""WordRank 排序词向量: each word ranks the contexts it was seen with above all others.
+
+Ji, Yun, Yanardag, Matsushima and Vishwanathan, WordRank: Learning Word Embeddings via Robust Ranking, 2016.
+
+    min Σ_(w,c) r_wc · ρ((rank(w, c) + β) / α),    rank(w, c) = Σ_c' max(0, 1 - u_w·v_c + u_w·v_c')
+    r_wc = min(1, (X_wc / x_max)^ε)
+
+The concave ρ lets go of contexts that cannot be ranked high, so that the top of each list counts most. Two stages take
+turns: steps of gradient descent on the cells (w, c) of the co-occurrence matrix with random rivals c', each weighted by
+r · ρ'(1/ξ); and, after every ``period`` passes, the exact ξ_wc = α / (rank(w, c) + β). Both are those of the authors'
+program, whose sum runs over c itself too and so is at least 1.
+
+What differs from it: ranks are found by sorting thresholds, not by comparing all pairs of contexts; cells are visited
+tile by tile as in GloVe here; the learning rate falls in a straight line to zero; several rivals share one visit.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, TrainingError
+from polyseme.nouns import FloatArray, unit_rows
+from polyseme.options import option
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.training.checkpoint import Snapshot
+from polyseme.training.run import Run, Trainable
+from polyseme.words.chunks import Pace, available_threads, in_threads, preparing, read_only
+from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.tiles import Places, Train, pass_over_tiles, tile_bounds, tiles_across
+from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.word2vec import served
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+BLOCK = 1 << 22  # scores held at a time while ranks are found
+
+
+@dataclass(frozen=True)
+class WordRankOptions:
+    """Options of WordRank."""
+
+    dim: int = option(100, "length of a vector", minimum=1)
+    window: int = option(15, "words on each side that count as near, by 1/distance", minimum=1, maximum=1000)
+    x_max: float = option(100.0, "count from which on a cell has full weight", minimum=1e-9)
+    epsilon: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
+    rho: str = option("log", "what becomes of a rank", choices=("identity", "log", "inverse-log", "power"))
+    alpha: float = option(100.0, "ranks are divided by this …", minimum=1e-9)
+    beta: float = option(99.0, "… after this was added", minimum=0)
+    power: float = option(1.5, "t of rho=power: (x^(1-t) - 1) / (1 - t)", minimum=1.0001)
+    negative: int = option(5, "random contexts that a true one is ranked above, for each visit", minimum=1)
+    epochs: int = option(20, "passes over the cells", minimum=1)
+    period: int = option(5, "passes between two exact computations of all ranks", minimum=1)
+    lr: float = option(0.1, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
+    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    vectors: str = option(
+        "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
+    )
+    memory: int = option(
+        1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
+    )
+    threads: int | None = option(
+        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
+    )
+    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+
+
+class WordRank(Trainable, WordVectors):
+    """``input`` and ``output`` (V, D): the vectors of words, and of contexts."""
+
+    method: ClassVar[str] = "wordrank"
+    Options: ClassVar[type] = WordRankOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        input: FloatArray,
+        output: FloatArray,
+        *,
+        options: WordRankOptions,
+        about: About,
+    ) -> None:
+        vectors = served(options.vectors, input, output)
+        super().__init__(vocabulary, vectors, options=options, about=about, output=output)
+        self.input = input
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: WordRankOptions, run: Run) -> Self:
+        start = older_vectors(run.start, options.dim)
+        plan = plan_words(corpus, options.min_count, options.max_size, start)
+        cells = count_pairs(
+            corpus,
+            plan,
+            window=options.window,
+            symmetric=True,
+            harmonic=True,
+            memory=options.memory,
+            progress=run.progress,
+        )
+        weights = _learn(cells, _initial(plan, options, start), options, run)
+        input, output = (np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights)
+        about = About(corpus.segmentation, corpus.facts, run.curve)
+        return cls(plan.vocabulary, input, output, options=options, about=about)
+
+    def parts(self) -> Parts:
+        assert self.output is not None
+        tensors: dict[str, NDArray[Any]] = {
+            "input": self.input,
+            "output": self.output,
+            "counts": self.vocabulary.counts,
+        }
+        return Parts(tensors, {"vocab": self.index_to_key})
+
+    @classmethod
+    def from_parts(cls, options: WordRankOptions, parts: Parts, about: About) -> Self:
+        vocabulary = vocabulary_of(parts)
+        input, output = (matrix_of(parts, name, len(vocabulary)) for name in ("input", "output"))
+        if input.shape != output.shape:
+            raise FormatError(f"the model folder was altered: its matrices are {input.shape} and {output.shape}")
+        return cls(vocabulary, input, output, options=options, about=about)
+
+
+def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None) -> list[FloatArray]:
+    """Words and contexts, (V, padded dim): uniform in (0, 1), of length one; rows of the older model as they were."""
+    from polyseme.words.kernels.rows import padded
+
+    random, n = np.random.default_rng(options.seed), len(plan.vocabulary)
+    matrices = [padded(n, options.dim) for _ in range(2)]
+    for matrix in matrices:
+        matrix[:, : options.dim] = unit_rows(random.random((n, options.dim), dtype=np.float32))
+    if start is not None:
+        carried_over(matrices[0], plan.old_rows, getattr(start, "input", start.vectors))
+        carried_over(matrices[1], plan.old_rows, start.output)
+    return matrices
+
+
+def cell_weights(counts: FloatArray, options: WordRankOptions) -> FloatArray:
+    """r = min(1, (x / x_max)^ε), scaled to a mean of 1 so that the learning rate does not depend on the text."""
+    weights = np.minimum(1, np.asarray(counts, dtype=np.float64) / options.x_max) ** options.epsilon
+    return np.asarray(weights / weights.mean(), dtype=np.float32)
+
+
+def rho(x: NDArray[np.float64], options: WordRankOptions) -> NDArray[np.float64]:
+    """ρ(x), of x = (rank + β) / α."""
+    if options.rho == "identity":
+        return x
+    if options.rho == "log":
+        return np.log2(x)
+    if options.rho == "inverse-log":
+        return 1 - 1 / np.log2(1 + x)
+    return np.asarray((x ** (1 - options.power) - 1) / (1 - options.power))
+
+
+def rho_slope(x: NDArray[np.float64], options: WordRankOptions) -> NDArray[np.float64]:
+    """ρ'(x)."""
+    if options.rho == "identity":
+        return np.ones_like(x)
+    if options.rho == "log":
+        return np.asarray(1 / (x * np.log(2)))
+    if options.rho == "inverse-log":
+        return np.asarray(1 / (np.log2(1 + x) ** 2 * (1 + x) * np.log(2)))
+    return np.asarray(x**-options.power)
+
+
+def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, run: Run) -> list[FloatArray]:
+    names = ("words", "contexts")
+    snapshot = run.resumed()
+    first = int(snapshot.state["epoch"]) if snapshot else 0
+    if snapshot:
+        for matrix, name in zip(weights, names, strict=True):
+            matrix[:] = snapshot.tensors[name]
+    threads, r = available_threads(options.threads), cell_weights(cells.sums, options)
+    ranked = np.ones((len(cells), 2))  # x = (rank + β) / α of both orders of a cell: 1/ξ
+    coefficients = np.empty((len(cells), 2), dtype=np.float32)
+    bounds, train = _trainer(cells, coefficients, weights, options)
+    with preparing(run.progress):
+        train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts
+    pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
+    for epoch in range(first, options.epochs):
+        began = time.monotonic()
+        if epoch and epoch % options.period == 0:
+            ranked = exact_ranks(cells, weights, options, threads)
+        coefficients[:] = r[:, None] * rho_slope(ranked, options)
+        cost, updates = pass_over_tiles(bounds, train, epoch=epoch, seed=options.seed, threads=threads, pace=pace)
+        if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
+            raise TrainingError(
+                f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
+            )
+        speed = updates / max(time.monotonic() - began, 1e-9)
+        run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
+        if (epoch + 1) % options.period == 0:  # where ranks are computed anew, so that none need to be kept
+            run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
+    return weights
+
+
+def _trainer(
+    cells: Cooccurrence, coefficients: FloatArray, weights: list[FloatArray], options: WordRankOptions
+) -> tuple[Places, Train]:
+    """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
+    from polyseme.words.kernels.random import random_state
+    from polyseme.words.kernels.wordrank import train_tiles
+
+    across, bounds, keys = tiles_across(cells.n_words), tile_bounds(cells), read_only(cells.keys)
+
+    def train(tiles: Places, epoch: int, chunk: int) -> NDArray[np.float64]:
+        result, state = np.zeros(2), random_state(options.seed, epoch, chunk)
+        lr = options.lr * (1 - epoch / options.epochs)
+        train_tiles(keys, coefficients, bounds, tiles, across, *weights, options.negative, lr, state, result)
+        return result
+
+    return bounds, train
+
+
+def exact_ranks(
+    cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, threads: int = 1
+) -> NDArray[np.float64]:
+    """(rank(w, c) + β) / α of each cell in both its orders, (cells, 2), one block of words after another."""
+    from polyseme.words.kernels.wordrank import hinge_ranks
+
+    words, contexts = weights
+    rows, columns = (places.astype(np.int32) for places in cells.indices())
+    asking, asked = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    order = np.argsort(asking, kind="stable")  # both orders of all cells, by word
+    starts = np.searchsorted(asking[order], np.arange(cells.n_words + 1))
+    ranks = np.empty(2 * len(cells))
+    step = max(1, BLOCK // len(contexts))
+
+    def work(block: int) -> None:
+        scores = words[block * step : (block + 1) * step] @ contexts.T  # (b, D) × (D, V) -> (b, V)
+        for word, line in enumerate(scores, block * step):
+            places = order[starts[word] : starts[word + 1]]
+            found = np.empty(len(places))
+            hinge_ranks(line, asked[places].astype(np.int64), found)
+            ranks[places] = found
+
+    for _ in in_threads(work, range(-(-cells.n_words // step)), threads):
+        pass
+    return (ranks.reshape(2, -1).T + options.beta) / options.alpha
