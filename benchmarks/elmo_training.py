@@ -24,19 +24,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.batches import Batch
-from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.bilm import BiLM, LstmLayer
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import PAPER_FILTERS, ElmoOptions
-from polyseme.contexts.elmo.task import BiLMTask
-from polyseme.contexts.elmo.train import make_task
+from polyseme.contexts.elmo.train import BiLMTask, make_task
 from polyseme.machine import keep_freed_memory
+from polyseme.neural.lstm import State
 from polyseme.neural.softmax import sampled_softmax_loss
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.processes import Group
 from polyseme.training.run import Run
-from polyseme.training.step import Position, take_step
+from polyseme.training.step import Position, Stepper
 from polyseme.training.task import Loss, Part, Score, Task
 
 SMALL_CHINESE = ElmoOptions(
@@ -61,20 +61,21 @@ class PlainSteps:
 
     def step(self, index: int) -> None:
         """One batch."""
-        batch, reader = self.task.batches.batch(0, index), self.task.reader
-        every = batch.inputs.reshape(-1)
-        letters = np.full((len(every), self.bilm.config.max_characters), reader.alphabet.padding)
-        letters[:, : reader.letters.shape[1]] = reader.letters[every]
-        x = F.embedding(torch.from_numpy(letters), self.bilm.encoder.characters).transpose(1, 2)
-        x = torch.relu(torch.cat([c(x).amax(dim=2) for c in self.bilm.encoder.convolutions], dim=1))
-        assert self.bilm.encoder.projection is not None
-        x = self.bilm.encoder.projection(self.bilm.encoder.highway(x)).view(*batch.inputs.shape, -1)
+        batch, words, encoder = self.task.batches.batch(0, index), self.task.words, self.bilm.encoder
+        every = words.tokens.characters[torch.from_numpy(batch.inputs.reshape(-1))]
+        empty = self.bilm.config.max_characters - every.shape[1]
+        letters = F.pad(every, (0, empty), value=words.alphabet.padding)
+        x = F.embedding(letters, encoder.characters).transpose(1, 2)
+        x = torch.relu(torch.cat([c(x).amax(dim=2) for c in encoder.convolutions], dim=1))
+        for transform, gate in zip(encoder.transforms, encoder.gates, strict=True):
+            opened = torch.sigmoid(gate(x))
+            x = opened * torch.relu(transform(x)) + (1 - opened) * x
+        x = encoder.projection(x).view(*batch.inputs.shape, -1)
         for number, layer in enumerate(self.bilm.layers):
             x = F.dropout(x, 0.1)
-            out, end = layer(x, batch.packing.sizes, self.states[number])
-            self.states[number] = type(end)(end.h.detach(), end.c.detach())
+            out, self.states[number] = _plain_layer(layer, x, batch.packing.sizes, self.states[number])
             x = out + x if number else out
-        targets = torch.from_numpy(reader.class_of[batch.targets].reshape(-1))
+        targets = torch.from_numpy(words.class_of[batch.targets].reshape(-1))
         loss = self._sampled(F.dropout(x, 0.1).reshape(len(targets), -1), targets)
         self.optimiser.zero_grad()
         loss.backward()
@@ -95,17 +96,32 @@ class PlainSteps:
         return F.cross_entropy(torch.cat([own[:, None], others], dim=1), torch.zeros_like(targets))
 
 
+def _plain_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
+    """A loop over the steps of rows that are all as long."""
+    h, c = state
+    outputs = []
+    for step in x.split(sizes, dim=1):
+        both = torch.bmm(step, layer.w_input.transpose(1, 2)) + torch.bmm(h, layer.w_recurrent.transpose(1, 2))
+        i, f, g, o = (both + layer.bias.unsqueeze(1)).chunk(4, dim=2)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        c = c.clamp(-layer.clips.cell, layer.clips.cell)
+        h = torch.bmm(torch.sigmoid(o) * torch.tanh(c), layer.w_projection.transpose(1, 2))
+        h = h.clamp(-layer.clips.projection, layer.clips.projection)
+        outputs.append(h)
+    return torch.cat(outputs, dim=1), State(h.detach(), c.detach())
+
+
 def steps(corpus: Corpus, n: int) -> None:
     """CPU-seconds a step, ours and plain, by turns in one process."""
     torch.set_num_threads(1)
     keep_freed_memory()
     task = make_task(corpus, SMALL_CHINESE)
     optimiser = Optimiser(dict(task.module.named_parameters()), "adagrad", accumulator=1.0)
-    plain = PlainSteps(task)
+    stepper, plain = Stepper(task, optimiser, SMALL_CHINESE, Group()), PlainSteps(task)
     position, ours, theirs, losses = Position(), [], [], []
     for number in range(n + 2):
         began = time.process_time()
-        loss = take_step(task, optimiser, SMALL_CHINESE, position, 0.0, Group())
+        loss = stepper.step(position, 0.0, 0)
         position.advance(task.n_steps(0))
         ours.append(time.process_time() - began)
         losses.append(loss.total / loss.n)
@@ -149,6 +165,8 @@ class PlainLanguageModel(nn.Module):
 class PlainTask(Task):
     """The plain model on our batches."""
 
+    shareable = True
+
     def __init__(self, ours: BiLMTask, dropout: float, softmax: str) -> None:
         self.ours, self.softmax = ours, softmax
         torch.manual_seed(1)
@@ -160,7 +178,7 @@ class PlainTask(Task):
         return self.ours.n_steps(epoch)
 
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
-        batch, class_of = self.ours.batches.batch(epoch, index), self.ours.reader.class_of
+        batch, class_of = self.ours.batches.batch(epoch, index), self.ours.words.class_of
         torch.manual_seed(1000003 * epoch + index)
         targets = class_of[batch.targets].reshape(-1)
         states = self.module.states(batch, class_of).flatten(0, 1)
@@ -176,7 +194,7 @@ class PlainTask(Task):
     @torch.no_grad()
     def evaluate(self, module: nn.Module) -> Score:
         module.eval()
-        sums, n, class_of = np.zeros(2), 0, self.ours.reader.class_of
+        sums, n, class_of = np.zeros(2), 0, self.ours.words.class_of
         for batch in self.ours.held_out.in_order():
             for direction, states in enumerate(module.states(batch, class_of)):
                 targets = torch.from_numpy(class_of[batch.targets[direction]])

@@ -17,6 +17,7 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
+from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import SIZES, ElmoOptions
 from polyseme.contexts.elmo.perplexity import perplexity
@@ -140,12 +141,12 @@ def test_one_thread_and_a_seed_give_the_same_bits(corpus, sequences):
 KILLED = """
 import os, signal, sys
 from polyseme.training import loop
-from polyseme.contexts.elmo import task as elmo_task
+from polyseme.contexts.elmo import train as elmo_train
 import polyseme
 
 loop.CHECKPOINT_SECONDS = -1  # after every step
 steps = 0
-whole = elmo_task.BiLMTask.gradients
+whole = elmo_train.BiLMTask.gradients
 
 def gradients(self, *args):
     global steps
@@ -154,7 +155,7 @@ def gradients(self, *args):
         os.kill(os.getpid(), signal.SIGKILL)
     return whole(self, *args)
 
-elmo_task.BiLMTask.gradients = gradients
+elmo_train.BiLMTask.gradients = gradients
 options = eval(sys.argv[3])
 polyseme.train("elmo", sys.argv[1], out=sys.argv[2], **options)
 """
@@ -235,7 +236,7 @@ TORCHRUN = """
 import os, signal, sys
 import numpy as np
 import polyseme
-from polyseme.contexts.elmo.task import BiLMTask
+from polyseme.contexts.elmo.train import BiLMTask
 
 rank, stop_at, taken = os.environ["RANK"], int(sys.argv[4]), BiLMTask.gradients
 
@@ -354,7 +355,7 @@ def _surprise(model, bilm, sentences):
         special = {model.alphabet.bos: unknown + 1, model.alphabet.eos: unknown + 2}
         classes = [special.get(word, number.get(word, unknown)) for word in whole]
         with torch.no_grad():
-            layers, _ = bilm(model.runner.tokens(whole), torch.arange(len(whole))[None], [len(whole)])
+            layers, _ = bilm(Tokens.of(model.alphabet, whole), torch.arange(len(whole))[None], [len(whole)])
             top = layers[-1, 0]
             size = top.shape[1] // 2
             scores = [half @ bilm.softmax_weight.T + bilm.softmax_bias for half in (top[:, :size], top[:, size:])]

@@ -8,7 +8,6 @@ import torch
 from torch.nn import functional as F
 
 from polyseme.neural.pooling import dynamic_max, k_max, max_over, mean_over, softmax_over
-from polyseme.neural.recurrent import BiLSTM, last_states, recurrent_layer
 from polyseme.neural.windows import window_maxima
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
@@ -83,33 +82,3 @@ def test_maxima_of_windows_and_their_gradients_are_those_of_a_plain_convolution(
     # Elsewhere than on the CPU in float32 torch's own convolution is taken.
     double = window_maxima(x.double(), mask, [w.double() for w in weights], [b.double() for b in biases])
     torch.testing.assert_close(double.float(), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_states_are_those_of_torchs_lstm_run_on_each_text_alone():
-    torch.manual_seed(0)
-    ours, peer = BiLSTM(6, 3), torch.nn.LSTM(6, 3, bidirectional=True, batch_first=True)
-    with torch.no_grad():
-        for d, end in enumerate(("", "_reverse")):
-            getattr(peer, f"weight_ih_l0{end}").copy_(ours.input_weight[d])
-            getattr(peer, f"weight_hh_l0{end}").copy_(ours.recurrent_weight[d])
-            getattr(peer, f"bias_ih_l0{end}").copy_(ours.bias[d])
-            getattr(peer, f"bias_hh_l0{end}").zero_()
-    states = ours(X, MASK)
-    ends = last_states(states, MASK, bidirectional=True)
-    for row, n in enumerate(LENGTHS.tolist()):
-        assert not states[row, n:].any()
-        if n:
-            alone, (last, _) = peer(X[row : row + 1, :n])
-            torch.testing.assert_close(states[row, :n], alone[0], atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(ends[row], torch.cat([last[0, 0], last[1, 0]]), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-@pytest.mark.parametrize("bidirectional", [True, False])
-def test_recurrent_states_do_not_depend_on_padding(cell, bidirectional):
-    torch.manual_seed(0)
-    layer = recurrent_layer(cell, 6, 3, bidirectional=bidirectional)
-    states = layer(X, MASK)
-    alone = layer(X[2:3, :3], MASK[2:3, :3])
-    torch.testing.assert_close(states[2:3, :3], alone, atol=1e-6, rtol=1e-5)
-    assert not states[1].any()

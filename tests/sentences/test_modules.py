@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.sentences.attention import HanModule, SelfAttentionModule, WordAttention, row_penalty
+from polyseme.neural.attention import AttentionPooling
+from polyseme.neural.recurrent import Recurrent
+from polyseme.sentences.attention import HanModule, SelfAttentionModule
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.convolution import DcnnModule, TextCnnModule, dynamic_k, folded, wide_convolution
 from polyseme.sentences.modules import Tokens
-from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule, States
+from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 
 LENGTHS = [7, 1, 4]
 MASK = torch.arange(7)[None] < torch.tensor(LENGTHS)[:, None]
@@ -29,11 +31,11 @@ def modules() -> dict[str, torch.nn.Module]:
         "textcnn k-max": TextCnnModule(6, (2, 3), 4, pooling="k-max", k=3),
         "textcnn mean": TextCnnModule(6, (2, 3), 4, "tanh", "mean"),
         "dcnn": DcnnModule(6, (3, 2), (2, 3), 2),
-        "rnn": RnnModule(States(6, 3, depth=2)),
-        "rnn gru": RnnModule(States(6, 3, cell="gru", bidirectional=False)),
-        "bilstm-max": BiLstmMaxModule(States(6, 3)),
-        "self-attention": SelfAttentionModule(States(6, 3), 2, 5, 0.3),
-        "han": HanModule(States(6, 3, cell="gru"), States(6, 2, cell="gru"), 4),
+        "rnn": RnnModule(Recurrent(6, 3, n_layers=2)),
+        "rnn gru": RnnModule(Recurrent(6, 3, kind="gru", bidirectional=False)),
+        "bilstm-max": BiLstmMaxModule(Recurrent(6, 3)),
+        "self-attention": SelfAttentionModule(Recurrent(6, 3), 2, 5, 0.3),
+        "han": HanModule(Recurrent(6, 3, kind="gru"), Recurrent(6, 2, kind="gru"), 4),
     }
 
 
@@ -172,7 +174,7 @@ def test_dcnn_layer_by_layer_against_numpy():
 
 def test_bilstm_max_of_one_token_is_its_state():
     module = modules()["bilstm-max"]
-    torch.testing.assert_close(module(TOKENS).vectors[1], module.states(X, MASK)[1, 0])
+    torch.testing.assert_close(module(TOKENS).vectors[1], module.states(X, MASK)[0][1, 0])
 
 
 # ---- attention
@@ -180,18 +182,18 @@ def test_bilstm_max_of_one_token_is_its_state():
 
 def test_the_penalty_of_the_rows():
     distinct = torch.eye(5)[None, :3]
-    assert row_penalty(distinct).item() == pytest.approx(0)
+    assert AttentionPooling.redundancy(distinct).item() == pytest.approx(0)
     r, n = 3, 5
     uniform = torch.full((1, r, n), 1 / n)
-    assert row_penalty(uniform).item() == pytest.approx(r * (1 - 1 / n) ** 2 + r * (r - 1) / n**2)
-    assert row_penalty(torch.full((1, 1, n), 1 / n)).item() == pytest.approx((1 - 1 / n) ** 2)
+    assert AttentionPooling.redundancy(uniform).item() == pytest.approx(r * (1 - 1 / n) ** 2 + r * (r - 1) / n**2)
+    assert AttentionPooling.redundancy(torch.full((1, 1, n), 1 / n)).item() == pytest.approx((1 - 1 / n) ** 2)
 
 
 def test_self_attention_is_a_softmax_over_tokens_and_the_mean_where_it_has_no_opinion():
     module = modules()["self-attention"]
     encoding = module(TOKENS)
-    states = module.states(X, MASK).detach().numpy()
-    w1, w2 = module.inner.weight.detach().numpy(), module.outer.weight.detach().numpy()
+    states = module.states(X, MASK)[0].detach().numpy()
+    w1, w2 = (layer.weight.detach().numpy() for layer in (module.pooling.inner, module.pooling.queries))
     for row, n in enumerate(LENGTHS):
         scores = w2 @ np.tanh(w1 @ states[row, :n].T)  # (r, n)
         weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -199,17 +201,9 @@ def test_self_attention_is_a_softmax_over_tokens_and_the_mean_where_it_has_no_op
         np.testing.assert_allclose(encoding.attention[row, :n].detach(), weights.mean(0), atol=1e-5)
         overlap = weights @ weights.T - np.eye(2)
         assert encoding.penalty[row].item() == pytest.approx(0.3 * (overlap**2).sum(), rel=1e-4)
-    module.outer.weight.data.zero_()
-    mean = module.states(X, MASK)[0].mean(0)
+    module.pooling.queries.weight.data.zero_()
+    mean = module.states(X, MASK)[0][0].mean(0)
     torch.testing.assert_close(module(TOKENS).vectors[0], mean.repeat(2), atol=1e-5, rtol=1e-4)
-
-
-def test_word_attention_without_a_context_is_the_mean():
-    module = WordAttention(6, 4)
-    module.context.data.zero_()
-    vectors, weights = module(X, MASK)
-    torch.testing.assert_close(vectors[2], X[2, :4].mean(0))
-    torch.testing.assert_close(weights[2], torch.tensor([0.25] * 4 + [0] * 3))
 
 
 def test_han_in_one_batch_is_the_loop_over_sentences():
@@ -221,12 +215,12 @@ def test_han_in_one_batch_is_the_loop_over_sentences():
         for number in range(int(numbers[row, :n].max()) + 1):
             words = X[row, :n][numbers[row, :n] == number][None]
             there = torch.ones(1, words.shape[1], dtype=torch.bool)
-            vector, weights = module.of_words(module.words(words, there), there)
-            sentences.append(vector)
-            within.append(weights[0])
+            vector, weights = module.of_words(module.words(words, there)[0], there)
+            sentences.append(vector[:, 0])
+            within.append(weights[0, 0])
         document = torch.stack(sentences, dim=1)
         there = torch.ones(1, document.shape[1], dtype=torch.bool)
-        vector, between = module.of_sentences(module.sentences(document, there), there)
+        vector, between = (found[:, 0] for found in module.of_sentences(module.sentences(document, there)[0], there))
         torch.testing.assert_close(encoding.vectors[row], vector[0], atol=1e-5, rtol=1e-4)
         expected = torch.cat([w * between[0, number] for number, w in enumerate(within)])
         torch.testing.assert_close(encoding.attention[row, :n], expected, atol=1e-5, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""Compiled inner loops of biLM training on the CPU: the LSTM's cell, highways, and maxima of convolutions.
+"""Compiled inner loops of training on the CPU: the LSTM's cell, highways, and maxima of convolutions.
 
 Import this where training begins: it loads numba. All arrays are float32 and contiguous; shapes are at the top of each
 function. Sums may be contracted but not-a-number still spreads, so that a broken training is noticed.
@@ -43,13 +43,13 @@ def cell_forward(
     gates: Floats, cells: Floats, tanh_c: Floats, m: Floats, m_start: int, start: int, size: int, before: int,
     clip: np.float32,
 ) -> None:  # fmt: skip
-    """One step: ``gates (2, N, 4H)`` become their activations, ``cells``, ``tanh_c`` and ``m = o·tanh(c)`` are written.
+    """One step: ``gates (D, N, 4H)`` become their activations, ``cells``, ``tanh_c`` and ``m = o·tanh(c)`` are written.
 
     The step's rows are ``start`` …, in ``m`` ``m_start`` + start …; the cells before it lie at ``before`` …
     """
     hidden = tanh_c.shape[2]
     first = cells.shape[1] - tanh_c.shape[1]
-    for d in range(2):
+    for d in range(len(gates)):
         for r in range(size):
             z = gates[d, start + r]
             c, c_old = cells[d, first + start + r], cells[d, before + r]
@@ -78,10 +78,10 @@ def cell_backward(
     gates: Floats, cells: Floats, tanh_c: Floats, dm: Floats, dm_start: int, dc: Floats, dz: Floats, start: int,
     size: int, before: int, clip: np.float32,
 ) -> None:  # fmt: skip
-    """The same step back: ``dm`` (rows ``dm_start`` …) and ``dc (2, B, H)`` give ``dz (2, N, 4H)``; dc moves on."""
+    """The same step back: ``dm`` (rows ``dm_start`` …) and ``dc (D, B, H)`` give ``dz (D, N, 4H)``; dc moves on."""
     hidden = tanh_c.shape[2]
     first = cells.shape[1] - tanh_c.shape[1]
-    for d in range(2):
+    for d in range(len(gates)):
         for r in range(size):
             z, to = gates[d, start + r], dz[d, start + r]
             c, c_old = cells[d, first + start + r], cells[d, before + r]

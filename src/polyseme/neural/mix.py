@@ -1,7 +1,6 @@
-"""ELMo's sum over the layers, learned by the task: γ · Σ_j softmax(s)_j · h_j  (标量混合)
+"""A learned sum over the layers of an encoder: γ · Σ_j softmax(s)_j · h_j  (标量混合)
 
-Peters et al. 2018, equation 1. Three things differ between the programs, and each is a named choice here:
-``layer_norm`` before the sum, and the form of the regulariser.
+Peters et al., "Deep contextualized word representations", NAACL 2018, equation 1.
 """
 
 from __future__ import annotations
@@ -11,29 +10,24 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-LAYER_NORMS = ("none", "bilm", "allennlp")
-_EPSILON = {"bilm": 1e-12, "allennlp": 1e-13}
-
 
 class ScalarMix(nn.Module):
     """A weighted sum of ``n_layers`` layers.
 
-    ``layer_norm`` subtracts a layer's mean and divides by its deviation, both over *all real tokens of the batch and
-    all dimensions*: ``bilm`` counts the tokens of the text, ``allennlp`` the sentence boundaries too, so give it layers
-    and mask with the boundaries still in. Its result depends on the batch; the default is ``none``.
+    With a ``layer_norm`` (the ε beside its variance: 1e-12 in bilm-tf, 1e-13 in AllenNLP; 0: none) a layer's mean is
+    subtracted and it is divided by its deviation, both over *all tokens of the mask and all dimensions*: the result
+    depends on the batch. bilm-tf leaves the sentence boundaries out of mask and layers, AllenNLP counts them.
     """
 
     def __init__(
         self,
         n_layers: int,
         *,
-        layer_norm: str = "none",
+        layer_norm: float = 0.0,
         initial: Sequence[float] | None = None,
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        if layer_norm not in LAYER_NORMS:
-            raise ValueError(f"layer_norm is one of {', '.join(LAYER_NORMS)}; not {layer_norm!r}")
         if initial is not None and len(initial) != n_layers:
             raise ValueError(f"{len(initial)} initial weights for {n_layers} layers")
         self.layer_norm = layer_norm
@@ -49,7 +43,7 @@ class ScalarMix(nn.Module):
         """``(L, …, D)`` → ``(…, D)``; the layer norm needs the mask ``(…)``."""
         if len(layers) != len(self.scalars):
             raise ValueError(f"{len(layers)} layers given to a mix of {len(self.scalars)}")
-        if self.layer_norm != "none":
+        if self.layer_norm:
             if mask is None:
                 raise ValueError("layer normalisation needs the mask")
             layers = torch.stack([self._normalised(layer, mask) for layer in layers])
@@ -61,12 +55,12 @@ class ScalarMix(nn.Module):
         count = real.sum() * layer.shape[-1]
         mean = (layer * real).sum() / count
         variance = (((layer - mean) * real) ** 2).sum() / count
-        return (layer - mean) / torch.sqrt(variance + _EPSILON[self.layer_norm])
+        return (layer - mean) / torch.sqrt(variance + self.layer_norm)
 
-    def penalty(self, strength: float, form: str = "paper") -> Tensor:
-        """To be added to the loss. ``paper``: λ‖softmax(s) - 1/(L+1)‖². ``bilm``: λ Σ s², on the raw scalars."""
-        if form == "paper":
+    def penalty(self, strength: float, towards: str = "uniform") -> Tensor:
+        """To be added to the loss. ``uniform``: λ‖softmax(s) - 1/n‖², the paper's. ``zero``: λ Σ s², bilm-tf's."""
+        if towards == "uniform":
             return strength * ((self.weights() - 1 / len(self.scalars)) ** 2).sum()
-        if form == "bilm":
+        if towards == "zero":
             return strength * (self.scalars**2).sum()
-        raise ValueError(f"the penalty's form is paper or bilm, not {form!r}")
+        raise ValueError(f"the penalty draws towards uniform or zero, not {towards!r}")

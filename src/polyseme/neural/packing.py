@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+
+def mask_of(lengths: Sequence[int] | NDArray[np.int64] | Tensor, longest: int, device: torch.device) -> Tensor:
+    """``(B, longest)``, True at a text's tokens."""
+    return torch.arange(longest, device=device)[None] < torch.as_tensor(lengths).to(device)[:, None]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 POWER = 0.75  # chances follow count^POWER, flatter than the counts themselves
+SCORES_AT_ONCE = 1 << 22  # floats
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Candidates:
 
     classes: Tensor
     log_chance: Tensor
+
+    def to(self, device: torch.device) -> Candidates:
+        """The same on a device."""
+        return Candidates(self.classes.to(device), self.log_chance.to(device))
 
 
 class ClassSampler:
@@ -40,6 +45,11 @@ class ClassSampler:
         frequency = np.maximum(np.asarray(counts, dtype=np.float64), 1)
         self.frequency = frequency / frequency.sum()
         self.chance = _capped_chances(frequency**POWER, negatives)
+
+    def sample(self, random: np.random.Generator) -> Candidates:
+        """Classes drawn by their own chances alone, for a text that is not looked at."""
+        drawn = np.flatnonzero(random.random(len(self.chance), dtype=np.float32) < self.chance)
+        return Candidates(torch.from_numpy(drawn), torch.from_numpy(np.log(self.chance[drawn])))
 
     def draw(self, targets: NDArray[np.int64], random: np.random.Generator) -> Candidates:
         """Classes for a batch with these ``targets``."""
@@ -65,6 +75,36 @@ def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.f
     chances = np.ones(len(weights))
     chances[order[n:]] = scale[n] * sorted_weights[n:]
     return chances.astype(np.float32)
+
+
+@torch.no_grad()
+def log_losses(
+    states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, among: Candidates | None = None
+) -> Tensor:
+    """-log p ``(M,)`` of class ids ``targets (M,)`` after states ``(M, P)``, float64: a score, not a loss to learn by.
+
+    The sum over all classes is estimated from those ``among`` which were drawn without a look at the targets:
+    e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c, without bias. None: it is computed.
+    """
+    found = [torch.empty(0, dtype=torch.float64, device=states.device)]
+    rows, offsets = weight, bias
+    if among is not None:
+        among = among.to(states.device)
+        rows, offsets = weight[among.classes], bias[among.classes] - among.log_chance
+    n = max(SCORES_AT_ONCE // max(len(rows), 1), 1)
+    for some, wanted in zip(torch.split(states, n), torch.split(targets, n), strict=True):
+        scores = torch.addmm(offsets, some, rows.t())  # (n, C)
+        if among is None:
+            own = scores.gather(1, wanted[:, None])[:, 0]
+            total = torch.logsumexp(scores, dim=1)
+        else:
+            own = (some * weight[wanted]).sum(dim=1) + bias[wanted]
+            column = torch.searchsorted(among.classes, wanted).clamp_(max=len(rows) - 1)
+            drawn = torch.nonzero(among.classes[column] == wanted)[:, 0]
+            scores[drawn, column[drawn]] = -torch.inf
+            total = torch.logaddexp(torch.logsumexp(scores, dim=1), own)
+        found.append((total - own).double())
+    return torch.cat(found)
 
 
 def sampled_softmax_loss(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from polyseme.neural.pooling import softmax_over
+from polyseme.neural.attention import AttentionPooling
+from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside
-from polyseme.sentences.recurrent import States
 
 
 class SelfAttentionModule(TextModule):
@@ -19,39 +19,17 @@ class SelfAttentionModule(TextModule):
 
     has_states = True
 
-    def __init__(self, states: States, rows: int, units: int, penalty: float, beside: int = 0) -> None:
+    def __init__(self, states: Recurrent, rows: int, units: int, penalty: float, beside: int = 0) -> None:
         super().__init__()
         self.states, self.weight = states, penalty
         width = states.dim + beside
-        self.inner = nn.Linear(width, units, bias=False)
-        self.outer = nn.Linear(units, rows, bias=False)
+        self.pooling = AttentionPooling(width, units, n_queries=rows, bias=False)
         self.dim = rows * width
 
     def forward(self, tokens: Tokens) -> Encoding:
-        states = with_beside(self.states(tokens.x, tokens.mask), tokens.beside)  # (B, T, H)
-        scores = self.outer(torch.tanh(self.inner(states))).transpose(1, 2)  # (B, r, T)
-        weights = softmax_over(scores, tokens.mask.unsqueeze(1))
-        return Encoding((weights @ states).flatten(1), weights.mean(dim=1), self.weight * row_penalty(weights))
-
-
-def row_penalty(weights: Tensor) -> Tensor:
-    """‖AAᵀ - I‖² of every text: ``(B, r, T) -> (B,)``."""
-    overlap = weights @ weights.transpose(1, 2)
-    return (overlap - torch.eye(weights.shape[1], device=weights.device)).square().sum(dim=(1, 2))
-
-
-class WordAttention(nn.Module):
-    """α_t = softmax(u · tanh(W h_t + b)),  s = Σ α_t h_t."""
-
-    def __init__(self, dim: int, units: int) -> None:
-        super().__init__()
-        self.inner = nn.Linear(dim, units)
-        self.context = nn.Parameter(torch.empty(units).uniform_(-0.1, 0.1))
-
-    def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """``(B, T, H) -> (B, H)`` and the weights ``(B, T)``."""
-        weights = softmax_over(torch.tanh(self.inner(states)) @ self.context, mask)
-        return (weights.unsqueeze(1) @ states).squeeze(1), weights
+        states = with_beside(self.states(tokens.x, tokens.mask)[0], tokens.beside)  # (B, T, H)
+        vectors, weights = self.pooling(states, tokens.mask)  # (B, r, H), (B, r, T)
+        return Encoding(vectors.flatten(1), weights.mean(dim=1), self.weight * self.pooling.redundancy(weights))
 
 
 class HanModule(TextModule):
@@ -62,11 +40,11 @@ class HanModule(TextModule):
 
     has_states = True
 
-    def __init__(self, words: States, sentences: States, units: int, beside: int = 0) -> None:
+    def __init__(self, words: Recurrent, sentences: Recurrent, units: int, beside: int = 0) -> None:
         super().__init__()
         self.words, self.sentences = words, sentences
-        self.of_words = WordAttention(words.dim + beside, units)
-        self.of_sentences = WordAttention(sentences.dim, units)
+        self.of_words = AttentionPooling(words.dim + beside, units)
+        self.of_sentences = AttentionPooling(sentences.dim, units)
         self.dim = sentences.dim
 
     def forward(self, tokens: Tokens) -> Encoding:
@@ -75,17 +53,17 @@ class HanModule(TextModule):
         width = int(place.max()) + 1 if len(place) else 1
         x = tokens.x.new_zeros(n_rows, width, tokens.x.shape[2]).index_put((row, place), tokens.x[document, token])
         mask = tokens.mask.new_zeros(n_rows, width).index_put((row, place), tokens.mask.new_ones(()))
-        states = self.words(x, mask)
+        states, _ = self.words(x, mask)
         if tokens.beside is not None:
             more = tokens.beside.new_zeros(n_rows, width, tokens.beside.shape[2])
             states = with_beside(states, more.index_put((row, place), tokens.beside[document, token]))
-        sentences, within = self.of_words(states, mask)  # (S, H), (S, W)
+        sentences, within = (found.squeeze(1) for found in self.of_words(states, mask))  # (S, H), (S, W)
         batch, most = len(tokens.x), max(int(numbers.max()) + 1, 1)
         owner = torch.zeros(n_rows, dtype=torch.long, device=row.device).index_put((row,), document)
         number = torch.zeros_like(owner).index_put((row,), numbers[document, token])
         above = sentences.new_zeros(batch, most, sentences.shape[1]).index_put((owner, number), sentences)
         there = tokens.mask.new_zeros(batch, most).index_put((document, numbers[document, token]), mask.new_ones(()))
-        vectors, between = self.of_sentences(self.sentences(above, there), there)
+        vectors, between = (found.squeeze(1) for found in self.of_sentences(self.sentences(above, there)[0], there))
         attention = torch.zeros_like(tokens.x[..., 0]).index_put(
             (document, token), within[row, place] * between[document, numbers[document, token]]
         )

@@ -27,12 +27,12 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
-from polyseme.contexts.elmo.bilm import State, Tokens
+from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.files.bilm import read_bilm
-from polyseme.contexts.elmo.inference import run_layers
 from polyseme.disk.atomic import new_file
+from polyseme.neural.lstm import State
 from polyseme.neural.mix import ScalarMix
-from polyseme.neural.packing import Packing
+from polyseme.neural.packing import Packing, mask_of
 from polyseme.nouns import FloatArray
 
 log = logging.getLogger(__name__)
@@ -109,17 +109,11 @@ class ElmoBiLm(nn.Module):
             packing = Packing.of(lengths)
             order = torch.from_numpy(packing.order).to(index.device)
             states = self._taken(order, vectors) if self.stateful else None
-            if self.requires_grad:
-                planes, last = self.bilm.run(vectors, index, packing, states)
-            else:
-                time, row = (torch.from_numpy(a).to(index.device) for a in (packing.time, packing.row))
-                planes, last = run_layers(self.bilm, vectors[index[row, time]], packing.sizes, states)
+            planes, last = self.bilm.run(self.bilm.packed(vectors, index, packing), packing.sizes, states)
             if self.stateful:
                 for kept, new in zip(self._states, last, strict=True):
                     kept.h[:, order], kept.c[:, order] = new.h.detach(), new.c.detach()
-            mask = (
-                torch.arange(index.shape[1], device=index.device)[None] < torch.from_numpy(lengths).to(index)[:, None]
-            )
+            mask = mask_of(lengths, index.shape[1], index.device)
             return {"activations": [self.bilm.unpacked(plane, packing, index.shape) for plane in planes], "mask": mask}
 
     def _looked_up(self, inputs: Tensor | None, words: Tensor | None) -> tuple[Tensor, Tensor, np.ndarray[Any, Any]]:
@@ -206,7 +200,7 @@ class Elmo(nn.Module):
         for number in range(num_output_representations):
             mix = ScalarMix(
                 self._elmo_lstm.num_layers,
-                layer_norm="allennlp" if do_layer_norm else "none",
+                layer_norm=1e-13 if do_layer_norm else 0.0,
                 initial=scalar_mix_parameters,
                 trainable=scalar_mix_parameters is None,
             )

@@ -10,6 +10,7 @@ backward, s_{k+1} to predict s_k: n + 1 predictions each way. Two ways to cut th
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -18,10 +19,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm import Tokens
+from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.packing import Packing
 from polyseme.text.corpus import Corpus
 
-POOL = 64  # batches that are sorted by length together
 BLOCK = 64  # consecutive sentences that a stream keeps together
 COUNTED_AT_ONCE = 1 << 20  # words
 WAITING = 64  # sentences of a stream among which the rows choose
@@ -57,6 +60,18 @@ class Numbered(Protocol):
 
     ids: NDArray[np.int32]
     sentence_offsets: NDArray[np.int64]
+
+
+class WordTable:
+    """Every word of a text by its number there: how it is read, and its class. Two sentence boundaries follow them."""
+
+    def __init__(self, words: Sequence[str], alphabet: Alphabet, classes: Sequence[str]) -> None:
+        """``classes`` are the words of the softmax; unknown, begin and end follow them."""
+        self.alphabet, self.classes = alphabet, list(classes)
+        number = {word: i for i, word in enumerate(classes)}
+        unknown = len(classes)
+        self.class_of = np.array([*(number.get(word, unknown) for word in words), unknown + 1, unknown + 2])
+        self.tokens = Tokens.of(alphabet, [*words, alphabet.bos, alphabet.eos])
 
 
 @dataclass(frozen=True)
@@ -127,7 +142,7 @@ class SentenceBatches:
     """Batches of ``tokens`` predictions (each way), sentences shuffled anew in every epoch."""
 
     def __init__(self, sentences: Sentences, *, tokens: int, longest: int, seed: int) -> None:
-        self.sentences, self.tokens, self.seed = sentences, tokens, seed
+        self.sentences = sentences
         # Pieces: predictions first … first + size of a sentence. Each prediction lies in exactly one piece.
         predictions = sentences.lengths() + 1
         pieces = -(-predictions // longest)
@@ -136,19 +151,19 @@ class SentenceBatches:
         even = np.repeat(-(-predictions // pieces), pieces)  # pieces of one sentence are about equally long
         self.first = number * even
         self.size = np.minimum(np.repeat(predictions, pieces) - self.first, even)
-        self._plan = lru_cache(maxsize=2)(self._make_plan)
+        self.pieces = BudgetBatches(self.size, tokens=tokens, seed=seed)
 
     def n_steps(self, epoch: int) -> int:
         """Batches of an epoch."""
-        return len(self._plan(epoch))
+        return self.pieces.n_steps(epoch)
 
     def batch(self, epoch: int, index: int) -> Batch:
         """A batch of pieces of about one length, the longest first."""
-        return self.packed(self._plan(epoch)[index])
+        return self.packed(self.pieces.rows(epoch, index))
 
-    def in_order(self) -> list[Batch]:
+    def in_order(self) -> Iterator[Batch]:
         """Every piece once, sorted by length."""
-        return [self.packed(chosen) for chosen in self._cut(np.argsort(-self.size, kind="stable"))]
+        return map(self.packed, self.pieces.in_order())
 
     def packed(self, pieces: Ints) -> Batch:
         """A batch of these pieces."""
@@ -159,24 +174,6 @@ class SentenceBatches:
         earlier, later = self.sentences.ids_at(sentence, place), self.sentences.ids_at(sentence, place + 1)
         inputs, targets = np.stack([earlier[0], later[1]]), np.stack([later[0], earlier[1]])
         return Batch(inputs, targets, packing)
-
-    def _make_plan(self, epoch: int) -> list[Ints]:
-        random = np.random.default_rng((self.seed, epoch))
-        order = random.permutation(len(self.size))
-        mean = max(self.size.mean(), 1) if len(self.size) else 1
-        pool = max(int(POOL * self.tokens / mean), 1)
-        plan: list[Ints] = []
-        for start in range(0, len(order), pool):
-            chosen = order[start : start + pool]
-            plan.extend(self._cut(chosen[np.argsort(-self.size[chosen], kind="stable")]))
-        return [plan[i] for i in random.permutation(len(plan))]
-
-    def _cut(self, pieces: Ints) -> list[Ints]:
-        """Cut pieces sorted by falling size into batches of about ``tokens`` predictions."""
-        total = np.cumsum(self.size[pieces])
-        n = max(round(total[-1] / self.tokens), 1) if len(total) else 0
-        edges = np.searchsorted(total, total[-1] * np.arange(1, n) / n) if n else []
-        return [part for part in np.split(pieces, edges) if len(part)]
 
 
 class StreamBatches:

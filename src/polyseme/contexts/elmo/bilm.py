@@ -15,7 +15,7 @@ order i, f, g, o, and the forget gate's +1 is part of its bias. Tokens are packe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -28,7 +28,10 @@ from torch.nn import functional as F
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.errors import OptionError
-from polyseme.neural.packing import Packing
+from polyseme.neural.cnn import spelling_maxima
+from polyseme.neural.highway import highways
+from polyseme.neural.lstm import Clips, LstmWeights, State, packed_lstm
+from polyseme.neural.packing import Packing, mask_of
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,24 @@ class Tokens(NamedTuple):
     lengths: NDArray[np.int64] | None  # (W,) letters of each, boundary marks counted
     words: Tensor | None  # (W,)
 
+    @classmethod
+    def of(cls, alphabet: Alphabet, words: Sequence[str]) -> Tokens:
+        """Words spelt, named, or both."""
+        characters = lengths = names = None
+        if alphabet.spells:
+            table, lengths = alphabet.spell_all(words)
+            characters = torch.from_numpy(table)
+        if alphabet.names:
+            names = torch.from_numpy(alphabet.name_all(words))
+        return cls(characters, lengths, names)
 
-class State(NamedTuple):
-    """What an LSTM layer hands on: ``h (2, B, P)`` and ``c (2, B, H)``."""
-
-    h: Tensor
-    c: Tensor
+    def at(self, which: NDArray[np.int64], device: torch.device) -> Tokens:
+        """Some of the words, on a device."""
+        lengths, places = None if self.lengths is None else self.lengths[which], torch.from_numpy(which)
+        characters = None
+        if self.characters is not None and lengths is not None:
+            characters = self.characters[places, : int(lengths.max(initial=0))].to(device)
+        return Tokens(characters, lengths, None if self.words is None else self.words[places].to(device))
 
 
 class LstmLayer(nn.Module):
@@ -114,41 +129,17 @@ class LstmLayer(nn.Module):
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
         hidden, size = config.hidden, config.projection
-        self.cell_clip, self.projection_clip = config.cell_clip, config.projection_clip
+        self.clips = Clips(config.cell_clip, config.projection_clip)
         self.w_input = nn.Parameter(torch.empty(2, 4 * hidden, size))
         self.w_recurrent = nn.Parameter(torch.empty(2, 4 * hidden, size))
         self.bias = nn.Parameter(torch.empty(2, 4 * hidden))
         # bilm-tf makes no projection, and no clip of the state, where it would not shrink it.
         self.w_projection = nn.Parameter(torch.empty(2, size, hidden)) if size < hidden else None
 
-    def forward(self, inputs: Tensor, sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
+    def forward(self, inputs: Tensor, sizes: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
         """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and the state at each row's own end."""
-        gates_in = torch.baddbmm(self.bias.unsqueeze(1), inputs, self.w_input.transpose(1, 2))  # (2, N, 4H)
-        recurrent = self.w_recurrent.transpose(1, 2)
-        h, c = state
-        outputs, ended_h, ended_c = [], [], []
-        for gates, size in zip(torch.split(gates_in, list(sizes), dim=1), sizes, strict=True):
-            if size < h.shape[1]:  # the shortest sentences have ended: their state stays as it is
-                ended_h.append(h[:, size:])
-                ended_c.append(c[:, size:])
-                h, c = h[:, :size], c[:, :size]
-            h, c = self.step(torch.baddbmm(gates, h, recurrent), c)
-            outputs.append(h)
-        last = State(torch.cat([h, *reversed(ended_h)], dim=1), torch.cat([c, *reversed(ended_c)], dim=1))
-        return (torch.cat(outputs, dim=1) if outputs else inputs), last
-
-    def step(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """``(2, B, 4H), (2, B, H)`` → ``h (2, B, P), c (2, B, H)``. Clipped values are what the next step sees."""
-        i, f, g, o = gates.chunk(4, dim=-1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        if self.cell_clip:
-            c = c.clamp(-self.cell_clip, self.cell_clip)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        if self.w_projection is not None:
-            h = torch.bmm(h, self.w_projection.transpose(1, 2))
-            if self.projection_clip:
-                h = h.clamp(-self.projection_clip, self.projection_clip)
-        return h, c
+        weights = LstmWeights(self.w_input, self.w_recurrent, self.bias, self.w_projection)
+        return packed_lstm(inputs, sizes, weights, state, self.clips)
 
 
 class TokenEncoder(nn.Module):
@@ -168,35 +159,35 @@ class TokenEncoder(nn.Module):
             self.gates = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
         self.projection = nn.Linear(config.token_dim, config.projection) if config.project else None
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        """The vectors of the words, ``(W, P)``."""
+    def forward(self, tokens: Tokens, *, sparse: bool = False) -> Tensor:
+        """The vectors of the words, ``(W, P)``; with ``sparse`` the table of word vectors gets a sparse gradient."""
         found = []
-        if self.config.n_words:
-            assert tokens.words is not None
-            found.append(F.embedding(tokens.words, self.words))
-        if self.config.n_characters:
-            assert tokens.characters is not None
-            assert tokens.lengths is not None
+        if tokens.words is not None:
+            found.append(F.embedding(tokens.words, self.words, sparse=sparse))
+        if tokens.characters is not None and tokens.lengths is not None:
             found.append(self.spelt(tokens.characters, tokens.lengths))
         x = torch.cat(found, dim=1) if len(found) > 1 else found[0]
         return self.projection(x) if self.projection is not None else x
 
     def spelt(self, characters: Tensor, lengths: NDArray[np.int64]) -> Tensor:
-        """Characters ``(W, C)`` → ``(W, filters)``: convolutions, max over the slots, activation, highways."""
-        order = np.argsort(lengths, kind="stable")
-        pieces = [self.convolved(characters[torch.from_numpy(part)], int(lengths[part].max()))
-                  for part in _alike(order, lengths)]  # fmt: skip
-        x = torch.cat(pieces) if pieces else self.characters.new_zeros(0, self.config.n_filters)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return self.highway(x[torch.from_numpy(back)])
+        """Characters ``(W, C)`` → ``(W, filters)``: convolutions, max over the slots, activation, highways.
 
-    def highway(self, x: Tensor) -> Tensor:
-        """``(W, filters)`` through the highways."""
-        for transform, gate in zip(self.transforms, self.gates, strict=True):
-            g = torch.sigmoid(gate(x))
-            x = g * torch.relu(transform(x)) + (1 - g) * x
-        return x
+        Where gradients are wanted on the CPU the maxima are found letter by letter in compiled loops. Without them
+        plain products of words of about one length are as quick, and need no compiler.
+        """
+        table, config = self.characters, self.config
+        learns = torch.is_grad_enabled() and table.requires_grad
+        if learns and table.dtype == torch.float32 and table.device.type == "cpu":
+            x = spelling_maxima(characters.numpy(), lengths, config.max_characters, table, self.convolutions)
+        else:
+            order = np.argsort(lengths, kind="stable")
+            pieces = [self.convolved(characters[torch.from_numpy(part)], int(lengths[part].max()))
+                      for part in _alike(order, lengths)]  # fmt: skip
+            back = np.empty_like(order)
+            back[order] = np.arange(len(order))
+            x = torch.cat(pieces)[torch.from_numpy(back)] if pieces else table.new_zeros(0, config.n_filters)
+        x = torch.relu(x) if config.activation == "relu" else torch.tanh(x)
+        return highways(self.transforms, self.gates, x)
 
     def convolved(self, characters: Tensor, longest: int) -> Tensor:
         """Convolutions over words of about one length, ``(W, C)`` → ``(W, filters)``.
@@ -218,8 +209,7 @@ class TokenEncoder(nn.Module):
             weight = convolution.weight.permute(2, 1, 0).reshape(-1, number)  # (width·d, number)
             found.append((windows @ weight).amax(dim=1))
             biases.append(convolution.bias)
-        x = torch.cat(found, dim=1) + torch.cat(biases)
-        return torch.relu(x) if config.activation == "relu" else torch.tanh(x)
+        return torch.cat(found, dim=1) + torch.cat(biases)
 
 
 def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16) -> list[NDArray[np.int64]]:
@@ -233,6 +223,10 @@ def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16
         groups.append(order[start:end])
         start = end
     return groups
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
 
 
 class BiLM(nn.Module):
@@ -253,27 +247,38 @@ class BiLM(nn.Module):
         ``index (B, T)`` says which of the distinct words stands where; sentence boundaries are tokens like others.
         """
         packing = Packing.of(lengths)
-        planes, _ = self.run(self.encoder(tokens), index, packing)
-        mask = torch.arange(index.shape[1], device=index.device)[None] < torch.as_tensor(lengths)[:, None].to(
-            index.device
-        )
+        planes, _ = self.run(self.packed(self.encoder(tokens), index, packing), packing.sizes)
+        mask = mask_of(lengths, index.shape[1], index.device)
         return torch.stack([self.unpacked(plane, packing, index.shape) for plane in planes]), mask
 
-    def run(
-        self, vectors: Tensor, index: Tensor, packing: Packing, states: Sequence[State] | None = None
-    ) -> tuple[list[Tensor], list[State]]:
-        """Word vectors ``(W, P)`` → packed layers, L+1 of ``(2, N, P)``, and each layer's last states.
+    @staticmethod
+    def packed(vectors: Tensor, index: Tensor, packing: Packing) -> Tensor:
+        """Vectors ``(W, P)`` of the words that ``index (B, T)`` places, packed ``(2, N, P)``."""
+        row, time = (torch.from_numpy(places).to(index.device) for places in (packing.row, packing.time))
+        return F.embedding(index[row, time], vectors)
 
-        States are ordered as ``packing.order`` says.
+    def run(
+        self,
+        x: Tensor,
+        sizes: Sequence[int],
+        states: Sequence[State] | None = None,
+        *,
+        upto: int | None = None,
+        dropped: Callable[[Tensor], Tensor] = _as_it_is,
+    ) -> tuple[list[Tensor], list[State]]:
+        """Packed token vectors ``(2, N, P)`` → packed layers, ``upto`` + 1 of ``(2, N, P)``, and their last states.
+
+        Training, fine-tuning and encoding all go this way; ``packed_lstm`` sees whether gradients are wanted.
+        ``sizes`` are those of the packing, or of some steps in a row of it, with the states that the step before left,
+        in the packing's order. Training drops parts of each layer's input by ``dropped``.
         """
-        row = torch.from_numpy(packing.row).to(index.device)
-        time = torch.from_numpy(packing.time).to(index.device)
-        x = vectors[index[row, time]]  # (2, N, P)
-        states = states if states is not None else self.zero_states(len(packing.order), like=x)
         planes, last = [x], []
-        for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):
-            out, end = layer(x, packing.sizes, state)
-            x = out + x if number and self.config.skip else out
+        for number in range(self.config.n_layers if upto is None else upto):
+            x = dropped(x)
+            out, end = self.layers[number](x, sizes, states[number] if states else None)
+            if number and self.config.skip:
+                out = out + x if out.requires_grad else out.add_(x)
+            x = out
             planes.append(x)
             last.append(end)
         return planes, last

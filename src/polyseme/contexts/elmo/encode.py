@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import Alphabet
-from polyseme.contexts.elmo.bilm import BiLM, State, Tokens
-from polyseme.contexts.elmo.inference import run_layers, stretches
+from polyseme.contexts.elmo.bilm import BiLM, Tokens
 from polyseme.contexts.elmo.word_cache import WordCache
+from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
 from polyseme.nouns import FloatArray
 
@@ -93,7 +93,7 @@ class SentenceRunner:
     ) -> tuple[list[Tensor], Packing]:
         """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
         if packing.n_tokens <= PIECE_ROWS:
-            return run_layers(self.bilm, vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
+            return self.bilm.run(vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
         real, states = packing.of_the_real(), None
         computed = [vectors.new_empty(2, real.n_tokens, vectors.shape[1]) for _ in range(top + 1)]
         start = done = 0
@@ -102,7 +102,7 @@ class SentenceRunner:
             if states:
                 states = [State(h[:, : sizes[0]], c[:, : sizes[0]]) for h, c in states]
             piece = vectors[torch.from_numpy(words[:, start:end])]
-            found, states = run_layers(self.bilm, piece, sizes, states, upto=top)
+            found, states = self.bilm.run(piece, sizes, states, upto=top)
             kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
             for plane, new in zip(computed, found, strict=True):
                 plane[:, done : done + len(kept)] = new[:, kept]
@@ -125,7 +125,7 @@ class SentenceRunner:
         assert self.states is not None
         start = [State(h[:, order], c[:, order]) for h, c in self.states]
         x = vectors[torch.from_numpy(flat[ends[packing.row] - lengths[packing.row] + packing.time])]
-        computed, last = run_layers(self.bilm, x, packing.sizes, start)
+        computed, last = self.bilm.run(x, packing.sizes, start)
         for kept, new in zip(self.states, last, strict=True):
             kept.h[:, order] = new.h
             kept.c[:, order] = new.c
@@ -156,18 +156,10 @@ class SentenceRunner:
         found = torch.empty(len(company), config.projection)
         by_length = np.argsort([len(word) for word in company], kind="stable")
         for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
-            found[torch.from_numpy(part)] = self.bilm.encoder(self.tokens([company[place] for place in part]))
+            found[torch.from_numpy(part)] = self.bilm.encoder(
+                Tokens.of(self.alphabet, [company[place] for place in part])
+            )
         return found[: len(words)]
-
-    def tokens(self, words: Sequence[str]) -> Tokens:
-        """The words as the biLM reads them."""
-        characters = lengths = names = None
-        if self.alphabet.spells:
-            table, lengths = self.alphabet.spell_all(words)
-            characters = torch.from_numpy(table)
-        if self.alphabet.names:
-            names = torch.from_numpy(self.alphabet.name_all(words))
-        return Tokens(characters, lengths, names)
 
 
 def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:

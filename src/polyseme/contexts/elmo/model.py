@@ -23,7 +23,6 @@ import torch
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import Planes, SentenceRunner
-from polyseme.contexts.elmo.inference import run_layers
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
 from polyseme.errors import FormatError, OptionError
@@ -159,7 +158,7 @@ class Elmo(Trainable, ContextEncoder):
         number = {word: row for row, word in enumerate(dict.fromkeys(whole))}
         packing = Packing.of([len(whole)])
         ids = np.array([number[word] for word in whole])
-        computed, _ = run_layers(self.bilm, vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
+        computed, _ = self.bilm.run(vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
         here = position + 1  # behind the begin of the sentence
         # The forward state one place before, the backward state one place behind: its step last - (here + 1).
         states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch.nn import functional as F
 
-from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences
+from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences, WordTable
 from polyseme.contexts.elmo.bilm import BiLM
-from polyseme.contexts.elmo.inference import run_layers
-from polyseme.contexts.elmo.reader import Reader
 from polyseme.errors import OptionError, TextError
+from polyseme.neural.softmax import Candidates, log_losses
 from polyseme.nouns import Progress, Sentence, silent
 
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.model import Elmo
 
-LOGITS = 1 << 22  # floats of scores held at once
 BATCH_TOKENS = 4096
 SENTENCES_AT_ONCE = 4096
 
@@ -43,24 +41,16 @@ class Perplexity:
 
 
 @torch.inference_mode()
-def full_softmax_losses(bilm: BiLM, reader: Reader, batch: Batch) -> NDArray[np.float64]:
-    """Sums of -log p of a batch, forward and backward ``(2,)``."""
+def losses_of(bilm: BiLM, words: WordTable, batch: Batch, among: Candidates | None = None) -> NDArray[np.float64]:
+    """Sums of -log p of a batch, forward and backward ``(2,)``; ``among`` a sample of the classes, or all of them."""
+    device = bilm.softmax_bias.device
     distinct, place = np.unique(batch.inputs, return_inverse=True)
-    vectors = reader.vectors(bilm.encoder, distinct)
-    x = vectors[torch.from_numpy(place.reshape(batch.inputs.shape))]
-    states = run_layers(bilm, x, batch.packing.sizes)[0][-1]
-    targets = torch.from_numpy(reader.class_of[batch.targets])
-    return np.array([_losses(bilm, states[d], targets[d]) for d in (0, 1)])
-
-
-def _losses(bilm: BiLM, states: Tensor, targets: Tensor) -> float:
-    total = 0.0
-    rows = max(LOGITS // bilm.config.n_classes, 1)
-    for start in range(0, len(states), rows):
-        scores = torch.addmm(bilm.softmax_bias, states[start : start + rows], bilm.softmax_weight.t())
-        own = scores.gather(1, targets[start : start + rows, None])
-        total += float((torch.logsumexp(scores, dim=1, keepdim=True) - own).sum(dtype=torch.float64))
-    return total
+    vectors = bilm.encoder(words.tokens.at(distinct, device))
+    x = F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)).to(device), vectors)  # (W, P) -> (2, N, P)
+    states = bilm.run(x, batch.packing.sizes)[0][-1]
+    targets = torch.from_numpy(words.class_of[batch.targets]).to(device)
+    softmax = bilm.softmax_weight, bilm.softmax_bias
+    return np.array([float(log_losses(states[d], targets[d], *softmax, among).sum()) for d in (0, 1)])
 
 
 def exponentials(losses: NDArray[np.float64]) -> tuple[float, float]:
@@ -75,16 +65,16 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
     if not elmo.classes:
         raise OptionError("this biLM came without its softmax (published files leave it out): it has no perplexity")
     sums, n, tokens, count, unknown = np.zeros(2), 0, 0, 0, 0
-    iterator = (words for words in map(elmo.tokens_of, sentences) if words)
+    iterator = (words for words in elmo.token_lists(sentences) if words)
     for chunk in _chunks(iterator):
         text = _Numbered(chunk)
-        reader = Reader(text.all_words, elmo.alphabet, elmo.classes)
+        words = WordTable(text.all_words, elmo.alphabet, elmo.classes)
         which = Sentences(text, np.arange(len(chunk)))
         for batch in SentenceBatches(which, tokens=BATCH_TOKENS, longest=1 << 30, seed=0).in_order():
-            sums += full_softmax_losses(elmo.bilm, reader, batch)
+            sums += losses_of(elmo.bilm, words, batch)
             n += batch.n_predictions // 2
         tokens, count = tokens + len(text.ids), count + len(chunk)
-        unknown += int((reader.class_of[text.ids] == len(elmo.classes)).sum())
+        unknown += int((words.class_of[text.ids] == len(elmo.classes)).sum())
         forward, backward = exponentials(sums / n)
         progress("perplexity", tokens, None, forward=forward, backward=backward)
     if not n:

@@ -1,4 +1,6 @@
-"""Training a biLM on a corpus, from nothing or from a saved one.
+"""Training a biLM on a corpus: distinct words once, both directions together, a sampled softmax.
+
+A step is ``BiLMTask.gradients`` here, ``BiLM.run`` in bilm.py, and ``packed_lstm`` with the other blocks in neural/.
 
 What differs from the paper's program: no vocabulary file and no token count to give; forward and backward perplexity of
 held-out text over the whole softmax in every report; the best weights are kept; the softmax is saved with the model.
@@ -8,36 +10,161 @@ A word outside the softmax is spelt out where it is read, and is the class "unkn
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
-from polyseme.contexts.elmo.batches import Sentences, split, word_counts
+from polyseme.contexts.elmo.alphabet import WORD_SPECIALS
+from polyseme.contexts.elmo.batches import (
+    Batch,
+    Ints,
+    SentenceBatches,
+    Sentences,
+    StreamBatches,
+    WordTable,
+    split,
+    word_counts,
+)
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.further import joined, take_over, with_shape_of
 from polyseme.contexts.elmo.model import Elmo, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
-from polyseme.contexts.elmo.reader import Reader
-from polyseme.contexts.elmo.task import BiLMTask
+from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
 from polyseme.errors import OptionError, TrainingError
 from polyseme.machine import cores
+from polyseme.neural.cnn import lay_out_by_offset
+from polyseme.neural.lstm import State
+from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
-from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
+from polyseme.training.task import Loss, Part, Score, Task
 
 E = TypeVar("E", bound=Elmo)
 
 HELD_OUT_WORDS = 20_000
+REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
 RARE_CHARACTER = 2  # characters seen less often are read as unknown ones, so that those have a vector
 SMALL_CORPUS = 100_000  # words up to which one process is as quick as several
-LEARNING = {f.name for f in fields(TrainingOptions)} | {
-    "min_count", "max_vocabulary", "sequences", "batch_tokens", "unroll", "negatives", "dropout", "hold_out"
-}  # fmt: skip
+MASK_SHIFTS = 1 << 20  # places in the mask of dropout where a layer's piece may begin
+
+
+class BiLMTask(Task):
+    """Learns both directions' next words."""
+
+    module: BiLM
+
+    def __init__(
+        self, bilm: BiLM, words: WordTable, training: Sentences, held_out: Sentences, options: ElmoOptions
+    ) -> None:
+        self.module, self.words, self.options = bilm, words, options
+        if words.alphabet.spells:
+            lay_out_by_offset(bilm.encoder.convolutions)
+        self.batches: SentenceBatches | StreamBatches
+        self.shareable = options.sequences == "sentences"
+        if self.shareable:
+            self.batches = SentenceBatches(
+                training, tokens=options.batch_tokens, longest=options.unroll, seed=options.seed
+            )
+        else:
+            rows = max(options.batch_tokens // options.unroll, 1)
+            self.batches = StreamBatches(training, rows=rows, unroll=options.unroll, seed=options.seed)
+        self.held_out = SentenceBatches(held_out, tokens=BATCH_TOKENS, longest=1 << 30, seed=0)
+        self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
+        self.sampler = ClassSampler(class_counts(words, training), options.negatives or bilm.config.n_classes)
+        self.states: list[State] = []  # where a stream stopped
+        self._mask = torch.empty(0)
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def gradients(self, epoch: int, index: int, part: Part) -> Loss:
+        whole = self.batches.batch(epoch, index)
+        batch, places = whole.share(*part) if part.of > 1 else (whole, None)
+        # Processes draw alike: one set of candidates and one mask for the whole batch, of which each takes its rows.
+        random = np.random.default_rng((self.options.seed, epoch, index))
+        candidates = self.sampler.draw(self.words.class_of[whole.targets].reshape(-1), random)
+        if index == 0 or self.shareable or not self.states:
+            self.states = self.module.zero_states(len(batch.packing.order), like=self.module.softmax_bias.detach())
+        if not batch.n_predictions:  # more processes than rows
+            return Loss(0.0, 0)
+        states = self._top_states(batch, self._dropout(whole, places, random))
+        loss = sampled_softmax_loss(
+            states.view(-1, states.shape[2]),
+            torch.from_numpy(self.words.class_of[batch.targets].reshape(-1)).to(self.device),
+            self.module.softmax_weight,
+            self.module.softmax_bias,
+            candidates.to(self.device),
+            1 / batch.n_predictions,
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        return Loss(float(loss.detach()) * batch.n_predictions / 2, batch.n_predictions // 2)
+
+    def _top_states(self, batch: Batch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
+        """Packed states ``(2, N, P)`` of the highest layer; dropout falls on each layer and the result."""
+        bilm, device = self.module, self.device
+        distinct, place = np.unique(batch.inputs, return_inverse=True)
+        vectors = bilm.encoder(self.words.tokens.at(distinct, device), sparse=True)
+        x = F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)).to(device), vectors)  # (W, P) -> (2, N, P)
+        planes, last = bilm.run(x, batch.packing.sizes, self.states, dropped=dropped)
+        self.states = [State(h.detach(), c.detach()) for h, c in last]  # a stream's gradient ends with the batch
+        return dropped(planes[-1])
+
+    def _dropout(self, whole: Batch, places: Ints | None, random: np.random.Generator) -> Callable[[Tensor], Tensor]:
+        """Dropout by pieces of a mask drawn before (drawing anew would cost a tenth of the training), one for the whole
+        batch each time; ``places`` are the tokens of it that are worked on here."""
+        if not self.options.dropout:
+            return lambda x: x
+        n = whole.n_predictions * self.module.config.projection
+        if len(self._mask) < n + MASK_SHIFTS:
+            self._mask = _drawn_mask(n + MASK_SHIFTS, self.options).to(self.device)
+        rows = None if places is None else torch.from_numpy(places).to(self.device)
+
+        def dropped(x: Tensor) -> Tensor:
+            start = int(random.integers(MASK_SHIFTS))
+            mask = self._mask[start : start + n].view(2, -1, x.shape[2])
+            return x * (mask if rows is None else mask[:, rows])
+
+        return dropped
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, BiLM)
+        sums, n = np.zeros(2), 0
+        for batch in self.held_out.in_order():
+            sums += losses_of(module, self.words, batch)
+            n += batch.n_predictions // 2
+        if not n:
+            return None
+        forward, backward = exponentials(sums / n)  # the loop says what to do about one without bounds
+        return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
+
+    def carried(self) -> dict[str, Tensor]:
+        if self.shareable:
+            return {}
+        return {
+            f"{n}/{name}": value.transpose(0, 1).contiguous()  # (B, 2, size)
+            for n, state in enumerate(self.states)
+            for name, value in state._asdict().items()
+        }
+
+    def carry(self, tensors: dict[str, Tensor]) -> None:
+        n_layers = len({name.split("/")[0] for name in tensors})
+        self.states = [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
+
+
+def _drawn_mask(n: int, options: ElmoOptions) -> Tensor:
+    keep = 1 - options.dropout
+    random = torch.Generator().manual_seed(options.seed)
+    return torch.empty(n).bernoulli_(keep, generator=random).div_(keep)
+
+
+# ---- from a corpus to a model
 
 
 def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> E:
@@ -49,8 +176,8 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
     threads = options.threads or (cores() if corpus.n_tokens > SMALL_CORPUS else 1)
     fit(task, replace(options, threads=threads), run)
     about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
-    reader, mix = task.reader, start.mix if start else None
-    return cls(task.options, reader.alphabet, task.module, classes=reader.classes, mix=mix, about=about)
+    words, mix = task.words, start.mix if start else None
+    return cls(task.options, words.alphabet, task.module, classes=words.classes, mix=mix, about=about)
 
 
 def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -> BiLMTask:
@@ -58,32 +185,29 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
     if not corpus.n_tokens:
         raise TrainingError("the corpus has no words to train on")
     training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)
-    words, characters, project = _vocabulary(corpus, options), _characters(corpus), None
+    classes = corpus.vocabulary.cut(min_count=options.min_count, max_size=options.max_vocabulary or None).words
+    characters, project = _characters(corpus), None
     if start is not None:
-        options, project = _with_shape_of(start.options, options), start.bilm.config.project
-        words = _joined(start.classes or start.alphabet.words, words)
-        characters = _joined(start.alphabet.characters, characters)
-    if not words:
-        raise TrainingError(
-            f"none of the {len(corpus.all_words):,} words is seen {options.min_count} times or more: give more text, "
-            "or lower min_count"
-        )
+        options, project = with_shape_of(start.options, options), start.bilm.config.project
+        classes = joined(start.classes or start.alphabet.words, classes)
+        characters = joined(start.alphabet.characters, characters)
     options = with_sizes(options)
-    alphabet = make_alphabet(options, characters=characters, words=words)
-    reader = Reader(corpus.all_words, alphabet, words)
-    bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(words) + WORD_SPECIALS, project=project))
+    alphabet = make_alphabet(options, characters=characters, words=classes)
+    words = WordTable(corpus.all_words, alphabet, classes)
+    bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(classes) + WORD_SPECIALS, project=project))
     bilm.reset_parameters(torch.Generator().manual_seed(options.seed))
-    _expect_frequent_classes(bilm, reader, training)
+    _expect_frequent_classes(bilm, words, training)
     if start is not None:
-        _take_over(bilm, start.bilm)
-    task = BiLMTask(bilm, reader, training, held_out, options)
+        take_over(bilm, start.bilm)
+    task = BiLMTask(bilm, words, training, held_out, options)
     if not task.n_steps(0):
         raise TrainingError("the corpus is shorter than one batch of a stream: lower batch_tokens or unroll")
     return task
 
 
-def _vocabulary(corpus: Corpus, options: ElmoOptions) -> list[str]:
-    return corpus.vocabulary.cut(min_count=options.min_count, max_size=options.max_vocabulary or None).words
+def class_counts(words: WordTable, training: Sentences) -> Ints:
+    """How often each class of the softmax is to be predicted."""
+    return np.bincount(words.class_of, weights=training.id_counts(), minlength=len(words.classes) + WORD_SPECIALS)
 
 
 def _characters(corpus: Corpus) -> list[str]:
@@ -97,64 +221,8 @@ def _characters(corpus: Corpus) -> list[str]:
     return [character for _, character in sorted(kept)]
 
 
-def _joined(known: list[str], more: list[str]) -> list[str]:
-    """What is known in its order, then what is new."""
-    seen = set(known)
-    return [*known, *(item for item in more if item not in seen)]
-
-
-def _with_shape_of(known: ElmoOptions, given: ElmoOptions) -> ElmoOptions:
-    """The given options of learning; a shape that is given must be the model's own."""
-    shape = {f.name: getattr(known, f.name) for f in fields(ElmoOptions) if f.name not in LEARNING}
-    usual = ElmoOptions()
-    for name in shape:
-        if getattr(given, name) not in (getattr(usual, name), getattr(known, name), known.value(name)):
-            raise OptionError(
-                f"{name} is {known.value(name)!r} in the model to start from, not {getattr(given, name)!r}"
-            )
-    return replace(given, **shape)
-
-
 @torch.no_grad()
-def _expect_frequent_classes(bilm: BiLM, reader: Reader, training: Sentences) -> None:
+def _expect_frequent_classes(bilm: BiLM, words: WordTable, training: Sentences) -> None:
     """Begin the softmax's bias at the log frequency of each class."""
-    counts = np.bincount(reader.class_of, weights=training.id_counts(), minlength=bilm.config.n_classes) + 1
+    counts = class_counts(words, training) + 1
     bilm.softmax_bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
-
-
-@torch.no_grad()
-def _take_over(bilm: BiLM, start: BiLM) -> None:
-    """The weights of ``start``; its tables' rows keep their places, their special entries stay at the end."""
-    known = start.state_dict()
-    for name, tensor in bilm.state_dict().items():
-        if name not in known:  # a softmax, where the model came without one
-            continue
-        if name == "encoder.characters":
-            _take_rows(tensor, known[name], CHARACTER_SPECIALS)
-        elif name in ("encoder.words", "softmax_weight"):
-            _take_rows(tensor, known[name], WORD_SPECIALS)
-        elif name == "softmax_bias":
-            _take_biases(tensor, known[name])
-        else:
-            tensor.copy_(known[name])
-
-
-def _take_rows(to: Tensor, known: Tensor, n_special: int) -> None:
-    """Known rows; new ones begin as the row of the unknown."""
-    if to.shape == known.shape:
-        to.copy_(known)
-        return
-    n = len(known) - n_special
-    to[:n] = known[:n]
-    to[n : len(to) - n_special] = known[n]
-    to[len(to) - n_special :] = known[n:]
-
-
-def _take_biases(to: Tensor, known: Tensor) -> None:
-    """Known biases; the words that were unknown so far share the chance of "unknown" by their frequency."""
-    n, end = len(known) - WORD_SPECIALS, len(to) - WORD_SPECIALS
-    if end > n:
-        fresh = to[n : end + 1]  # log frequencies of the new words and of what stays unknown
-        to[n : end + 1] = known[n] + fresh - torch.logsumexp(fresh, dim=0)
-    to[:n] = known[:n]
-    to[end + 1 :] = known[n + 1 :]

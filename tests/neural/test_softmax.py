@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.neural.softmax import Candidates, ClassSampler, sampled_softmax_loss
+from polyseme.neural.softmax import Candidates, ClassSampler, log_losses, sampled_softmax_loss
 
 
 def leaves(n_states=7, n_classes=12, size=4):
@@ -85,3 +85,22 @@ def test_more_negatives_than_classes_means_all_of_them():
     candidates = sampler.draw(np.array([0]), np.random.default_rng(0))
     assert candidates.classes.tolist() == [0, 1, 2]
     assert candidates.log_chance.tolist() == [0, 0, 0]
+
+
+def test_scores_over_all_classes_are_those_of_torch():
+    states, weight, bias = (tensor.detach() for tensor in leaves())
+    targets = torch.tensor([0, 3, 3, 11, 5, 2, 0])
+    wanted = torch.nn.functional.cross_entropy(states @ weight.t() + bias, targets, reduction="none")
+    torch.testing.assert_close(log_losses(states, targets, weight, bias), wanted)
+    every = Candidates(torch.arange(12), torch.zeros(12))
+    torch.testing.assert_close(log_losses(states, targets, weight, bias, every), wanted)
+
+
+def test_scores_over_a_sample_have_the_right_sum_in_expectation():
+    states, weight, bias = (tensor.detach() for tensor in leaves(n_classes=200))
+    targets, random = torch.tensor([0, 30, 31, 110, 59, 2, 199]), np.random.default_rng(5)
+    sampler = ClassSampler(np.arange(200, 0, -1), negatives=60)
+    scores = states @ weight.t() + bias
+    own = scores.gather(1, targets[:, None])[:, 0]
+    estimates = [log_losses(states, targets, weight, bias, sampler.sample(random)).add(own).exp() for _ in range(3000)]
+    torch.testing.assert_close(torch.stack(estimates).mean(dim=0), scores.exp().sum(dim=1), rtol=0.03, atol=0)

@@ -1,0 +1,74 @@
+"""Training a biLM further on other text: its shape stays, its tables grow by the words and letters that are new."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+
+from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
+from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.errors import OptionError
+from polyseme.training.options import TrainingOptions
+
+LEARNING = {f.name for f in fields(TrainingOptions)} | {
+    "min_count", "max_vocabulary", "sequences", "batch_tokens", "unroll", "negatives", "dropout", "hold_out"
+}  # fmt: skip
+
+
+def joined(known: list[str], more: list[str]) -> list[str]:
+    """What is known in its order, then what is new."""
+    seen = set(known)
+    return [*known, *(item for item in more if item not in seen)]
+
+
+def with_shape_of(known: ElmoOptions, given: ElmoOptions) -> ElmoOptions:
+    """The given options of learning; a shape that is given must be the model's own."""
+    shape = {f.name: getattr(known, f.name) for f in fields(ElmoOptions) if f.name not in LEARNING}
+    usual = ElmoOptions()
+    for name in shape:
+        if getattr(given, name) not in (getattr(usual, name), getattr(known, name), known.value(name)):
+            raise OptionError(
+                f"{name} is {known.value(name)!r} in the model to start from, not {getattr(given, name)!r}"
+            )
+    return replace(given, **shape)
+
+
+@torch.no_grad()
+def take_over(bilm: BiLM, start: BiLM) -> None:
+    """The weights of ``start``; its tables' rows keep their places, their special entries stay at the end."""
+    known = start.state_dict()
+    for name, tensor in bilm.state_dict().items():
+        if name not in known:  # a softmax, where the model came without one
+            continue
+        if name == "encoder.characters":
+            _take_rows(tensor, known[name], CHARACTER_SPECIALS)
+        elif name in ("encoder.words", "softmax_weight"):
+            _take_rows(tensor, known[name], WORD_SPECIALS)
+        elif name == "softmax_bias":
+            _take_biases(tensor, known[name])
+        else:
+            tensor.copy_(known[name])
+
+
+def _take_rows(to: Tensor, known: Tensor, n_special: int) -> None:
+    """Known rows; new ones begin as the row of the unknown."""
+    if to.shape == known.shape:
+        to.copy_(known)
+        return
+    n = len(known) - n_special
+    to[:n] = known[:n]
+    to[n : len(to) - n_special] = known[n]
+    to[len(to) - n_special :] = known[n:]
+
+
+def _take_biases(to: Tensor, known: Tensor) -> None:
+    """Known biases; the words that were unknown so far share the chance of "unknown" by their frequency."""
+    n, end = len(known) - WORD_SPECIALS, len(to) - WORD_SPECIALS
+    if end > n:
+        fresh = to[n : end + 1]  # log frequencies of the new words and of what stays unknown
+        to[n : end + 1] = known[n] + fresh - torch.logsumexp(fresh, dim=0)
+    to[:n] = known[:n]
+    to[end + 1 :] = known[n + 1 :]

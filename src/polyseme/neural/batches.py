@@ -1,0 +1,74 @@
+"""Batches of texts of about one length, cut by a budget of tokens (按词元预算分批).
+
+Every epoch shuffles the texts anew, by the seed and the epoch's number alone; some dozens of batches at a time are
+sorted by length, so that little is padded and chance still decides which texts meet; the batches themselves come in
+random order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+POOL = 64  # batches that are sorted by length together
+Ints = NDArray[np.int64]
+
+
+class BudgetBatches:
+    """Which texts of these ``sizes`` make each batch, the longest first.
+
+    A batch has about ``tokens`` tokens; with ``padded``, at most so many when each text is padded to the longest, and
+    ``most`` texts (0: any number). A text longer than the budget is a batch of its own.
+    """
+
+    def __init__(
+        self, sizes: Sequence[int] | Ints, *, tokens: int, seed: int, padded: bool = False, most: int = 0
+    ) -> None:
+        self.sizes = np.asarray(sizes, dtype=np.int64)
+        self.tokens, self.seed, self.padded, self.most = tokens, seed, padded, most
+        self._plan = lru_cache(maxsize=2)(self._make_plan)
+
+    def n_steps(self, epoch: int) -> int:
+        """Batches of an epoch."""
+        return len(self._plan(epoch))
+
+    def rows(self, epoch: int, index: int) -> Ints:
+        """The texts of a batch."""
+        return self._plan(epoch)[index]
+
+    def in_order(self) -> list[Ints]:
+        """Batches of all texts by falling length, for what needs no shuffling."""
+        return self._cut(np.argsort(-self.sizes, kind="stable"))
+
+    def _make_plan(self, epoch: int) -> list[Ints]:
+        random = np.random.default_rng((self.seed, epoch))
+        order = random.permutation(len(self.sizes))
+        mean = max(self.sizes.mean(), 1) if len(self.sizes) else 1
+        pool = max(int(POOL * self.tokens / mean), 1)
+        plan: list[Ints] = []
+        for start in range(0, len(order), pool):
+            chosen = order[start : start + pool]
+            plan.extend(self._cut(chosen[np.argsort(-self.sizes[chosen], kind="stable")]))
+        return [plan[i] for i in random.permutation(len(plan))]
+
+    def _cut(self, falling: Ints) -> list[Ints]:
+        """Cut texts of falling size into batches."""
+        if self.padded or self.most:
+            return self._cut_padded(falling)
+        total = np.cumsum(self.sizes[falling])
+        n = max(round(total[-1] / self.tokens), 1) if len(total) else 0
+        edges = np.searchsorted(total, total[-1] * np.arange(1, n) / n) if n else []
+        return [part for part in np.split(falling, edges) if len(part)]
+
+    def _cut_padded(self, falling: Ints) -> list[Ints]:
+        batches, start = [], 0
+        while start < len(falling):
+            longest = max(int(self.sizes[falling[start]]), 1)
+            n = max(self.tokens // longest, 1)
+            n = min(n, self.most) if self.most else n
+            batches.append(falling[start : start + n])
+            start += n
+        return batches

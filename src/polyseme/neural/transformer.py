@@ -1,0 +1,78 @@
+"""Transformer layers (Transformer 层) for encoders trained here; published ones come from ``transformers``.
+
+Vaswani et al., "Attention Is All You Need", NeurIPS 2017. With the norm first (pre) training needs less of a warm-up:
+
+    post   x = norm(x + attend(x));  x = norm(x + feed(x))
+    pre    x = x + attend(norm(x));  x = x + feed(norm(x)),  and a norm behind the last layer
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from polyseme.errors import OptionError
+
+NORMS = ("pre", "post")
+
+
+def sinusoids(n: int, dim: int, device: torch.device | None = None) -> Tensor:
+    """Positions without weights ``(n, dim)``: sin(p / 10000^(2i/dim)) at 2i, cos of the same at 2i + 1."""
+    place = torch.arange(n, device=device, dtype=torch.float32)[:, None]
+    rate = torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(10000.0) / dim))
+    found = torch.zeros(n, dim, device=device)
+    found[:, 0::2] = torch.sin(place * rate)
+    found[:, 1::2] = torch.cos(place * rate)[:, : dim // 2]
+    return found
+
+
+class Transformer(nn.Module):
+    """``n_layers`` layers over ``(B, T, D)``. The inputs are scaled by √D and have their positions added."""
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        n_layers: int,
+        n_heads: int,
+        inner: int,
+        dropout: float = 0.1,
+        norm: str = "pre",
+        activation: str = "relu",  # relu | gelu
+        causal: bool = False,  # whether a token sees only those before it, and itself
+    ) -> None:
+        super().__init__()
+        if dim % n_heads:
+            raise OptionError(f"{n_heads} attention heads do not divide a length of {dim}")
+        if norm not in NORMS:
+            raise OptionError(f"norm is pre or post, not {norm!r}")
+        self.dim, self.causal = dim, causal
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                dim, n_heads, inner, dropout, activation, batch_first=True, norm_first=norm == "pre"
+            )
+            for _ in range(n_layers)
+        )
+        self.last_norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """Inputs ``(B, T, D)``, their mask ``(B, T)`` → the inputs with positions and every layer, zero behind an end.
+
+        A text without tokens comes out as zeros.
+        """
+        x = self.dropout(x * math.sqrt(self.dim) + sinusoids(x.shape[1], self.dim, x.device))
+        hidden = ~mask
+        hidden[:, :1] = False  # attention over nothing is not a number: an empty text looks at its first place
+        later = None
+        if self.causal:
+            later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        real = mask[:, :, None].to(x.dtype)
+        found = [x]
+        for layer in self.layers:
+            x = layer(x, src_mask=later, src_key_padding_mask=hidden, is_causal=self.causal)
+            found.append(x)
+        found[-1] = self.last_norm(x)
+        return [plane * real for plane in found]
