@@ -224,3 +224,27 @@ def test_bytes_that_are_no_text_may_be_replaced_and_the_error_says_so(tmp_path: 
     with pytest.raises(TextError, match=r"is not text .* or --errors replace"):
         text_of(path)
     assert "ABC" in text_of(path, errors="replace")
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-32", "UTF16"])
+@pytest.mark.parametrize("errors", ["strict", "replace"])
+def test_utf_16_by_name_wants_a_byte_order_mark(tmp_path: Path, name: str, errors: str) -> None:
+    file = written(tmp_path, b"abcd")
+    with pytest.raises(TextError, match=r"no byte order mark: say utf-\d\d-le or utf-\d\d-be"):
+        text_of(file, encoding=name, errors=errors)
+    assert text_of(written(tmp_path, CHINESE.encode(name)), encoding=name) == CHINESE
+    assert text_of(written(tmp_path, b""), encoding=name) == ""
+
+
+def test_an_encoding_that_cannot_do_this_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="IDNA"):
+        text_of(written(tmp_path, CHINESE.encode()), encoding="idna", errors="replace")
+
+
+def test_a_thousand_byte_order_marks_are_no_text(tmp_path: Path) -> None:
+    from polyseme.api import recognise
+
+    file = written(tmp_path, b"\xef\xbb\xbf" * 1000)
+    assert recognise(file) == "text"
+    with pytest.raises(TextError, match="there is no text"):
+        list(read.read_blocks([Source(str(file))]))

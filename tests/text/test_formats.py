@@ -180,6 +180,15 @@ def test_tagged_text_gives_words_tags_and_articles(tmp_path: Path) -> None:
     assert np.diff(corpus.document_offsets).tolist() == [3, 1]
 
 
+def test_a_tagged_word_of_which_nothing_is_left_goes_with_its_tag(tmp_path: Path) -> None:
+    text = "他/r \u200b/w 说/v 话/n \ufeff/w 。/w\n\u200b/w\n\u00ad/w 好/a\n"
+    corpus = Corpus.build(written(tmp_path, text), format="tagged", documents="line")
+    assert [corpus.sentence(i) for i in range(len(corpus))] == [["他", "说", "话", "。"], ["好"]]
+    assert corpus.tags is not None
+    assert [corpus.tag_names[tag] for tag in corpus.tags] == ["r", "v", "n", "w", "a"]
+    assert "" not in corpus.vocabulary
+
+
 def test_tagged_and_plain_files_together_have_empty_tags(tmp_path: Path) -> None:
     plain, tagged = written(tmp_path, "他说话。"), written(tmp_path, PEOPLE, "b.txt")
     corpus = Corpus.build([plain, tagged, plain])

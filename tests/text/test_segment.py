@@ -164,3 +164,10 @@ def test_the_user_dictionary_is_normalised_as_the_text_is(word, settings, text, 
 def test_one_string_is_no_user_dictionary() -> None:
     with pytest.raises(OptionError, match="words is a list of words"):
         Segmentation("jieba", words="云计算")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_half_a_surrogate_pair_is_a_character_that_is_not_there(method: str) -> None:
+    cut_with = Segmentation(method)
+    assert cut_with.tokens("他打\ud800电话 a\udfff") == cut_with.tokens("他打\ufffd电话 a\ufffd")
+    assert Segmentation("jieba", words=("打\ud83d电话",)).words == ("打\ufffd电话",)

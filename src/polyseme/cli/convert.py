@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.show import Choice
+from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def convert(source: str, target: str, form: str | None, dense: bool) -> None:
     model = only_words(opened, source)
     chosen = form or _form_of(path, model)
     save_vectors_as(model, path, chosen, dense=dense)
-    click.echo(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
+    say(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
 
 
 def _write_encoder(model: Any, path: Path, form: str) -> None:
@@ -72,7 +73,7 @@ def _write_encoder(model: Any, path: Path, form: str) -> None:
             write_huggingface(_only(model, form, TransformerEncoder), path)
         else:
             write_sentence_transformers(_only(model, form, SentenceTransformer, TransformerEncoder), path)
-    click.echo(f"{model.method} model in {path} ({form})", err=True)
+    say(f"{model.method} model in {path} ({form})", err=True)
 
 
 def _only(model: Any, form: str, *classes: type) -> Any:

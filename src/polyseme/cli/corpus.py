@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from polyseme.cli.show import choice_option, json_option, out_folder, print_json, shown_progress
+from polyseme.cli.terminal import say
 
 TEXT_OPTIONS = (
     choice_option(
@@ -93,4 +94,4 @@ def corpus(
     parts = [(facts[name], name) for name in ("tokens", "sentences", "documents")]
     shown = ", ".join(f"{number:,} {name[:-1] if number == 1 else name}" for number, name in parts)
     seconds = time.monotonic() - begun
-    click.echo(f"corpus in {out}: {shown}, vocabulary {facts['vocabulary']:,} ({seconds:.1f} s)", err=True)
+    say(f"corpus in {out}: {shown}, vocabulary {facts['vocabulary']:,} ({seconds:.1f} s)", err=True)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.terminal import say
 from polyseme.cli.train import option_flags
 from polyseme.words.distil import DistilOptions
 
@@ -18,7 +19,7 @@ def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, **given:
     source = sources[0] if len(sources) == 1 else sources
     with shown_progress() as progress:
         vectors = run(model, source, out=out, resume=resume, progress=progress, **options)
-    click.echo(f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}", err=True)
+    say(f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}", err=True)
 
 
 distil = click.Command(

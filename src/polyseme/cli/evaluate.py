@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from polyseme.cli.show import choice_option, json_option, print_json, print_table
+from polyseme.cli.terminal import say
 from polyseme.cli.words import method_option
 
 
@@ -45,7 +46,7 @@ def evaluate(
         report = evaluate_file(examined, file, settings)
         reports.append(report.to_json())
         if not as_json:
-            click.echo(("\n" if number else "") + f"{report.file} ({report.kind})")
+            say(("\n" if number else "") + f"{report.file} ({report.kind})")
             print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
     if as_json:
         print_json(reports)

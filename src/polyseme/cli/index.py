@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.terminal import say
 from polyseme.cli.train import option_flags
 from polyseme.search.build import IndexOptions, build_index
 
@@ -17,7 +18,7 @@ def _call(model: str, corpus: str, out: str, resume: bool, **given: Any) -> None
         index = build_index(model, corpus, out, resume=resume, progress=progress, **options)
     facts = index.facts
     found = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
-    click.echo(f"{len(index):,} occurrences of {len(index.words):,} words in {out} ({found})", err=True)
+    say(f"{len(index):,} occurrences of {len(index.words):,} words in {out} ({found})", err=True)
 
 
 index = click.Command(

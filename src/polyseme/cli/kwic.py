@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from polyseme.cli.console import SafeConsole
 from polyseme.search.hits import Hit
 
 PIPED_WIDTH = 100
@@ -16,7 +17,7 @@ _ELLIPSIS = "…"
 
 def console() -> Console:
     """Stdout as rich sees it: colours on a terminal, plain lines in a pipe."""
-    found = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    found = SafeConsole(soft_wrap=True)
     if not found.is_terminal:
         found.width = PIPED_WIDTH
     return found

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from polyseme.cli.terminal import SafeFormatter, say
 from polyseme.errors import PolysemeError, close_matches
 from polyseme.version import VERSION
 
@@ -83,7 +84,9 @@ def main() -> None:
             signal.signal(number, _end)
     if sys.stdin is None:  # it was closed, and is as good as empty
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
-    logging.basicConfig(format="polyseme: %(message)s", level=logging.WARNING)
+    messages = logging.StreamHandler()
+    messages.setFormatter(SafeFormatter("polyseme: %(message)s"))
+    logging.basicConfig(handlers=[messages], level=logging.WARNING)
     try:
         sys.exit(polyseme.main(prog_name="polyseme", standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
@@ -116,7 +119,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(f"polyseme: {' '.join(message.split())}", err=True)
+    say(f"polyseme: {' '.join(message.split())}", err=True)
     sys.exit(code)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.show import json_option, print_json
+from polyseme.cli.terminal import say
 from polyseme.cli.words import answers_to_json, open_words, print_answers, restrict_option, topn_option
 from polyseme.errors import UnknownWord
 
@@ -45,11 +46,11 @@ def neighbours(model: str, words: tuple[str, ...], topn: int, restrict: int | No
             missing += 1
             records.append({"word": word, "error": str(answer)})
             if not as_json:
-                click.echo(f"polyseme: {answer}", err=True)
+                say(f"polyseme: {answer}", err=True)
         else:
             records.append({"word": word, "neighbours": answers_to_json(answer, "similarity")})
             if not as_json:
-                click.echo("" if len(words) == 1 else f"{word}:", nl=len(words) != 1)
+                say("" if len(words) == 1 else f"{word}:", nl=len(words) != 1)
                 print_answers(answer, "similarity")
     if as_json:
         print_json(records)
@@ -78,14 +79,12 @@ def _why_unknown(wv: WordVectors, word: str) -> UnknownWord | None:
 
 
 def _prompt(wv: WordVectors, topn: int, restrict: int | None) -> None:
-    click.echo(
-        f"{len(wv):,} words. Type one, or several to add up; those behind a - are taken off. Ctrl-D ends.", err=True
-    )
+    say(f"{len(wv):,} words. Type one, or several to add up; those behind a - are taken off. Ctrl-D ends.", err=True)
     while True:
         try:
             line = input("> ").strip()
         except EOFError:
-            click.echo(err=True)
+            say(err=True)
             return
         if not line:
             continue
@@ -93,7 +92,7 @@ def _prompt(wv: WordVectors, topn: int, restrict: int | None) -> None:
             plus, minus = ([line], []) if line in wv.key_to_index else _terms(line)
             print_answers(wv.most_similar(plus, minus, topn, restrict), "similarity")
         except UnknownWord as error:
-            click.echo(str(error), err=True)
+            say(str(error), err=True)
 
 
 def _terms(line: str) -> tuple[list[str], list[str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from polyseme.cli.terminal import say
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -17,4 +19,4 @@ def serve(paths: tuple[str, ...], port: int | None, host: str, token: str | None
     """Serve models, indexes and corpora: a page to look inside, and a JSON API."""
     from polyseme.serve.run import serve as run
 
-    run(paths, host=host, port=port, token=token, public_url=public_url, say=lambda line: click.echo(line, err=True))
+    run(paths, host=host, port=port, token=token, public_url=public_url, say=lambda line: say(line, err=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,10 +11,9 @@ from typing import Any
 
 import click
 
+from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.errors import close_matches
 from polyseme.nouns import Progress
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
@@ -41,13 +39,14 @@ def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    click.echo(_printable(json.dumps(value, ensure_ascii=False, indent=1)))
+    click.echo(json_printable(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on stdout; Chinese characters count as two columns, numbers stand to the right."""
-    from rich.console import Console
     from rich.table import Table
+
+    from polyseme.cli.console import SafeConsole
 
     rows = [list(row) for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -56,15 +55,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         table.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(plain(value) for value in row))
-    console = Console(highlight=False, markup=False, emoji=False)
-    if console.is_terminal:
-        console.print(table)
+    to = SafeConsole()
+    if to.is_terminal:
+        to.print(table)
         return
-    console.width = 10_000  # a pipe gets whole lines, whatever the width of a screen
+    to.width = 10_000  # a pipe gets whole lines, whatever the width of a screen
     for each in table.columns:
         each.no_wrap = True
-    with console.capture() as captured:
-        console.print(table)
+    with to.capture() as captured:
+        to.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -74,12 +73,7 @@ def plain(value: Any) -> str:
         return {True: "yes", False: "no", None: "–"}[value]
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4f}" if isinstance(value, float) else _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    # Words of published files may hold bytes that are no UTF-8, kept as surrogates that no terminal takes.
-    return _SURROGATE.sub("\ufffd", text)
+    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
 
 
 @contextmanager
@@ -94,10 +88,11 @@ def shown_progress() -> Iterator[Progress]:
 
 @contextmanager
 def _live_bars() -> Iterator[Progress]:
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
     from rich.table import Column
+
+    from polyseme.cli.console import SafeConsole
 
     bars = Bars(
         TextColumn("{task.description}"),
@@ -107,7 +102,7 @@ def _live_bars() -> Iterator[Progress]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=SafeConsole(stderr=True),
         expand=True,  # what does not fit is cut from the facts, never from the bar
     )
     tasks: dict[str, Any] = {}
@@ -129,7 +124,7 @@ def _spaced_lines(every: float = 10.0) -> Progress:
     def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
         now = time.monotonic()
         if what not in started and total is None and not done:  # nobody knows how long it takes: say what it is
-            click.echo(f"{what} …", err=True)
+            say(f"{what} …", err=True)
         begun = started.setdefault(what, now)
         finished = total is not None and done >= total
         if now - last.get(what, begun) < every and not (finished and what in last and what not in ended):
@@ -138,7 +133,7 @@ def _spaced_lines(every: float = 10.0) -> Progress:
         last[what] = now
         share = f" {done / total:.0%}" if total else ""
         left = f", {(now - begun) * (total - done) / done:.0f} s left" if total and done and not finished else ""
-        click.echo(f"{what}{share} {_facts(facts)} ({now - begun:.0f} s{left})".replace("  ", " "), err=True)
+        say(f"{what}{share} {_facts(facts)} ({now - begun:.0f} s{left})".replace("  ", " "), err=True)
 
     return progress
 

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from polyseme import catalog
 from polyseme.cli.corpus import text_options
 from polyseme.cli.show import Choice, out_folder, shown_progress
+from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 from polyseme.options import value_type
 
@@ -92,9 +93,9 @@ def _command(row: catalog.Row) -> click.Command:
                 run(row.name, source, out=out, resume=resume, start=start, progress=progress, **options)
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
-                click.echo(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
+                say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
             raise
-        click.echo(f"{row.name} model in {out}", err=True)
+        say(f"{row.name} model in {out}", err=True)
 
     return call
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 Write = Callable[[str, list[str], FloatArray], None]
 _LONGEST_INDEX = 256 << 20  # bytes of sentence_to_index, which readers must hold whole
 _ROWS = 4096
+_OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @contextmanager
@@ -199,17 +201,21 @@ class _JsonLines(_Writer):
 
     def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
         if vectors.ndim == 1:
-            self._file.write(f'{{"text": {json.dumps(text, ensure_ascii=False)}, "vector": {_numbers(vectors)}}}\n')
+            self._file.write(f'{{"text": {_json(text)}, "vector": {_numbers(vectors)}}}\n')
         else:
             name = "vectors" if vectors.ndim == 2 else "layers"
-            known = json.dumps(tokens, ensure_ascii=False)
-            self._file.write(f'{{"tokens": {known}, "{name}": {_numbers(vectors)}}}\n')
+            self._file.write(f'{{"tokens": {_json(tokens)}, "{name}": {_numbers(vectors)}}}\n')
 
     def close(self) -> None:
         self._file.flush()
 
     def release(self) -> None:
         self._file.close()
+
+
+def _json(value: Any) -> str:
+    # These may stand in JSON as they are, but a terminal obeys some of them, and others end a line.
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _numbers(array: FloatArray) -> str:

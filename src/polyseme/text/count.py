@@ -17,9 +17,10 @@ import numpy as np
 from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, Settings
 from polyseme.text.cut import CODING, Job
+from polyseme.text.normalise import without_surrogates
 from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
-from polyseme.text.structure import joined, lines_of, listed, sound, structure_of
+from polyseme.text.structure import joined, lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
 
@@ -95,7 +96,7 @@ class Counter:
 
     def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
         """Words at hand. Those that could not stand between spaces are numbered one by one."""
-        flat = [sound(word) for word in chain.from_iterable(rows)]
+        flat = [without_surrogates(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)
         plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])
@@ -113,11 +114,19 @@ class Counter:
 
     def _prepare_tagged(self, block: Block) -> Prepared:
         """Words and tags as the text gives them; articles are told apart by their numbers."""
+        read = [read_tagged(written) for written in block.text.splitlines()]
+        flat = "\n".join([word for _, pairs in read for word, _ in pairs])
+        normalised = iter(self.settings.segmentation.normalised(flat).split("\n"))
+        words: list[str] = []
         rows: list[Pairs] = []
         lines, documents = [], []
         article, document, mode = block.article, int(block.new_source), self.settings.documents_of(block.format)
-        for line, written in enumerate(block.text.splitlines(), 1):
-            number, pairs = read_tagged(written)
+        for line, (number, given) in enumerate(read, 1):
+            pairs = []
+            for pair in given:
+                if word := "".join(next(normalised).split()):  # of a zero-width space nothing is left
+                    words.append(word)
+                    pairs.append(pair)
             if mode == "line" or (mode == "blank-line" and (not pairs or number != article)):
                 document += 1
             article = number if pairs else article
@@ -132,6 +141,5 @@ class Counter:
         names: defaultdict[str, int] = defaultdict(count_up().__next__)
         counted.tags = np.array([names[tag] for row in rows for _, tag in row], dtype=np.int32)
         counted.tag_names = list(names)
-        flat = "\n".join([word for row in rows for word, _ in row])
-        words = iter(self.settings.segmentation.normalised(flat).split("\n"))
-        return Prepared(counted, [], [["".join(word.split()) for word in islice(words, len(row))] for row in rows])
+        rest = iter(words)
+        return Prepared(counted, [], [list(islice(rest, len(row))) for row in rows])

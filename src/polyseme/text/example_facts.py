@@ -21,8 +21,8 @@ from polyseme.text.example_rows import (
 )
 from polyseme.text.labels import Labels
 from polyseme.text.lines import BadRows
+from polyseme.text.normalise import without_surrogates
 from polyseme.text.segment import Segmentation
-from polyseme.text.structure import sound
 
 Places = NDArray[np.int64]
 _HAN = ("\u3400", "\u9fff")
@@ -144,7 +144,7 @@ def _filled_labelled(given: Sequence[Sequence[Any]], kind: str, scored: bool | N
 
 
 def _clean(text: str) -> str:
-    return sound(str(text).replace("\0", "\ufffd"))
+    return without_surrogates(str(text).replace("\0", "\ufffd"))
 
 
 # ---- parts

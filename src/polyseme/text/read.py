@@ -143,6 +143,8 @@ class Reader:
         if mark and (name is None or codecs.lookup(name).name.replace("-sig", "") in (mark[0], mark[0][:6])):
             name, offset = mark
             chunk = chunk[offset:]
+        elif name and codecs.lookup(name).name in ("utf-16", "utf-32") and chunk:
+            raise TextError(f"{self.name} has no byte order mark: say {name}-le or {name}-be")
         while name is None and encodings.is_plain(chunk):
             if not chunk:
                 self.encoding = self.encoding or "utf-8"
@@ -167,6 +169,8 @@ class Reader:
             except UnicodeDecodeError as error:
                 at = offset - pending + error.start
                 raise self._bad(f"byte 0x{error.object[error.start]:02x}", at) from None
+            except UnicodeError as error:  # codecs that have their own reasons, such as idna
+                raise TextError(f"{self.name} is not {self.encoding.upper()} text ({error})") from None
             if "\0" in text:
                 if self.errors == "strict":
                     before = text[: text.index("\0")].encode(self.encoding, "replace")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.text import cut
-from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise
+from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise, without_surrogates
 from polyseme.text.writing_systems import jobs
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Segmentation:
         if isinstance(given, str):
             raise OptionError(f"words is a list of words, not one string: {given[:20]!r}")
         # As the text will be when they are looked for in it.
-        written = (word.strip() for word in self.normalised("\n".join(self.words)).split("\n"))
+        written = (word.strip() for word in self.normalised(without_surrogates("\n".join(self.words))).split("\n"))
         object.__setattr__(self, "words", tuple(dict.fromkeys(filter(None, written))))
 
     @classmethod
@@ -81,7 +81,7 @@ class Segmentation:
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
-        text = self.normalised(text)
+        text = self.normalised(without_surrogates(text))
         if self.method == FUNCTION:
             return self.call(text)
         words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ").replace("\0", "\ufffd")), self.words)

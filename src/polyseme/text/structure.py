@@ -11,7 +11,7 @@ import numpy as np
 
 from polyseme.errors import TextError
 from polyseme.text.block import Block, Counted, IntArray, Settings
-from polyseme.text.normalise import may_vanish, nfkc
+from polyseme.text.normalise import may_vanish, nfkc, without_surrogates
 from polyseme.text.numbering import gathered
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
 
@@ -45,7 +45,7 @@ def _places_in_bytes(codes: Codes, places: Places) -> Places:
 
 def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
     """The structure of sentences that are no running text, and the text they make one after the other."""
-    pieces = [text.encode("utf-8", "replace") for text in texts]
+    pieces = [without_surrogates(text).encode() for text in texts]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     starts = np.append(0, ends[:-1])[: len(ends)]
     return Structure(np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
@@ -131,17 +131,8 @@ def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
         if not isinstance(text, str):
             raise TextError(f"{where} has no text in the field {settings.field!r}: {_shown(record, settings.field)}")
         starts.append(len(texts))
-        texts += sound(text.replace("\0", "\ufffd")).splitlines() or [""]
+        texts += without_surrogates(text.replace("\0", "\ufffd")).splitlines() or [""]
     return "\n".join(texts), starts
-
-
-def sound(text: str) -> str:
-    """Lone surrogates, which are no characters, as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _shown(record: Any, field: str) -> str:

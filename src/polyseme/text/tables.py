@@ -26,7 +26,7 @@ from typing import Any
 from polyseme.errors import TextError
 from polyseme.text.json_items import items
 from polyseme.text.lines import Lines
-from polyseme.text.structure import sound
+from polyseme.text.normalise import without_surrogates
 
 FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}
@@ -203,7 +203,7 @@ def _labels_stand_first(lines: list[str]) -> bool:
 def plain_text(cell: Any) -> str | None:
     """A cell as text; None where there is none (a JSON null, list or object)."""
     if isinstance(cell, str):
-        return sound(cell.replace("\0", "\ufffd"))
+        return without_surrogates(cell.replace("\0", "\ufffd"))
     return None
 
 

@@ -63,9 +63,12 @@ def tells(path: Path, head: bytes) -> bool:
 
 def recognise(head: bytes) -> Shape | None:
     """The shape that the first ``HEAD`` bytes of a file announce; None where they are of something else."""
-    if head.startswith(codecs.BOM_UTF8):  # some editors put it before a text
-        shape = recognise(head[len(codecs.BOM_UTF8) :])
-        return shape and replace(shape, start=shape.start + len(codecs.BOM_UTF8))
+    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0  # some editors put it before a text
+    shape = _recognise(head[mark:])
+    return shape and replace(shape, start=shape.start + mark)
+
+
+def _recognise(head: bytes) -> Shape | None:
     header = _HEADER.match(head)
     if not header:
         return _headerless(head)
