@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 
 from polyseme.search import build_index
 from polyseme.sentences.lift import lift
+from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
+from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
@@ -26,13 +29,14 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("terminal")
     vectors = np.random.default_rng(0).normal(size=(len(EVIL), 4)).astype(np.float32)
-    WordVectors(Vocabulary(EVIL, np.arange(len(EVIL), 0, -1)), vectors).save(folder / "vectors")
+    about = About(Segmentation("space"))
+    WordVectors(Vocabulary(EVIL, np.arange(len(EVIL), 0, -1)), vectors, about=about).save(folder / "vectors")
     corpus = Corpus.from_sentences([[*EVIL, "打"], ["打", *EVIL]] * 20, folder / "corpus")
     words = [*EVIL, "打"]
     table = WordVectors(Vocabulary(words, np.ones(len(words), dtype=np.int64)), np.eye(len(words), dtype=np.float32))
     lift(table, "contexts").save(folder / "static")
     build_index(folder / "static", corpus, folder / "index", skip="nothing")
-    (folder / "pairs.csv").write_text("".join(f"{a}\t{b}\t{i}\n" for i, (a, b) in enumerate(zip(EVIL, EVIL[1:]))))
+    (folder / "pairs.csv").write_text("".join(f"{a}\t{b}\t{i}\n" for i, (a, b) in enumerate(pairwise(EVIL))))
     (folder / "lines.txt").write_text(" ".join(EVIL))
     return folder
 
@@ -45,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["info", "{}/corpus"], ["info", "{}/corpus", "--json"], ["info", "{}/vectors"], ["info", "{}/lines.txt"],
         ["senses", "{}/index", "打"], ["senses", "{}/index", EVIL[1]], ["senses", "{}/index", "\x1b[2J"],
         ["senses", "{}/index", "打", "--json"], ["senses", "{}/index", "打", "--in", f"打 {EVIL[0]}"],
-        ["evaluate", "{}/vectors", "{}/pairs.csv"], ["encode", "{}/vectors", "{}/lines.txt", "-o", "-", "--segment", "space"],
+        ["evaluate", "{}/vectors", "{}/pairs.csv"], ["encode", "{}/vectors", "{}/lines.txt", "-o", "-"],
         ["info", "{}/\x1b[2Jno-such-file"], ["\x1b[2J"], ["train", "\x1b[2J", "{}/corpus", "-o", "x"],
     ],
 )  # fmt: skip
