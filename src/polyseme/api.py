@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -57,7 +58,8 @@ def load(path: str | Path) -> Any:
         return open_folder(path)
     for form in catalog.FORMATS:
         if form.name == name:
-            return _named(form.opens)(path)
+            opened = _named(form.opens)
+            return opened(path, load) if form.needs_others else opened(path)
     raise FormatError(f"{path} is not a model that polyseme reads: {catalog.REFUSALS[name]}")
 
 
@@ -147,14 +149,14 @@ def train(
             )
     else:
         data = Corpus.build(data, progress=progress, **reading)  # lives as long as this object
-    return _train(cls, data, checked, out, Run(None, resume, started, progress))
+    return _train(cls, data, checked, out, Run(None, resume, started, progress, _named_models(checked)))
 
 
 def _train(cls: type[Trainable], data: Corpus, options: Any, out: str | Path | None, run: Run) -> Model:
     if out is not None:
         identity = {
             "method": cls.method,
-            "options": identity_of(options),
+            "options": {**identity_of(options), **_fingerprints(options, run.models)},
             "corpus": data.fingerprint,
             "model to train further": None if run.start is None else _words_of(run.start),
         }
@@ -212,6 +214,17 @@ def distil(
         }
         run.checkpoint = _checkpoint(out, identity, resume)
     return _saved(Distilled.of(encoder, corpus, checked, run), out, run)
+
+
+def _named_models(options: Any) -> dict[str, Model]:
+    """The models that options name, opened."""
+    fields = [field for field in dataclasses.fields(options) if field.metadata.get("names") == "model"]
+    return {field.name: load(path) for field in fields if (path := getattr(options, field.name))}
+
+
+def _fingerprints(options: Any, models: dict[str, Model]) -> dict[str, str]:
+    """The content of the models that options name."""
+    return {name: model_fingerprint(getattr(options, name)) for name in models}
 
 
 def _words_of(start: Model) -> str:

@@ -28,6 +28,7 @@ class Format(NamedTuple):
     tells: str  # "module:function", of a path and a file's first bytes: is it this?
     opens: str  # "module:function", of a path: the model
     inside: tuple[str, ...] = ()  # of STRANGERS, what its files may begin as
+    needs_others: bool = False  # whether ``opens`` is also given ``load``, for models that lie beside it
 
 
 METHODS: tuple[Row, ...] = (
@@ -120,6 +121,16 @@ METHODS: tuple[Row, ...] = (
         "polyseme.contexts.elmo.options:ElmoOptions",
         2018,
         "Peters et al., Deep contextualized word representations",
+    ),
+    Row(
+        "ulmfit",
+        "通用语言模型微调",
+        "contexts",
+        ("corpus",),
+        "polyseme.contexts.ulmfit.model:Ulmfit",
+        "polyseme.contexts.ulmfit.options:UlmfitOptions",
+        2018,
+        "Howard and Ruder, Universal Language Model Fine-tuning for Text Classification",
     ),
 )
 

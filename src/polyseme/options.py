@@ -29,14 +29,16 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
     changes: str = "result",
-    file: bool = False,
+    names: str | None = None,
 ) -> Any:
     """A dataclass field that carries its help text, what it admits, and whether it changes the result or the speed.
 
-    A checkpoint may be resumed with another value of an option that changes the ``speed`` only. An option that names a
-    ``file`` is known there by the file's content.
+    A checkpoint may be resumed with another value of an option that changes the ``speed`` only. An option whose value
+    ``names`` a ``file`` or a ``model`` is known there by content; a model is opened before the training and handed to
+    it (``Run.models``).
     """
-    about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes, "file": file}
+    about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes}
+    about["names"] = names
     return dataclasses.field(default=default, metadata=about)
 
 
@@ -70,7 +72,7 @@ def identity_of(options: Any) -> dict[str, Any]:
     """The options that a result depends on: all but those that change the speed only."""
     fields = {field.name: field for field in dataclasses.fields(options)}
     return {
-        name: _content(value) if fields[name].metadata.get("file") and value else value
+        name: _content(value) if fields[name].metadata.get("names") == "file" and value else value
         for name, value in options_to_json(options).items()
         if fields[name].metadata.get("changes") != "speed"
     }

@@ -31,6 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "cw2vec": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
     "svd": {"dim": 8, "min_count": 1},
     "elmo": {"epochs": 1},
+    "ulmfit": {"dim": 16, "hidden": 24, "n_layers": 2, "min_count": 1, "epochs": 2, "batch_size": 4, "unroll": 10},
 }
 
 

@@ -46,3 +46,10 @@ def jobs(method: str, sentences: str) -> list[Job]:
     bounds = [*starts[changes].tolist(), len(codes)]
     rules = [_RULES[bit] for bit in bits[changes].tolist()]
     return [(rule, sentences[start : end - 1]) for rule, (start, end) in zip(rules, pairwise(bounds), strict=True)]
+
+
+def mostly_chinese(text: str) -> bool:
+    """Whether at least half of its letters are Han characters."""
+    codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
+    han = int(np.count_nonzero(_SIGNS.take(codes, mode="clip") == _HAN))
+    return 2 * han >= sum(character.isalpha() for character in text) > 0

@@ -23,6 +23,7 @@ class Run:
     resume: bool = False
     start: Model | None = None  # go on from this model, perhaps on other data
     progress: Progress = silent
+    models: dict[str, Model] = field(default_factory=dict)  # those that options name, opened
     curve: list[dict[str, Any]] = field(default_factory=list)  # becomes training.jsonl
     began: float = field(default_factory=time.monotonic)  # from when a limit of time counts
 

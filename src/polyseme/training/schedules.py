@@ -8,6 +8,7 @@ After a warm-up, which rises as (step + 1) / warmup, with p the share of the tra
     inverse-sqrt   √(w / max(step + 1, w)),  w = warmup
     exponential    decay ^ epoch             (whole epochs that are done)
     plateau        decay ^ setbacks          (reports whose held-out score was not the best so far)
+    slanted        (1 + 31 q) / 32,          q rising to 1 over the first tenth, then falling to 0 (Howard & Ruder 2018)
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from polyseme.errors import OptionError
+
+RISE, DEEPEST = 0.1, 32  # of the slanted triangle: the share that rises, and how much lower its ends are than its top
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,13 @@ SCHEDULES: dict[str, Callable[[Standing], float]] = {
     "inverse-sqrt": lambda now: math.sqrt(max(now.warmup, 1) / max(now.step + 1, now.warmup, 1)),
     "exponential": lambda now: now.decay**now.epoch,
     "plateau": lambda now: now.decay**now.setbacks,
+    "slanted": lambda now: _slanted(now.progress),
 }
+
+
+def _slanted(progress: float) -> float:
+    share = progress / RISE if progress < RISE else (1 - progress) / (1 - RISE)
+    return (1 + share * (DEEPEST - 1)) / DEEPEST
 
 
 def rate_factor(schedule: str, now: Standing) -> float:

@@ -60,7 +60,7 @@ class Cw2VecOptions(SkipgramOptions):
         None, "rows that n-grams are hashed into; unless given, the distinct n-grams, 500,000 at most", minimum=1
     )
     strokes: str | None = option(
-        None, "a file with the strokes of characters; unless given, the table that comes along", file=True
+        None, "a file with the strokes of characters; unless given, the table that comes along", names="file"
     )
     vectors: str = option(
         "output",

@@ -1,0 +1,1 @@
+"""ULMFiT: the AWD-LSTM language model, its training and its vectors."""

@@ -1,0 +1,225 @@
+"""ULMFiT (通用语言模型微调): a language model whose states are vectors of words in their context.
+
+Howard and Ruder, "Universal Language Model Fine-tuning for Text Classification", ACL 2018. Three stages:
+
+    1  ``train ulmfit GENERAL_TEXT``                a language model (``awd.py``) of general text
+    2  ``train ulmfit TASK_TEXT --from MODEL``      the same, trained further on the text of the task
+    3  ``fit classify --head ulmfit --encoder …``   the classifier, its layers thawed one after the other
+
+A model reads in one direction; the average of a forward and a backward classifier is the paper's ensemble. What differs
+from the paper: units may be characters or byte-pair pieces, so that Chinese needs no large vocabulary; see ``train.py``
+for the optimiser. As a context encoder it gives a word the state at its last unit (its first, read backward). Layers
+narrower than the widest are filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.ulmfit.options import UlmfitOptions
+from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
+from polyseme.errors import FormatError, OptionError, TextError
+from polyseme.neural.packing import Packing
+from polyseme.neural.sampling import Sampling
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.subword import BytePairs
+from polyseme.training.run import Run, Trainable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SENTENCES_AT_ONCE = 512
+UNITS_AT_ONCE = 4096
+LONGEST_PIECE = 4096  # units of a sentence that are read in one go; the state goes on
+LEAST_ROWS = 4  # read at every step: products of fewer rows are added up in another order
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """Perplexity over units, and how many of them are unknown."""
+
+    perplexity: float
+    tokens: int
+    sentences: int
+    unknown: int
+
+
+class Ulmfit(Trainable, ContextEncoder):
+    """An AWD-LSTM and its units."""
+
+    method: ClassVar[str] = "ulmfit"
+    Options: ClassVar[type] = UlmfitOptions
+    options: UlmfitOptions
+
+    def __init__(self, options: UlmfitOptions, units: Units, module: AwdLstm, *, about: About | None = None) -> None:
+        self.options, self.units, self.module = options, units, module.eval()
+        self.about = about or About()
+        self.dim = max(options.dim, options.hidden if options.n_layers > 1 else 0)
+        self.n_layers = options.n_layers + 1
+
+    @classmethod
+    def train(cls, data: Corpus, options: UlmfitOptions, run: Run) -> Self:
+        """Learn from a corpus; with ``run.start``, go on from a model (stage 2)."""
+        from polyseme.training.loop import fit
+
+        start = run.start
+        if start is not None and not isinstance(start, Ulmfit):
+            raise OptionError(f"ulmfit goes on from an ulmfit model, not from {start.method}")
+        task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, start)
+        fit(task, task.options, run)
+        about = About(segmentation=data.segmentation, corpus=data.facts, curve=run.curve)
+        return cls(task.options, units, task.module, about=about)
+
+    # ---- reading sentences
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
+        """Vectors of every word, sentence by sentence, in order; streams."""
+        wanted = Layers.read(layers, self.n_layers)
+        lists = self.token_lists(sentences)
+        return (
+            found
+            for batch in iter(lambda: list(islice(lists, SENTENCES_AT_ONCE)), [])
+            for found in self._encoded(batch, wanted)
+        )
+
+    def _encoded(self, batch: list[list[str]], wanted: Layers) -> list[EncodedSentence]:
+        numbered = [self.units.numbers(words) for words in batch]
+        found: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
+        order = sorted(range(len(batch)), key=lambda place: len(numbered[place][0]))
+        held: list[int] = []
+        for place in order:
+            if held and (len(held) + 1) * len(numbered[place][0]) > UNITS_AT_ONCE:
+                self._read_batch(held, numbered, found)
+                held = []
+            held.append(place)
+        self._read_batch(held, numbered, found)
+        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, found, strict=True)]
+
+    def _read_batch(self, places: list[int], numbered: list[Any], found: list[FloatArray]) -> None:
+        planes = self._states([numbered[place][0] for place in places])
+        for place, plane in zip(places, planes, strict=True):
+            ends = np.cumsum(numbered[place][1])
+            at = ends - 1 if self.options.direction == "forward" else ends - np.array(numbered[place][1])
+            found[place] = plane[:, at.astype(np.int64)] if len(ends) else plane[:, :0]
+
+    @torch.inference_mode()
+    def _states(self, texts: list[list[int]]) -> list[FloatArray]:
+        """Of each text, the states behind each of its units, in the text's order: ``(layers, units, dim)``."""
+        rows = [[BOUNDARY, *self._turned(text)] for text in texts]
+        packing = Packing.of([len(row) for row in rows], least=LEAST_ROWS)
+        index = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+        for number, row in enumerate(rows):
+            index[number, : len(row)] = row
+        units = torch.from_numpy(index[packing.row, packing.time[0]])
+        planes = self.module(units, packing.sizes).planes
+        whole = np.zeros((self.n_layers, *index.shape, self.dim), dtype=np.float32)
+        real = packing.real
+        for number, plane in enumerate(planes):
+            whole[number, packing.row[real], packing.time[0][real], : plane.shape[1]] = plane.numpy()[real]
+        states = [whole[:, number, 1 : len(row)] for number, row in enumerate(rows)]
+        return [plane[:, ::-1] if self.options.direction == "backward" else plane for plane in states]
+
+    def _turned(self, units: list[int]) -> list[int]:
+        return units[::-1] if self.options.direction == "backward" else units
+
+    # ---- what the language model expects
+
+    @torch.inference_mode()
+    def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
+        """How surprised the model is by each unit and the boundary behind a sentence, over the whole softmax."""
+        total, n, read, unknown = 0.0, 0, 0, 0
+        for words in self.token_lists(sentences):
+            units = self._turned(self.units.numbers(words)[0])
+            row = [BOUNDARY, *units, BOUNDARY]
+            states = None
+            for start in range(0, len(row) - 1, LONGEST_PIECE):
+                piece = torch.tensor(row[start : start + LONGEST_PIECE + 1])
+                found = self.module(piece[:-1], [1] * (len(piece) - 1), states)
+                states = found.states
+                total -= float(self.module.log_probabilities(found.dropped).gather(1, piece[1:, None]).sum())
+            n, read, unknown = n + len(row) - 1, read + 1, unknown + units.count(UNKNOWN)
+        if not n:
+            raise TextError("there is no text to read")
+        return Surprise(float(np.exp(min(total / n, 700.0))), n, read, unknown)
+
+    @torch.inference_mode()
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The units the model expects at a word's place, from what it has read before it, with their probabilities."""
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
+        words = self.tokens_of(sentence)
+        if not 0 <= position < len(words):
+            raise OptionError(f"the sentence has {len(words)} tokens: there is no position {position}")
+        seen = words[:position] if self.options.direction == "forward" else words[position + 1 :]
+        chances = torch.exp(self._next(self._turned(self.units.numbers(seen)[0]))[0])
+        chances[:SPECIALS] = 0
+        best = torch.topk(chances / chances.sum(), min(topn, len(self.units.known)))
+        return [
+            (self.units.known[number - SPECIALS], p)
+            for number, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def _next(self, units: list[int], states: Any = None) -> tuple[Tensor, Any]:
+        """Log probabilities of what follows ``units`` (a boundary before them, where there are no states)."""
+        given = units if states is not None else [BOUNDARY, *units]
+        found = self.module(torch.tensor(given), [1] * len(given), states)
+        return self.module.log_probabilities(found.dropped[-1:])[0], found.states
+
+    @torch.inference_mode()
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        length: int = 100,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 1,
+    ) -> str:
+        """Text that goes on from ``prompt``: at most ``length`` units, sampled; a boundary is a new line."""
+        if self.options.direction != "forward":
+            raise OptionError("a model that reads backward cannot go on with a text: train one with direction=forward")
+        sampling = Sampling(temperature, top_k, top_p, seed)
+        units = self.units.numbers(self.tokenize(prompt))[0]
+        chances, states = self._next(units)
+        for _ in range(length):
+            chances[UNKNOWN] = -torch.inf
+            units.append(sampling.draw(chances))
+            chances, states = self._next(units[-1:], states)
+        return self.units.text(units)
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """Weights by their names in the module, the units, and the merges of byte pairs."""
+        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        files = {"tokenizer.json": self.units.pieces.to_json()} if self.units.pieces else {}
+        return Parts(tensors, {"vocab": self.units.known}, files)
+
+    @classmethod
+    def from_parts(cls, options: UlmfitOptions, parts: Parts, about: About) -> Self:
+        merges = parts.files.get("tokenizer.json")
+        units = Units(options.units, parts.tables.get("vocab", []), BytePairs.from_json(merges) if merges else None)
+        with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+            module = AwdLstm(len(units), options)
+        wanted = module.state_dict()
+        if set(wanted) != set(parts.tensors):
+            raise FormatError("the model folder was altered: its weights are not those its options speak of")
+        for name, array in parts.tensors.items():
+            if tuple(array.shape) != tuple(wanted[name].shape):
+                raise FormatError(f"the model folder was altered: {name!r} has the shape {tuple(array.shape)}")
+        state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
+        module.load_state_dict(state, assign=True)
+        return cls(options, units, module, about=about)

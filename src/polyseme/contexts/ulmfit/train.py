@@ -1,0 +1,202 @@
+"""Training ULMFiT's language model on a corpus: from nothing (stage 1), or on the text of a task (stage 2).
+
+What differs from the papers: the softmax is sampled by default, Adam takes the place of averaged SGD, the learning rate
+is not scaled by the length of a step, and the text begins at another place in every epoch instead of being shuffled.
+A unit that is new to the model to go on from begins as the mean of its units' vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.ulmfit.options import UlmfitOptions
+from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
+from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.lstm import State
+from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.text.corpus import Corpus
+from polyseme.training.task import BatchTask, Part, Score
+
+if TYPE_CHECKING:
+    from polyseme.contexts.ulmfit.model import Ulmfit
+
+SHAPE = ("direction", "units", "dim", "hidden", "n_layers")  # what a model that is trained further keeps
+HELD_OUT = 20_000  # units at most
+REPORT_UNITS = 1_000_000  # between two reports, where an epoch is longer
+EVALUATED = 32  # rows that held-out text is read in
+SHORT, SPREAD, LEAST = 0.05, 5.0, 5  # of the steps' lengths: share of half ones, deviation, shortest
+
+
+class Stream:
+    """Rows of consecutive text, read side by side in steps of varying length."""
+
+    def __init__(self, units: Ints, *, rows: int, unroll: int, seed: int) -> None:
+        self.units, self.unroll, self.seed = units, unroll, seed
+        self.rows = max(min(rows, (len(units) - 1) // 2), 1)
+        self.length = (len(units) - 1) // self.rows  # predictions of a row
+        self._edges = lru_cache(maxsize=2)(self._make_edges)
+        self._laid_out = lru_cache(maxsize=2)(self._lay_out)
+
+    def n_steps(self, epoch: int) -> int:
+        """Steps of an epoch."""
+        return len(self._edges(epoch)) - 1
+
+    def step(self, epoch: int, index: int) -> tuple[Tensor, Tensor]:
+        """Units to read and to predict, ``(T, B)`` each."""
+        start, end = self._edges(epoch)[index : index + 2]
+        text = self._laid_out(epoch)
+        return torch.from_numpy(text[start:end].copy()), torch.from_numpy(text[start + 1 : end + 1].copy())
+
+    def _make_edges(self, epoch: int) -> list[int]:
+        random = np.random.default_rng((self.seed, epoch))
+        edges = [0]
+        while edges[-1] < self.length:
+            base = self.unroll / 2 if random.random() < SHORT else self.unroll
+            edges.append(min(edges[-1] + max(int(random.normal(base, SPREAD)), LEAST), self.length))
+        return edges
+
+    def _lay_out(self, epoch: int) -> Ints:
+        """The text of an epoch, one column a row: ``(length + 1, B)``, the last line the first of the next column."""
+        random = np.random.default_rng((self.seed, epoch, 1))
+        turned = np.roll(self.units[:-1], -int(random.integers(len(self.units) - 1))) if epoch else self.units[:-1]
+        columns = turned[: self.rows * self.length].reshape(self.rows, self.length)
+        following = np.append(columns[1:, 0], turned[0])
+        return np.ascontiguousarray(np.concatenate([columns, following[:, None]], axis=1).T)
+
+
+class LanguageModelTask(BatchTask):
+    """Learns to predict the next unit."""
+
+    module: AwdLstm
+    unit = "units"
+
+    def __init__(self, module: AwdLstm, training: Ints, held_out: Ints, options: UlmfitOptions) -> None:
+        self.module, self.options = module, options
+        self.stream = Stream(training, rows=options.batch_size, unroll=options.unroll, seed=options.seed)
+        self.held_out = Stream(held_out, rows=EVALUATED, unroll=options.unroll, seed=0) if len(held_out) > 2 else None
+        self.reports = max(1, round(len(training) / REPORT_UNITS))
+        counts = np.bincount(training, minlength=len(module.table))
+        self.sampler = ClassSampler(counts, options.negative or len(counts))
+        self.states: list[State] = []
+
+    def n_steps(self, epoch: int) -> int:
+        return self.stream.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        read, targets = self.stream.step(epoch, index)
+        random = np.random.default_rng((self.options.seed, epoch, index))
+        candidates = self.sampler.draw(targets.numpy().reshape(-1), random)
+        units, wanted = (grid[:, part.rank :: part.of].reshape(-1) for grid in (read, targets))
+        sizes = [read[:, part.rank :: part.of].shape[1]] * len(read)
+        if not len(units):
+            return torch.zeros(()), 0
+        found = self.module(units, sizes, self.states if index and self.states else None)
+        self.states = [State(state.h.detach(), state.c.detach()) for state in found.states]
+        total = sampled_softmax_loss(found.dropped, wanted, self.module.table, self.module.bias, candidates, 1.0)
+        return total + len(units) * self.module.penalty(found, sizes), len(units)
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, AwdLstm)
+        if self.held_out is None:
+            return None
+        total, n, states = 0.0, 0, None
+        with torch.inference_mode():
+            for index in range(self.held_out.n_steps(0)):
+                read, targets = self.held_out.step(0, index)
+                found = module(read.reshape(-1), [read.shape[1]] * len(read), states)
+                states = found.states
+                chances = module.log_probabilities(found.dropped).gather(1, targets.reshape(-1, 1))
+                total, n = total - float(chances.sum()), n + targets.numel()
+        return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))})
+
+    def carried(self) -> dict[str, Tensor]:
+        return {
+            f"{number}/{name}": value.transpose(0, 1).contiguous()  # (B, 1, cells)
+            for number, state in enumerate(self.states)
+            for name, value in state._asdict().items()
+        }
+
+    def carry(self, tensors: dict[str, Tensor]) -> None:
+        n_layers = len({name.split("/")[0] for name in tensors})
+        self.states = [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
+
+
+def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> tuple[LanguageModelTask, Units]:
+    """Everything that is to be learned, before the first step, and the units it is learned in."""
+    training, held_out = _split(corpus, options.hold_out)
+    if start is not None:
+        options = _with_shape_of(start.options, options)
+    units = _units(corpus, options, start)
+    if not units.known:
+        raise TrainingError(f"no unit is seen {options.min_count} times or more: give more text, or lower min_count")
+    turn = -1 if options.direction == "backward" else 1
+    text, kept_out = (stream_of(corpus, which, units)[::turn].copy() for which in (training, held_out))
+    if len(text) < 4:
+        raise TrainingError("the text is too short to learn from: it has no words to predict")
+    torch.manual_seed(options.seed)
+    module = AwdLstm(len(units), options)
+    _expect_frequent_units(module, text)
+    if start is not None:
+        _take_over(module, units, start)
+    return LanguageModelTask(module, text, kept_out, options), units
+
+
+def _split(corpus: Corpus, share: float) -> tuple[Ints, Ints]:
+    """Sentences to train on and to hold out, the choice depending on the text alone."""
+    lengths = np.diff(corpus.sentence_offsets)
+    filled = np.flatnonzero(lengths > 0)
+    if not len(filled):
+        raise TrainingError("the corpus has no words to train on")
+    order = np.random.default_rng(20180118).permutation(filled)
+    wanted = min(share * corpus.n_tokens, HELD_OUT)
+    n = int(np.searchsorted(np.cumsum(lengths[order]), wanted, side="right"))
+    n = min(max(n, 1), len(order) - 1) if share else 0
+    return np.sort(order[n:]), np.sort(order[:n])
+
+
+def _units(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> Units:
+    if start is not None and options.units == "bpe":
+        return start.units  # its merges cut any word
+    units = learn_units(corpus, options.units, min_count=options.min_count, max_size=options.max_size)
+    if start is None:
+        return units
+    known = start.units.index
+    return Units(units.kind, [*start.units.known, *(unit for unit in units.known if unit not in known)])
+
+
+def _with_shape_of(known: UlmfitOptions, given: UlmfitOptions) -> UlmfitOptions:
+    usual = {field.name: field.default for field in fields(UlmfitOptions)}
+    for name in SHAPE:
+        if getattr(given, name) not in (usual[name], getattr(known, name)):
+            raise OptionError(f"{name} is {getattr(known, name)!r} in the model to start from; leave it out")
+    return replace(given, **{name: getattr(known, name) for name in SHAPE})
+
+
+@torch.no_grad()
+def _expect_frequent_units(module: AwdLstm, text: Ints) -> None:
+    """Begin the softmax's bias at the log frequency of each unit."""
+    counts = np.bincount(text, minlength=len(module.table)) + 1
+    module.bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+
+
+@torch.no_grad()
+def _take_over(module: AwdLstm, units: Units, start: Ulmfit) -> None:
+    """The weights of ``start``; units it did not know begin as the mean of its units."""
+    known = start.module.state_dict()
+    n = SPECIALS + len(start.units.known)
+    for name, tensor in module.state_dict().items():
+        if name == "table":
+            tensor[:n] = known[name]
+            tensor[n:] = known[name].mean(dim=0)
+        elif name == "bias":
+            tensor[:n] = known[name]
+            tensor[n:] = known[name].mean()
+        else:
+            tensor.copy_(known[name])

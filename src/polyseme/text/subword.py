@@ -1,0 +1,80 @@
+"""Pieces of words that are learned from their frequencies 子词: byte-pair encoding (BPE).
+
+Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", ACL 2016: begin with
+characters, and join the most frequent pair of neighbours until there are as many pieces as wanted. Pairs are joined
+within words; the last piece of a word ends in ``</w>``. The work is done by the ``tokenizers`` library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from polyseme.errors import FormatError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+END = "</w>"
+UNKNOWN = "<unk>"
+AT_ONCE = 10_000  # words handed over in one piece
+
+
+class BytePairs:
+    """Merges in their order, and the pieces they make."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        numbers = tokenizer.get_vocab()
+        self.pieces = sorted((piece for piece in numbers if piece != UNKNOWN), key=lambda piece: numbers[piece])
+
+    @classmethod
+    def learn(cls, counted_words: Iterable[tuple[str, int]], *, size: int) -> BytePairs:
+        """From words and how often each occurs; about ``size`` pieces."""
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=END))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        trainer = trainers.BpeTrainer(
+            vocab_size=size, special_tokens=[UNKNOWN], end_of_word_suffix=END, show_progress=False
+        )
+        tokenizer.train_from_iterator(_repeated(counted_words), trainer)
+        return cls(tokenizer)
+
+    @classmethod
+    def from_json(cls, content: bytes) -> BytePairs:
+        """What ``to_json`` gave."""
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(Tokenizer.from_str(content.decode("utf-8")))
+        except Exception as error:  # the library raises plain Exceptions
+            raise FormatError(f"the tokenizer cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+    def to_json(self) -> bytes:
+        """A tokenizer.json, as the ``tokenizers`` library writes it."""
+        return self._tokenizer.to_str().encode("utf-8")
+
+    def cut(self, word: str) -> list[str]:
+        """The pieces of one word; the unknown piece stands for characters that were never seen."""
+        given = word.encode("utf-8", "replace").decode("utf-8")
+        found: list[str] = self._tokenizer.encode(given).tokens
+        return found
+
+    @staticmethod
+    def join(pieces: Iterable[str]) -> str:
+        """Text of pieces, words apart where both sides are written with spaces."""
+        text = ""
+        for piece in pieces:
+            word = piece.removesuffix(END)
+            text += word + (" " if piece.endswith(END) and word[-1:].isascii() else "")
+        return text.rstrip(" ")
+
+
+def _repeated(counted_words: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Each word as often as it occurs, in lines of bounded length."""
+    for word, n in counted_words:
+        clean = "".join(word.split()).encode("utf-8", "replace").decode("utf-8")
+        while n > 0 and clean:
+            yield " ".join([clean] * min(n, AT_ONCE))
+            n -= AT_ONCE
