@@ -25,6 +25,7 @@ COMMANDS = {
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Similarity, analogy and other test files, by content."),
+    "dimension": ("polyseme.cli.dimension:dimension", "Which vector length suits a corpus."),
     "distil": ("polyseme.cli.distil:distil", "Word vectors of a context encoder."),
     "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),

@@ -50,9 +50,17 @@ class Cooccurrence:
 
 
 def count_pairs(
-    corpus: Corpus, plan: WordPlan, *, window: int, symmetric: bool, harmonic: bool, memory: int, progress: Progress
+    corpus: Corpus,
+    plan: WordPlan,
+    *,
+    window: int,
+    symmetric: bool,
+    harmonic: bool,
+    memory: int,
+    progress: Progress,
+    stretches: NDArray[np.int64] | None = None,
 ) -> Cooccurrence:
-    """Count a corpus with ``memory`` megabytes for the table."""
+    """Count a corpus, or only some ``stretches`` (n, 2) of its words, with ``memory`` megabytes for the table."""
     from polyseme.words.kernels.count import EMPTY, count_some_pairs
 
     n_words = len(plan.vocabulary)
@@ -61,11 +69,14 @@ def count_pairs(
     ids, offsets = read_only(corpus.ids), read_only(corpus.sentence_offsets)
     folder: Scratch | None = None
     runs: list[SortedPairs] = []
-    filled = at = 0
+    filled = 0
+    if stretches is None:
+        bounds = chunk_bounds(corpus.sentence_offsets, 200_000)
+        stretches = np.stack([bounds[:-1], bounds[1:]], axis=1)
     count_some = partial(count_some_pairs, ids, offsets, plan.numbers, n_words)
     with preparing(progress):
         count_some(0, 0, window, symmetric, harmonic, keys, sums, 0)
-    for end in chunk_bounds(corpus.sentence_offsets, 200_000)[1:].tolist():
+    for at, end in stretches.tolist():
         while at < end:
             at, filled = count_some(at, end, window, symmetric, harmonic, keys, sums, filled)
             if at < end:

@@ -1,0 +1,73 @@
+"""``polyseme dimension CORPUS``: which vector length suits this corpus."""
+
+from __future__ import annotations
+
+import click
+
+from polyseme.cli.show import choice_option, json_option, print_json, print_table, shown_progress
+
+METHODS = ("svd", "word2vec", "glove")
+
+
+@click.command()
+@click.argument("source", metavar="TEXT_OR_CORPUS")
+@choice_option("--method", METHODS, "Whose matrix is looked at.")
+@click.option(
+    "--max-size",
+    type=click.IntRange(10, 30_000),
+    default=3000,
+    show_default=True,
+    help="Most frequent words looked at; time grows with the third power.",
+)
+@click.option("--window", type=click.IntRange(min=1), help="Words on each side; unless given, the method's default.")
+@click.option(
+    "--exponent", type=click.FloatRange(0, 2), default=0.5, show_default=True, help="Power of the singular values."
+)
+@click.option("--picture", help="Draw the loss to this .png, .svg or .pdf file.")
+@click.option(
+    "--on", "files", multiple=True, metavar="FILE", help="Also train, and score on this test file; repeatable."
+)
+@click.option("--seed", type=int, default=1, show_default=True)
+@json_option
+def dimension(
+    source: str,
+    method: str,
+    max_size: int,
+    window: int | None,
+    exponent: float,
+    picture: str | None,
+    files: tuple[str, ...],
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Which vector length suits this text? The PIP loss (Yin and Shen 2018) weighs the signal that few dimensions leave
+    out against the noise that many let in. With --on, vectors of several lengths are trained and scored."""
+    from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimension
+    from polyseme.evaluate.kinds import recognise_kind
+    from polyseme.text.corpus import Corpus, is_corpus
+
+    for file in files:  # a wrong name among them is told before any work
+        recognise_kind(file)
+    options = {} if window is None else {"window": window}
+    with shown_progress() as progress:
+        corpus = Corpus.open(source) if is_corpus(source) else Corpus.build(source, progress=progress)
+        report = choose_dimension(
+            corpus, method, max_size=max_size, exponent=exponent, seed=seed, progress=progress, **options
+        )
+        tried = (*TRIED, report.best)
+        scores = scores_by_dimension(corpus, method, tried, files, progress=progress, **options) if files else []
+    if picture:
+        from polyseme.view.dimension import draw_dimension
+
+        draw_dimension(picture, f"{method}, {report.words:,} words", report.losses, report.best, report.ranges)
+    if as_json:
+        print_json({**report.to_json(), "scores": scores})
+        return
+    print_table(
+        ("what", "is"), [("best dimension", report.best), ("rank of the signal", report.rank), ("noise", report.noise)]
+    )
+    print_table(
+        ("loss at most", "from", "to"), [(f"{share} % more", low, high) for share, (low, high) in report.ranges.items()]
+    )
+    if scores:
+        print_table(list(scores[0]), [list(row.values()) for row in scores])

@@ -1,0 +1,1 @@
+"""Pictures and planes. 图"""
