@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from polyseme.sentences.lift import lift
 from polyseme.store.fingerprint import model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, model_names, read_curve, read_parts
 from polyseme.store.model import About, Model
-from polyseme.text.corpus import READING, Corpus, is_corpus
+from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.text.data import Data, Given, fingerprint_of, read_data, reading_options
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
 from polyseme.training.checkpoint import Checkpoint
@@ -112,7 +113,7 @@ def open_folder(path: str | Path, *, depth: int = 0) -> Model:
 
 def train(
     method: str,
-    data: Corpus | str | Path | Sequence[str | Path],
+    data: Given | Mapping[str, Given],
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -123,41 +124,36 @@ def train(
     """Train a method of the catalog and return the model.
 
     ``data`` is what the method learns from (``polyseme methods`` lists it): a Corpus, Parallel or Examples, the path of
-    one, or files it is read from; several by name for a method that learns from several. For raw text the options of
-    ``Corpus.build`` that say how text is read and cut (``segment``, ``encoding`` …) may stand among those of the
-    method. With ``out`` the model is saved there, and unfinished work beside it in ``<out>.checkpoint``, which
-    ``resume`` goes on from; the options that change the result must be the same then. Identical bits take one thread
-    throughout. ``start`` is a model (or its path) to train further.
+    one, or files it is read from; for a method that learns from several sources, a mapping from their names. The
+    options that say how files are read and cut (``segment``, ``columns``, ``encoding`` …: text/options.py) may stand
+    among those of the method. With ``out`` the model is saved there, and unfinished work beside it in
+    ``<out>.checkpoint``, which ``resume`` goes on from; the options that change the result must be the same then.
+    Identical bits take one thread throughout. ``start`` is a model (or its path) to train further.
     """
     cls = class_of(method)
     if not issubclass(cls, Trainable):
         raise OptionError(f"{method} models are composed or read from files, not trained (polyseme methods)")
-    reading = {name: options.pop(name) for name in READING if name in options}
+    row = catalog.find(method)
+    known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
+    reading = {name: options.pop(name) for name in list(options) if name in known}
     checked: Any = make_options(cls.Options, options)
     if start is not None and not cls.trains_further:
         raise OptionError(f"{method} models are not trained further: train on all the text at once, without start")
     started: Model | None = load(start) if isinstance(start, (str, Path)) else start
     if out is not None:
         check_replaceable(out, marker=MARKER)
-    if isinstance(data, (str, Path)) and is_corpus(data):
-        data = Corpus.open(data)
-    if isinstance(data, Corpus):
-        if reading:
-            raise OptionError(
-                f"{data.path} is a corpus, whose text was read and cut when it was built: leave out "
-                f"{' and '.join(reading)}, or build the corpus anew with it"
-            )
-    else:
-        data = Corpus.build(data, progress=progress, **reading)  # lives as long as this object
-    return _train(cls, data, checked, out, Run(None, resume, started, progress, _named_models(checked)))
+    found = read_data(method, row.learns_from, data, reading, progress)
+    return _train(cls, found, checked, out, Run(None, resume, started, progress, _named_models(checked)))
 
 
-def _train(cls: type[Trainable], data: Corpus, options: Any, out: str | Path | None, run: Run) -> Model:
+def _train(
+    cls: type[Trainable], data: Data | Mapping[str, Data], options: Any, out: str | Path | None, run: Run
+) -> Model:
     if out is not None:
         identity = {
             "method": cls.method,
             "options": {**identity_of(options), **_fingerprints(options, run.models)},
-            "corpus": data.fingerprint,
+            "corpus": fingerprint_of(data),
             "model to train further": None if run.start is None else _words_of(run.start),
         }
         run.checkpoint = _checkpoint(out, identity, run.resume)

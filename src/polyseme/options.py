@@ -100,7 +100,8 @@ def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"option {field.name!r} must be a finite number, not {value!r}")
     if limits.get("choices") and value not in limits["choices"]:
         names = ", ".join(limits["choices"])
-        raise OptionError(f"option {field.name!r} is one of {names}; not {value!r}")
+        close = close_matches(str(value), limits["choices"])
+        raise OptionError(f"option {field.name!r} is one of {names}; not {value!r}{close}")
     if limits.get("minimum") is not None and value < limits["minimum"]:
         raise OptionError(f"option {field.name!r} is at least {limits['minimum']}; not {value!r}")
     if limits.get("maximum") is not None and value > limits["maximum"]:

@@ -21,10 +21,11 @@ from polyseme.cli.info import info
 from polyseme.cli.show import Choice
 from polyseme.errors import FormatError
 from polyseme.text.block import DOCUMENTS
-from polyseme.text.corpus import READING, Corpus
+from polyseme.text.corpus import Corpus
 from polyseme.text.formats import FORMATS
 from polyseme.text.layout import CORPUS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
+from polyseme.text.options import READING
 from polyseme.text.segment import METHODS, Segmentation
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
@@ -149,7 +150,7 @@ def test_train_says_that_a_corpus_is_read_and_cut_already(novel: Path, tmp_path:
 def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> None:
     shown = run("train", "svd", "--help").stdout.decode()
     run_options, rest = shown.split("\nOptions of svd:\n")
-    of_method, of_text = rest.split("\nFor raw text:\n")
+    of_method, of_text = rest.split("\nHow files are read:\n")
     assert "--resume" in run_options
     assert "--smoothing" in of_method
     for flag in READING:

@@ -14,7 +14,7 @@ from polyseme.catalog import COMPOSED, METHODS, Row
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
 from polyseme.nouns import ContextEncoder, SentenceEncoder, WordVectors
 from polyseme.sentences.lift import lift
-from polyseme.text.corpus import READING
+from polyseme.text.options import READING_NAMES
 
 ODD = ["", " ", "。", "\x00", "😀👩‍👩‍👧", "ａｂｃ", "x" * 3000, "未曾见过的词", "\ud800", "a\nb", "e\u0301"]
 NOUNS = {"words": WordVectors, "contexts": ContextEncoder, "sentences": SentenceEncoder}
@@ -162,7 +162,7 @@ def test_training_on_nothing_is_an_error_in_one_line(row, data, train_again):
 def test_every_option_has_a_help_text(row):
     for field in dataclasses.fields(class_of(row.name).Options):
         assert field.metadata.get("help"), field.name
-        assert field.name not in READING  # the name of a flag for raw text
+        assert field.name not in READING_NAMES  # the name of a flag that says how data is read
 
 
 @composed

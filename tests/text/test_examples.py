@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import OptionError, PolysemeError, TextError
@@ -72,7 +72,7 @@ def test_the_same_rows_are_read_from_every_form_of_table(tmp_path: Path, form: s
     assert list(examples) == [LabelledText(text, label) for text, label in TEXTS]
     assert (examples.kind, examples.labels, examples.scored) == ("texts", ["0", "1"], False)
     assert examples.facts["labels"] == {"0": 2, "1": 2}
-    assert examples.facts["mean_characters"] == round(sum(len(text) for text, _ in TEXTS) / 4, 1)
+    assert examples.facts["mean_characters"] == {"text": round(sum(len(text) for text, _ in TEXTS) / 4, 1)}
 
 
 def test_the_fingerprint_is_of_the_content_and_of_nothing_else(tmp_path: Path) -> None:
@@ -89,6 +89,7 @@ def test_the_fingerprint_is_of_the_content_and_of_nothing_else(tmp_path: Path) -
     assert len({other.fingerprint for other in others} | prints) == len(others) + 1
 
 
+@settings(max_examples=30)
 @given(rows=st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"),
                                        min_size=1), st.sampled_from("ab")), min_size=1))  # fmt: skip
 def test_any_text_comes_back_from_csv_and_jsonl(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
@@ -131,7 +132,8 @@ def test_columns_go_by_name_or_number_and_are_shown(tmp_path: Path, header: str,
         ({"kind": "words"}, "kind is one of texts, pairs, tags, spans"),
         ({"kind": "tags", "columns": {"tag": "label"}}, "go by number"),
         ({"kind": "spans"}, "SQuAD"),
-        ({"errors": "ignore"}, "errors is one of strict, replace, skip"),
+        ({"errors": "ignore"}, "'errors' is one of strict, replace, skip"),
+        ({"colums": {"text": 1}}, "unknown option 'colums'; did you mean 'columns'"),
         ({"encoding": "utf-9"}, "no text encoding"),
     ],
 )

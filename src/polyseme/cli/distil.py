@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from polyseme.cli.flags import option_flags
 from polyseme.cli.show import out_folder, shown_progress
 from polyseme.cli.terminal import say
-from polyseme.cli.train import option_flags
 from polyseme.words.distil import DistilOptions
 
 

@@ -1,29 +1,36 @@
-"""``polyseme info``: what is this text, corpus, model or index?"""
+"""``polyseme info``: what is this text, table, corpus, model or index?"""
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
 import click
 
-from polyseme.cli.corpus import segmentation_of, text_options
+from polyseme.cli.flags import Columns, given_flags, with_flags
 from polyseme.cli.show import json_option, print_json, print_table
+from polyseme.text.options import CUTTING, READING, Reading
 
 WORDS_SHOWN = 10
+SAMPLE = 3  # rows of a table
+LONGEST = 60  # characters of a cell that are shown
 VERIFIED = {True: "every byte", False: "sizes and checksums of small files"}
 NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, says the refusal to load it
 
 
+@with_flags(Reading)
 @click.command()
 @click.argument("path")
-@text_options
+@click.option("--columns", type=Columns(), help="Of a table: which columns are which; guessed unless given.")
 @click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary's size.")
 @click.option("--verify", is_flag=True, help="Of a corpus, model or index: check every byte of its files.")
 @json_option
-def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -> None:
-    """What is this text, corpus, model or index? PATH is a file or folder, or - for text on stdin."""
+@click.pass_context
+def info(ctx: click.Context, /, path: str, min_count: int, verify: bool, as_json: bool, **_: Any) -> None:
+    """What is this text, table, corpus, model or index? PATH is a file or folder, or - for text on stdin."""
     kind = _kind(path)
+    reading = given_flags(ctx, READING)
     if kind == "corpus":
         facts = _corpus(path, min_count, verify)
     elif kind == "polyseme":
@@ -31,7 +38,7 @@ def info(path: str, min_count: int, verify: bool, as_json: bool, **flags: Any) -
     elif kind == "index":
         facts = _index(path, verify)
     elif kind == "text":
-        facts = _text(path, min_count, flags)
+        facts = _table(path, reading, ctx.params["columns"]) or _text(path, min_count, reading)
     else:
         facts = _published(path, kind)
     if as_json:
@@ -51,12 +58,35 @@ def _kind(path: str) -> str:
     return kind if kind not in REFUSALS or kind in ("corpus", "index", *NO_TEXT) else "text"
 
 
-def _text(path: str, min_count: int, flags: dict[str, Any]) -> dict[str, Any]:
+def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Facts about labelled or parallel data; None where the path holds text, or is said to."""
+    from polyseme.text.data import recognise_data
+    from polyseme.text.examples import Examples
+    from polyseme.text.parallel import Parallel
+
+    if "format" in reading or not (os.path.isfile(path) or os.path.isdir(path)):  # a pipe can be read only once
+        return None
+    told = recognise_data(path)
+    if told is None and not columns:
+        return None
+    how = {name: reading[name] for name in (*CUTTING, "encoding") if name in reading}
+    if (told and told.kind == "parallel" and not columns) or (columns and "source" in columns):
+        pairs = Parallel.read(path, columns=columns, errors="skip", **how)
+        sample: list[Any] = [{"source": a, "target": b} for a, b in itertools.islice(pairs, SAMPLE)]
+        ways = [one.to_json() for one in pairs.segmentations]
+        return {**pairs.facts, "segmentations": ways, "sample": sample, "fingerprint": pairs.fingerprint}
+    without = bool(columns) and "label" not in (columns or {})
+    kind = told.kind if told and not columns else None
+    examples = Examples.read(path, kind=kind, columns=columns, errors="skip", unlabelled=without, **how)
+    sample = [row._asdict() for row in itertools.islice(examples, SAMPLE)]
+    way = examples.segmentation.to_json()
+    return {**examples.facts, "segmentation": way, "sample": sample, "fingerprint": examples.fingerprint}
+
+
+def _text(path: str, min_count: int, reading: dict[str, Any]) -> dict[str, Any]:
     from polyseme.text.survey import survey
 
-    names = ("segment", "words", "normalise", "script", "case")
-    segmentation = segmentation_of(**{name: flags.pop(name) for name in names})
-    return {"kind": "text", **survey(path, segmentation=segmentation, min_count=min_count, **flags)}
+    return {"kind": "text", **survey(path, min_count=min_count, **reading)}
 
 
 def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
@@ -151,8 +181,21 @@ def _shown(value: Any) -> Any:
     """Nested facts on one line; a sample with its words set apart."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(v)}" for name, v in value.items() if v not in ([], {}, None, "")) or None
+    if isinstance(value, list) and value and isinstance(value[0], dict) and "method" not in value[0]:
+        return "\n".join(" | ".join(map(_short, row.values())) for row in value)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "\n".join(map(_shown, value))
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "\n".join(" | ".join(words) for words in value)
     if isinstance(value, list):
         return " ".join(map(str, value)) or None
+    if isinstance(value, float):
+        return f"{value:g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _short(value: Any) -> str:
+    """A cell of a row on one line: a text's beginning, words with spaces between them."""
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = text.replace("\n", " ")
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -17,6 +17,6 @@ def methods(as_json: bool) -> None:
         print_json([row._asdict() for row in rows])
     else:
         print_table(
-            ("method", "名称", "kind", "year", "paper"),
-            [(row.name, row.chinese, row.kind, str(row.year), row.paper) for row in rows],
+            ("method", "名称", "kind", "learns from", "year", "paper"),
+            [(row.name, row.chinese, row.kind, " ".join(row.learns_from), str(row.year), row.paper) for row in rows],
         )

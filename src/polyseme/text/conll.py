@@ -17,7 +17,7 @@ from polyseme.errors import OptionError, TextError
 from polyseme.text.lines import Lines
 
 ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; alone: words cut into characters
-_PART_OF_SPEECH = re.compile(r"[A-Za-z$]{1,6}[0-9]?|[^\w\s]{1,5}|-[LR][RCS]B-")
+_PART_OF_SPEECH = re.compile(r"\S{1,12}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}:(?=.)")
 _HEAD = 5000  # lines
 _DOCUMENT = "-DOCSTART-"

@@ -16,12 +16,12 @@ from polyseme.disk.atomic import Scratch, new_folder
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import Progress, Sentence, silent
 from polyseme.text.align import token_spans
-from polyseme.text.block import DOCUMENTS, Settings
+from polyseme.text.block import Settings
 from polyseme.text.build import Builder
 from polyseme.text.count import Counter
-from polyseme.text.formats import FORMATS
 from polyseme.text.layout import MARKER, check_numbers, mapped, offsets, read_header, spans
 from polyseme.text.normalise import check
+from polyseme.text.options import Reading, make_reading
 from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.vocabulary import Vocabulary, words_from_bytes
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
-# The options of ``Corpus.build`` that say how raw text is read and cut; whatever takes raw text takes them too.
-READING = (
-    "segment", "words", "normalise", "script", "case", "format", "field", "documents", "encoding", "errors"
-)  # fmt: skip
-
-
 BATCH = 10_000  # sentences at hand that are worked on at once
 
 
@@ -49,6 +43,8 @@ def is_corpus(path: str | Path) -> bool:
 
 class Corpus:
     """Text as trained on. ``Corpus.build`` makes one of raw text, ``Corpus.open`` opens one."""
+
+    kind = "corpus"
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -96,43 +92,32 @@ class Corpus:
         sources: Sources,
         path: str | Path | None = None,
         *,
-        segment: str | Function | Segmentation = "auto",
-        normalise: str = "nfkc",
-        script: str = "keep",
-        case: str = "keep",
-        words: Iterable[str] = (),
-        format: str = "auto",
-        field: str = "text",
-        documents: str = "auto",
-        encoding: str | None = None,
-        errors: str = "strict",
         min_count: int = 1,
         max_size: int | None = None,
         workers: int | None = None,
         progress: Progress = silent,
+        **reading: Any,
     ) -> Self:
         """Read, normalise, split, segment and count text; without ``path`` the corpus lives as long as the object.
 
         sources      a file, a folder, "-" for stdin, or several; .gz, .bz2 and .xz are unpacked
-        segment      auto, jieba, char, space, english, a function, or a Segmentation (which then says all the rest)
+        min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
+        workers      cores to use; None takes all. The result is the same for any number.
+        reading      how text is read and cut, the options of ``Reading``:
+
+        segment      auto, jieba, char, space, english, a function, or a Segmentation (which says all the rest of it)
         normalise    nfkc or none;  script  keep, simplified or traditional;  case  keep or lower
         words        words that jieba is to keep whole: the user dictionary
         format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
         documents    auto, file, blank-line or line: what a document is
         encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252;  errors  strict or replace bad bytes
-        min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
-        workers      cores to use; None takes all. The result is the same for any number.
         """
-        check("format", format, FORMATS)
-        check("documents", documents, DOCUMENTS)
-        check("errors", errors, ("strict", "replace"))
-        if not isinstance(segment, Segmentation):
-            segment = Segmentation.of(segment, normalise=normalise, script=script, case=case, words=words)
+        how, segment = make_reading(Reading, reading)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
         sizes = [file.size for file in files]
         total = None if None in sizes else sum(size or 0 for size in sizes)
-        settings = Settings(segment, documents, field, single=len(files) == 1)
-        blocks = read_blocks(files, encoding=encoding, errors=errors, format=format)
+        settings = Settings(segment, how.documents, how.field, single=len(files) == 1)
+        blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
         with _Writing(path, segment, min_count, max_size) as writing:
             for counted, done in counted_blocks(blocks, settings, workers):
                 writing.builder.add(counted)

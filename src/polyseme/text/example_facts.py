@@ -47,10 +47,9 @@ def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
         counts = np.bincount(targets.astype(np.int64), minlength=len(rows.names)).tolist() if rows.names else []
         facts = {"labels": {name: n for name, n in zip(rows.names, counts, strict=True) if n}}
     parts = [rows.parts(i) for i in order.tolist()]
-    means = [
-        _mean(sum(len(part[place]) for part in parts), len(order)) for place in range(len(parts[0]) if parts else 0)
-    ]
-    facts["mean_characters"] = means[0] if len(means) == 1 else means
+    roles = ("text",) if rows.kind == "texts" else ("first", "second")
+    means = {role: _mean(sum(len(part[n]) for part in parts), len(parts)) for n, role in enumerate(roles)}
+    facts["mean_characters"] = means
     empty = sum(not all(map(str.strip, part)) for part in parts)
     return {**facts, **({"with_an_empty_text": empty} if empty else {})}
 

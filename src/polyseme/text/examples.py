@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TextError
-from polyseme.text.columns import Choice
 from polyseme.text.example_facts import (
     facts_of,
     filled_rows,
@@ -47,9 +46,9 @@ from polyseme.text.example_rows import (
 )
 from polyseme.text.gather import KINDS, SAYS, Gathered, Request, Told, tell
 from polyseme.text.normalise import check
+from polyseme.text.options import Cutting, ReadingExamples, make_reading
 from polyseme.text.read import Source, find_sources
-from polyseme.text.segment import Function, Segmentation
-from polyseme.text.tables import FORMATS
+from polyseme.text.segment import Segmentation
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,38 +85,31 @@ class Examples(Sequence[Row]):
         source: str | Path | Sequence[str | Path],
         *,
         kind: str | None = None,
-        columns: Choice | None = None,
-        format: str | None = None,
-        scored: bool | None = None,
-        label_parts: int | None = None,
         unlabelled: bool = False,
-        encoding: str | None = None,
-        errors: str = "strict",
-        segment: str | Function | Segmentation = "auto",
-        **cutting: Any,
+        **reading: Any,
     ) -> Self:
         """The examples in a file, a folder or several files; .gz, .bz2 and .xz are unpacked.
 
         kind         texts, pairs, tags or spans; None finds it out
+        unlabelled   take texts and pairs without labels: each has the label ""
+        reading      how they are read, the options of ``ReadingExamples``:
+
         columns      by name or number from 1: {"text": "sentence", "label": 3}; of pairs first, second and label;
                      of tags token and tag
         format       None finds it out: tsv, csv, bars (||), jsonl, json, first (a label and a space), lines
         scored       are labels numbers? None: where they have fractions, or pairs more than three whole ones
         label_parts  of labels in parts, such as TREC's DESC:manner, keep the first so many
-        unlabelled   take texts and pairs without labels: each has the label ""
         encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
         errors       strict refuses what cannot be read; replace puts � for bad bytes; skip also leaves out bad rows
         segment      how texts will be cut into words, with normalise, script, case and words as for a corpus
         """
-        for name, value, choices in (("kind", kind, KINDS), ("format", format, FORMATS)):
-            if value is not None:
-                check(name, value, choices)
-        check("errors", errors, ("strict", "replace", "skip"))
-        segmentation = Segmentation.of(segment, **cutting)
-        request = Request(kind, columns, format, scored, label_parts, unlabelled, encoding, errors)
+        if kind is not None:
+            check("kind", kind, KINDS)
+        how, segmentation = make_reading(ReadingExamples, reading)
+        request = Request(kind, how, unlabelled)
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         gathered = _gather(find_sources(paths), request, ", ".join(map(str, paths[:3])))
-        if isinstance(gathered.rows, TaggedRows) and segment == "auto":
+        if isinstance(gathered.rows, TaggedRows) and reading.get("segment", "auto") == "auto":
             segmentation = segmentation_for_tokens(gathered.rows, segmentation)
         labels = _labels(gathered.rows)
         known: dict[str, Any] = {
@@ -132,7 +124,6 @@ class Examples(Sequence[Row]):
         *,
         kind: str | None = None,
         scored: bool | None = None,
-        segment: str | Function | Segmentation = "auto",
         **cutting: Any,
     ) -> Self:
         """Of rows at hand: (text, label), (first, second, label), (tokens, tags) or (passage, question, answers)."""
@@ -143,8 +134,8 @@ class Examples(Sequence[Row]):
             raise TextError("there are no rows to learn from")
         kind = kind or kind_of_row(given[0])
         filled, are_scored = filled_rows(given, kind, scored)
-        segmentation = Segmentation.of(segment, **cutting)
-        if isinstance(filled, TaggedRows) and segment == "auto":
+        _, segmentation = make_reading(Cutting, cutting)
+        if isinstance(filled, TaggedRows) and cutting.get("segment", "auto") == "auto":
             segmentation = segmentation_for_tokens(filled, segmentation)
         known: dict[str, Any] = {"kind": kind, "path": Path("rows"), "labels": _labels(filled), "scored": are_scored}
         return cls(filled, np.arange(len(filled)), segmentation=segmentation, **known)

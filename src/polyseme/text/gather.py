@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.text.columns import SCORES, Choice, Columns, choose, plain_name
+from polyseme.text.columns import SCORES, Columns, choose, plain_name
 from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
 from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
 from polyseme.text.labels import NO_GOLD, Labels
 from polyseme.text.lines import BadRows, Lines
+from polyseme.text.options import ReadingExamples, ReadingParallel
 from polyseme.text.read import Reader, Source
 from polyseme.text.squad import SquadReader, tell_squad
 from polyseme.text.tables import Table, plain_label, plain_text, read_rows, tell_table
@@ -34,20 +35,22 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Request:
-    """What is known of the files beforehand; None is found out."""
+    """What is known of the files beforehand; a kind that is None is found out."""
 
-    kind: str | None = None
-    columns: Choice | None = None
-    format: str | None = None
-    scored: bool | None = None
-    label_parts: int | None = None
+    kind: str | None  # texts | pairs | tags | spans | parallel
+    how: ReadingParallel
     unlabelled: bool = False
-    encoding: str | None = None
-    errors: str = "strict"
 
     def open(self, source: Source) -> Lines:
         """The lines of a file; bad bytes are refused, or replaced."""
-        return Lines(Reader(source, encoding=self.encoding, errors="strict" if self.errors == "strict" else "replace"))
+        errors = "strict" if self.how.errors == "strict" else "replace"
+        return Lines(Reader(source, encoding=self.how.encoding, errors=errors))
+
+    @property
+    def table(self) -> ReadingExamples:
+        """How labelled examples are read; parallel text has fewer options."""
+        how = self.how
+        return how if isinstance(how, ReadingExamples) else ReadingExamples(**vars(how))
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Told:
 
 def tell(lines: Lines, request: Request) -> Told:
     """What the file holds, as asked or by its content; an error says what is missing."""
-    kind, columns = request.kind, request.columns
+    kind, columns, format = request.kind, request.how.columns, request.table.format
     if not lines.head.strip():
         raise TextError(f"{lines.name} is empty")
     if kind == "spans" or (kind is None and not columns and tell_squad(lines)):
@@ -79,11 +82,11 @@ def tell(lines: Lines, request: Request) -> Told:
         return Told("spans", "squad")
     if kind == "tags" or (kind is None and columns and {"token", "tag"} & set(columns)):
         return Told("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
-    if kind is None and not columns and request.format is None and (layout := tell_conll(lines, trusted=False)):
+    if kind is None and not columns and format is None and (layout := tell_conll(lines, trusted=False)):
         return Told("tags", "conll", layout)
-    found = tell_table(
-        lines, request.format or ("lines" if kind is None and request.unlabelled and _plain(lines) else None)
-    )
+    if format is None and kind in (None, "texts") and request.unlabelled and tell_table(lines) is None:
+        format = "lines"
+    found = tell_table(lines, format)
     if found is None:
         raise TextError(
             f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label first"
@@ -92,23 +95,18 @@ def tell(lines: Lines, request: Request) -> Told:
     return Told(chosen.kind, table.format, (table, chosen))
 
 
-def _plain(lines: Lines) -> bool:
-    """No table at all: every line is a text."""
-    return tell_table(lines) is None
-
-
 class Gathered:
     """The rows of several files of one kind."""
 
     def __init__(self, source: str, request: Request) -> None:
-        self.request = request
         self.told: dict[str, Told] = {}  # by file
         self.encodings: dict[str, None] = {}
         self.moved = 0  # answers
         self.labels = Labels()
         self.rows: Rows = LabelledRows("texts")
         self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._bad = BadRows(source, request.errors)
+        self._how = request.table
+        self._bad = BadRows(source, self._how.errors)
 
     @property
     def kind(self) -> str:
@@ -154,7 +152,7 @@ class Gathered:
 
     def _label(self, cell: Any) -> str:
         label = NO_GOLD if cell is None else plain_label(cell) or ""
-        return ":".join(label.split(":")[: self.request.label_parts]) if self.request.label_parts else label
+        return ":".join(label.split(":")[: self._how.label_parts]) if self._how.label_parts else label
 
     def _add_tagged(self, rows: TaggedRows, lines: Lines, told: Told, where: str) -> None:
         assert isinstance(told.layout, Conll)
@@ -178,7 +176,7 @@ class Gathered:
         keep = np.ones(len(self.rows), dtype=bool)
         if isinstance(self.rows, LabelledRows):
             called = any(plain_name(str(name)) in SCORES for name in self._label_columns())
-            keep = self.labels.finish(self.rows, self._bad, scored=self.request.scored, called_score=called)
+            keep = self.labels.finish(self.rows, self._bad, scored=self._how.scored, called_score=called)
         self.order = np.flatnonzero(keep)
         self._bad.finish(len(self.order))
         if not len(self.order):

@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TextError
-from polyseme.text.columns import Choice
 from polyseme.text.example_facts import held_out_rows
 from polyseme.text.formats import PACKED_ENDING
 from polyseme.text.gather import Request, tell
 from polyseme.text.lines import BadRows, Lines
-from polyseme.text.normalise import check
+from polyseme.text.options import ReadingParallel, make_reading
 from polyseme.text.read import Source, find_sources
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.strings import Strings
@@ -43,6 +42,8 @@ _LANGUAGE = re.compile(r"(.*)\.([A-Za-z_-]{2,8})")  # train.en and train.zh are 
 
 class Parallel(Sequence[tuple[str, str]]):
     """Pairs of sentences of the same meaning: (source, target)."""
+
+    kind = "parallel"
 
     def __init__(
         self, path: Path, sides: tuple[Strings, Strings], segmentations: tuple[Segmentation, Segmentation]
@@ -59,33 +60,35 @@ class Parallel(Sequence[tuple[str, str]]):
         source: str | Path | Sequence[str | Path],
         target: str | Path | None = None,
         *,
-        columns: Choice | None = None,
-        encoding: str | None = None,
-        errors: str = "strict",
         segment: Segment | tuple[Segment, Segment] = "auto",
-        **cutting: Any,
+        **reading: Any,
     ) -> Self:
         """Pairs in a table, in two files of as many lines, or in a folder of either; packed or not.
 
+        segment      how text will be cut into words; two of them, (source, target), where they differ
+        reading      how they are read, the options of ``ReadingParallel``:
+
         columns      source and target, by name or number from 1; the two of a table of two unless given
         errors       strict refuses rows that cannot be read; skip leaves them out; replace puts � for bad bytes
-        segment      how text will be cut into words; two of them, (source, target), where they differ
+        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
         """
-        check("errors", errors, ("strict", "replace", "skip"))
+        ways = segment if isinstance(segment, tuple) else (segment, segment)
+        (how, source_way), (_, target_way) = (
+            make_reading(ReadingParallel, {**reading, "segment": way}) for way in ways
+        )
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         if target is not None:
             paths.append(target)
-        request = Request(kind="parallel", columns=columns, encoding=encoding, errors=errors)
-        reading = _Reading(", ".join(map(str, paths)), request)
+        request = Request("parallel", how)
+        read = _Reading(", ".join(map(str, paths)), request)
         for one, other in _pairs(paths, request, two_files=target is not None):
             if other is None:
-                reading.add_table(one)
+                read.add_table(one)
             else:
-                reading.add_files(one, other)
-        reading.finish()
-        ways = segment if isinstance(segment, tuple) else (segment, segment)
-        made = cls(Path(paths[0]), reading.sides, _two(Segmentation.of(way, **cutting) for way in ways))
-        made._source = reading.facts
+                read.add_files(one, other)
+        read.finish()
+        made = cls(Path(paths[0]), read.sides, (source_way, target_way))
+        made._source = read.facts
         return made
 
     def reversed(self) -> Self:
@@ -149,7 +152,7 @@ class _Reading:
     def __init__(self, name: str, request: Request) -> None:
         self.request = request
         self.sides = (Strings(), Strings())
-        self.bad = BadRows(name, request.errors)
+        self.bad = BadRows(name, request.how.errors)
         self.facts: dict[str, Any] = {}
         self.files = self.empty = 0
 
@@ -225,8 +228,3 @@ def _by_language(sources: list[Source]) -> list[tuple[Source, Source]]:
     if not sides or len(sides[0]) != 2 or any(side != sides[0] for side in sides):
         return []
     return [(files[sides[0][0]], files[sides[0][1]]) for files in found.values()]
-
-
-def _two(made: Iterator[Segmentation]) -> tuple[Segmentation, Segmentation]:
-    source, target = made
-    return source, target

@@ -16,8 +16,8 @@ from polyseme.disk.atomic import Scratch
 from polyseme.text.block import Block, Settings
 from polyseme.text.build import Builder
 from polyseme.text.corpus import Sources
+from polyseme.text.options import Reading, make_reading
 from polyseme.text.read import find_sources, read_blocks
-from polyseme.text.segment import Segmentation
 from polyseme.text.structure import lines_of
 from polyseme.text.workers import counted_blocks
 
@@ -25,21 +25,12 @@ COUNTED = 1 << 25
 SAMPLE = 3  # sentences
 
 
-def survey(
-    sources: Sources,
-    *,
-    segmentation: Segmentation,
-    format: str = "auto",
-    field: str = "text",
-    documents: str = "auto",
-    encoding: str | None = None,
-    errors: str = "strict",
-    min_count: int = 5,
-) -> dict[str, Any]:
-    """Facts about raw text, by the names that ``polyseme info --json`` gives them."""
+def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str, Any]:
+    """Facts about raw text, read as ``Corpus.build`` would, by the names that ``polyseme info --json`` gives them."""
+    how, segmentation = make_reading(Reading, reading)
     files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
-    settings = Settings(segmentation, documents, field, single=len(files) == 1)
-    blocks = read_blocks(files, encoding=encoding, errors=errors, format=format)
+    settings = Settings(segmentation, how.documents, how.field, single=len(files) == 1)
+    blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
     seen = _Seen()
     with Scratch() as folder:
         builder = Builder(folder, segmentation)

@@ -1,0 +1,178 @@
+"""What methods learn from: a Corpus, a Parallel, Examples, or several of them by name. 训练数据
+
+Kinds, as the catalog's ``learns_from`` names them:
+
+    corpus     documents of sentences in order
+    parallel   two texts aligned line by line
+    texts      labelled texts;   pairs   two texts and a label or score
+    tags       sentences with a tag for each word;   spans   passages, questions and answers
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import OptionError, TextError
+from polyseme.nouns import Progress, silent
+from polyseme.text.corpus import Corpus, is_corpus
+from polyseme.text.examples import Examples
+from polyseme.text.gather import SAYS, Request, Told, tell
+from polyseme.text.lines import Lines
+from polyseme.text.options import OPTIONS_OF, ReadingExamples
+from polyseme.text.parallel import Parallel
+from polyseme.text.read import STDIN, Source, find_sources
+from polyseme.text.tables import LABEL
+
+Data = Corpus | Parallel | Examples
+Paths = str | Path | Sequence[str | Path]
+Given = Data | Paths
+FORMS = {
+    "corpus": "text (files, folders or a corpus)",
+    "parallel": "parallel text (two columns, or two files of as many lines)",
+    "texts": "labelled texts (TSV, CSV or JSON lines)",
+    "pairs": "labelled pairs of texts (TSV, CSV or JSON lines)",
+    "tags": "tagged sentences (CoNLL columns)",
+    "spans": "passages with questions and answers (SQuAD JSON)",
+}
+FIRST = 3  # files of several that are looked at
+MOST = 30  # files of a folder that are looked at
+FEW = 10  # lines of a table without a header that are too few to tell it from text
+
+
+def reading_options(learns_from: Iterable[str]) -> list[type]:
+    """The dataclasses of options that say how data of these kinds is read."""
+    return list(dict.fromkeys(OPTIONS_OF[entry.split("=")[-1]] for entry in learns_from))
+
+
+def sources_by_name(learns_from: Iterable[str]) -> dict[str, str]:
+    """The kinds of a method that learns from several sources, by their names; {} where it learns from one."""
+    return dict(entry.split("=", 1) for entry in learns_from if "=" in entry)
+
+
+def read_data(
+    method: str,
+    learns_from: Sequence[str],
+    data: Given | Mapping[str, Given],
+    reading: Mapping[str, Any],
+    progress: Progress = silent,
+) -> Data | dict[str, Data]:
+    """What ``method`` learns from, of the kinds its row names; another kind is refused with what to give."""
+    named = sources_by_name(learns_from)
+    if not named:
+        if isinstance(data, Mapping):
+            raise OptionError(f"{method} learns from one source, {_wanted(learns_from)}: give it without a name")
+        return _one(method, learns_from, data, reading, progress)
+    several = ", ".join(f"{name}=({FORMS[kind]})" for name, kind in named.items())
+    if not isinstance(data, Mapping) or not data:
+        raise OptionError(f"{method} learns from several sources, each given by its name: {several}")
+    for name in data:
+        if name not in named:
+            raise OptionError(f"{method} has no source called {name!r}; it learns from {several}")
+    found: dict[str, Data] = {}
+    for name, one in data.items():
+        known = {field.name for field in dataclasses.fields(OPTIONS_OF[named[name]])}
+        fitting = {option: value for option, value in reading.items() if option in known}
+        found[name] = _one(method, (named[name],), one, fitting, progress)
+    return found
+
+
+def fingerprint_of(data: Data | Mapping[str, Data]) -> str | dict[str, str]:
+    """What a checkpoint depends on: the content, of several sources by name."""
+    if isinstance(data, Mapping):
+        return {name: one.fingerprint for name, one in sorted(data.items())}
+    return data.fingerprint
+
+
+def _one(method: str, kinds: Sequence[str], data: Given, reading: Mapping[str, Any], progress: Progress) -> Data:
+    if isinstance(data, (str, Path)) and is_corpus(data):
+        data = Corpus.open(data)
+    if isinstance(data, (Corpus, Parallel, Examples)):
+        if data.kind not in kinds:
+            raise _refusal(method, kinds, data.kind, data.path)
+        if reading:
+            raise OptionError(
+                f"{data.path} was read and cut when it was made: leave out {' and '.join(reading)}, "
+                "or make it again with it"
+            )
+        return data
+    found = {path: told for path in _files(data)[:FIRST] if (told := recognise_data(path))}
+    other = next(((told, path) for path, told in found.items() if told.kind not in kinds), None)
+    if "corpus" in kinds and (other or not found):
+        if other and other[0].format != "jsonl" and "format" not in reading:
+            refusal = _refusal(method, kinds, other[0].kind, other[1])
+            raise OptionError(f"{refusal}; or say format='text' (--format text) to read its lines as they are")
+        return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
+    if other and "columns" not in reading:
+        raise _refusal(method, kinds, other[0].kind, other[1])
+    if tuple(kinds) == ("parallel",) or any(told.kind == "parallel" for told in found.values()):
+        return Parallel.read(data, **reading)
+    return _examples(method, kinds, data, reading)
+
+
+def _examples(method: str, kinds: Sequence[str], data: Paths, reading: Mapping[str, Any]) -> Examples:
+    examples = Examples.read(data, kind=kinds[0] if len(kinds) == 1 else None, **reading)
+    if examples.kind not in kinds:
+        raise _refusal(method, kinds, examples.kind, examples.path)
+    return examples
+
+
+def _files(data: Paths) -> list[Path]:
+    """The files that were named, without those in folders, pipes and stdin."""
+    paths = [data] if isinstance(data, (str, Path)) else data
+    return [Path(path) for path in paths if str(path) != STDIN and Path(path).is_file()]
+
+
+def _refusal(method: str, kinds: Sequence[str], kind: str, path: Path) -> OptionError:
+    return OptionError(f"{method} learns from {_wanted(kinds)}, and {path} holds {SAYS.get(kind, 'text')}")
+
+
+def _wanted(kinds: Sequence[str]) -> str:
+    return " or ".join(FORMS[kind] for kind in kinds)
+
+
+# ---- telling data from text
+
+
+def recognise_data(path: str | Path) -> Told | None:
+    """What labelled or parallel data a file is; None for text, and for anything in doubt: a novel stays text.
+
+    A folder is what more than half of its first files are.
+    """
+    files = find_sources([path])[:MOST]
+    found = [told for file in files if (told := _recognise(file))]
+    kinds = Counter(told.kind for told in found).most_common(1)
+    if not kinds or kinds[0][1] <= len(files) / 2:
+        return None
+    return next(told for told in found if told.kind == kinds[0][0])
+
+
+def _recognise(file: Source) -> Told | None:
+    request = Request(None, ReadingExamples())
+    try:
+        lines = request.open(file)
+        told = tell(lines, request)
+    except (TextError, OptionError):
+        return None
+    return told if _is_certain(told, lines) else None
+
+
+def _is_certain(told: Told, lines: Lines) -> bool:
+    """Would somebody who opened the file call it a table? Every line has the same shape, and there are enough."""
+    full = [line for line in lines.head_lines() if line.strip()]
+    if not isinstance(told.layout, tuple):
+        return told.kind == "spans" or len(full) >= FEW
+    table, columns = told.layout
+    if told.kind != "parallel" and "label" not in columns.places:
+        return False
+    if table.names:
+        return True
+    if table.format == "first":
+        return len(full) >= FEW and all(LABEL.fullmatch(line.split()[0]) for line in full)
+    if table.format == "csv":
+        return len(full) >= FEW and Path(lines.name).name.lower().split(".")[1:2] == ["csv"]
+    delimiter = {"tsv": "\t", "bars": "||"}[table.format]
+    return len(full) >= FEW and all(line.count(delimiter) == table.width - 1 for line in full)
