@@ -51,7 +51,7 @@ def test_none_is_taken_where_the_option_may_be_empty():
 
 @dataclass(frozen=True)
 class FileOptions:
-    table: str | None = option(None, "a file", file=True)
+    table: str | None = option(None, "a file", names="file")
     threads: int = option(1, "threads", changes="speed")
 
 
