@@ -78,6 +78,20 @@ class Layers:
         last = f"0 … {n_layers - 1}" if n_layers > 1 else "0, the only one"
         raise OptionError(f"layers is all, top, mean, mix or {last}; not {choice!r}")
 
+    @staticmethod
+    def listed(choice: str, n_layers: int) -> list[int] | None:
+        """The numbers in a list such as ``9,10,11`` or ``-1,-2`` (from the top); None where ``choice`` is no list."""
+        names = choice.split(",")
+        if not all(name.strip().lstrip("-").isdecimal() for name in names) or (len(names) == 1 and "-" not in choice):
+            return None
+        numbers = [int(name) for name in names]
+        for number in numbers:
+            if not -n_layers <= number < n_layers:
+                raise OptionError(
+                    f"layers {choice!r}: the model has the layers 0 … {n_layers - 1}, or -{n_layers} … -1"
+                )
+        return numbers
+
     @property
     def top(self) -> int:
         """The highest layer that must be computed."""
@@ -147,6 +161,14 @@ class ContextEncoder(ABC):
 
     dim: int
     n_layers: int
+
+    @property
+    def language(self) -> str | None:
+        """How it predicts words where it is a language model, and then answers ``substitutes`` and ``perplexity``.
+
+        ``both-ways``: from each side for itself; ``masked``: from both sides at once; ``causal``: from what is before.
+        """
+        return None
 
     @abstractmethod
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:

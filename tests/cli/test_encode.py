@@ -213,3 +213,26 @@ def test_distilled_vectors_answer_for_words(folder, fifty_lines, capsys):
     assert call(folder / "vectors", "小明", "-n", 3, command="neighbours") == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
     assert call(folder / "vectors", folder / "fifty.txt", "-o", folder / "again", "--pca", "x", command="distil") == 2
+
+
+def test_several_layers_stand_side_by_side(folder, wanted):
+    file = encode(folder, "several.npy", "--layers", "-1,0")
+    expected = np.concatenate([np.concatenate([layers[-1], layers[0]], axis=1) for layers in wanted])
+    np.testing.assert_allclose(np.load(file), expected, atol=1e-6)
+
+
+def test_features_are_written_as_bert_s_extract_features_writes_them(folder, wanted):
+    file = encode(folder, "features.jsonl", "--layers", "-1,-2", "--format", "features")
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [record["linex_index"] for record in records] == [0, 1, 2, 3]
+    assert [feature["token"] for feature in records[2]["features"]] == LINES[2].split()
+    for place, feature in enumerate(records[2]["features"]):
+        assert [layer["index"] for layer in feature["layers"]] == [-1, -2]
+        for layer in feature["layers"]:
+            np.testing.assert_allclose(layer["values"], wanted[2][layer["index"], place], rtol=1e-6)
+
+
+def test_layers_that_are_not_there_and_pieces_of_words_are_refused(folder, capsys):
+    for arguments in (("--layers", "9,1"), ("--pieces",), ("--pool", "mean", "--format", "features")):
+        assert call(folder / "m", folder / "text.txt", "-o", folder / "x.npy", *arguments) == 1
+        assert capsys.readouterr().err.count("\n") == 1

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 from polyseme.cli.show import Choice, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, Progress, Sentence, SentenceEncoder
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Layers, Progress, Sentence, SentenceEncoder
 
 if TYPE_CHECKING:
     from polyseme.store.vector_files import Write
@@ -22,19 +23,23 @@ if TYPE_CHECKING:
 SUFFIXES = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
 }  # fmt: skip
-FORMATS = ("hdf5", "npy", "parquet", "jsonl")
+FORMATS = ("hdf5", "npy", "parquet", "jsonl", "features")
 
 
 @click.command()
 @click.argument("model")
 @click.argument("file", default="-")
 @click.option("-o", "--out", required=True, help="The file to write; - is standard output.")
-@click.option("--layers", default="all", show_default=True, help="all, top, mean, mix or a number.")
+@click.option(
+    "--layers", default="all", show_default=True,
+    help="all, top, mean, mix or a number; several, such as -1,-2 (from the top), stand side by side.",
+)  # fmt: skip
 @click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
 @click.option("--pool", type=Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
+@click.option("--pieces", is_flag=True, help="Of a Transformer: vectors of its pieces, special ones too, not of words.")
 @click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
 def encode(
-    model: str, file: str, out: str, layers: str, form: str | None, pool: str | None, segment: str | None
+    model: str, file: str, out: str, layers: str, form: str | None, pool: str | None, pieces: bool, segment: str | None
 ) -> None:
     """Vectors of every line of FILE (standard input where it is - or left out).
 
@@ -43,22 +48,58 @@ def encode(
     npy      all words one after the other, (words, layers, dim) or (words, dim); NAME.offsets.npy: where lines begin
     parquet  one row a word: line, position, token, and a vector for each layer
     jsonl    one object a line: tokens, and layers or vectors
+    features one object a line, as BERT's extract_features writes: each token with the index and values of its layers
     With --pool, one vector a line.
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
     encoder = _open(model, pool, "mean" if pool and layers == "all" else layers)
-    with shown_progress() as progress, _writing(chosen, out) as write:
+    whole = isinstance(encoder, SentenceEncoder)
+    if whole and (chosen == "features" or pieces):
+        raise OptionError(
+            "features and pieces are of words in their context: not of a model of sentences, or with --pool"
+        )
+    planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
+    with shown_progress() as progress, _writing(chosen, out, planes.names if planes else []) as write:
         lines = Lines(file, progress)
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):
                 write(lines.taken(), [], vector)
-        else:
-            for sentence in encoder.encode_tokens(_cut(lines, segment), layers=layers):
-                planes = sentence.layers if layers == "all" else sentence.layers[0]
-                write(lines.taken(), sentence.tokens, planes)
+        elif planes:
+            for sentence in _encoded(encoder, _cut(lines, segment), planes.asked, pieces):
+                write(lines.taken(), sentence.tokens, planes.of(sentence.layers))
         lines.finish()
+
+
+class _Planes:
+    """The layers that were asked for: which to ask the encoder for, and how they are written."""
+
+    def __init__(self, encoder: ContextEncoder, choice: str, *, together: bool) -> None:
+        self.together, self.numbers = together, Layers.listed(choice, encoder.n_layers)
+        self.asked = choice if self.numbers is None else "all"
+        read = Layers.read(self.asked, encoder.n_layers)
+        self.single = read.n_planes == 1
+        self.names: list[int | str] = list(self.numbers or read.numbers) if read.name != "mean" else ["mean"]
+        self.names = ["mix"] if read.name == "mix" else self.names
+
+    def of(self, layers: FloatArray) -> FloatArray:
+        """``(L, T, D)``, or ``(T, D)`` where there is one layer or several side by side."""
+        if self.numbers is not None:
+            layers = layers[self.numbers]
+            return np.concatenate(list(layers), axis=1) if self.together else layers
+        return layers[0] if self.together and self.single and self.asked != "all" else layers
+
+
+def _encoded(
+    encoder: ContextEncoder, lines: Iterator[Sentence], layers: str, pieces: bool
+) -> Iterator[EncodedSentence]:
+    if not pieces:
+        return encoder.encode_tokens(lines, layers=layers)
+    if not hasattr(encoder, "encode_pieces"):
+        raise OptionError("--pieces asks for a Transformer: other models read words")
+    found: Iterator[EncodedSentence] = encoder.encode_pieces(lines, layers=layers)
+    return found
 
 
 def _open(path: str, pool: str | None, layers: str) -> ContextEncoder | SentenceEncoder:
@@ -127,15 +168,15 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
 
 
 @contextmanager
-def _writing(form: str, out: str) -> Iterator[Write]:
+def _writing(form: str, out: str, names: Sequence[int | str]) -> Iterator[Write]:
     """To the file named, or to standard output: there JSON lines as they come, other formats when they are whole."""
     from polyseme.store.vector_files import stream_lines, writer
 
     if out != "-":
-        with writer(form, Path(out)) as write:
+        with writer(form, Path(out), names=names) as write:
             yield write
-    elif form == "jsonl":
-        with stream_lines(sys.stdout.fileno()) as write:
+    elif form in ("jsonl", "features"):
+        with stream_lines(form, sys.stdout.fileno(), names=names) as write:
             yield write
     else:
         with Scratch() as folder:

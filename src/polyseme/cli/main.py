@@ -24,6 +24,7 @@ COMMANDS = {
     "neighbours": ("polyseme.cli.neighbours:neighbours", "Most similar words."),
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
+    "fill": ("polyseme.cli.fill:fill", "What a language model expects in a place."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Similarity, analogy and other test files, by content."),
     "dimension": ("polyseme.cli.dimension:dimension", "Which vector length suits a corpus."),
     "distil": ("polyseme.cli.distil:distil", "Word vectors of a context encoder."),

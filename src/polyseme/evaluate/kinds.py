@@ -45,7 +45,7 @@ def recognise_kind(path: str | Path, model: Any = None) -> Kind:
     for kind in KINDS:
         if lines and import_module(kind.module).fits(lines):
             return kind
-    if lines and hasattr(model, "perplexity"):
+    if lines and getattr(model, "language", None):
         return TEXT
     names = " or ".join(f"{kind.name} {kind.chinese}" for kind in KINDS)
     raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")

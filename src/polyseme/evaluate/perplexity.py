@@ -25,11 +25,11 @@ def evaluate(model: Any, path: Path, settings: Settings) -> Report:
     """Perplexity of both directions, and their geometric mean."""
     corpus = Corpus.build(path, segment=model.about.segmentation or "auto")
     found = model.perplexity(iter(corpus))
+    both = model.language == "both-ways"
     row = {
         "section": "total",
-        "forward": found.forward,
-        "backward": found.backward,
-        "perplexity": math.sqrt(found.forward * found.backward),
+        **({"forward": found.forward, "backward": found.backward} if both else {"bits": found.bits_per_character}),
+        "perplexity": math.sqrt(found.forward * found.backward) if both else found.perplexity,
         "sentences": found.sentences,
         "used": found.tokens - found.unknown,
         "total": found.tokens,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence
 from polyseme.search.cluster import cluster, plane
 from polyseme.search.hits import Hit, Sense, WordSenses
@@ -35,13 +34,7 @@ class Substitutes(Protocol):
 
 def offers_substitutes(encoder: ContextEncoder) -> bool:
     """Whether senses are labelled by what the model expects; a biLM that came without its softmax expects nothing."""
-    if not isinstance(encoder, Substitutes):
-        return False
-    try:
-        encoder.substitutes(["?"], 0, topn=1)
-    except OptionError:
-        return False
-    return True
+    return encoder.language is not None
 
 
 def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer: int, apart: float) -> WordSenses:
@@ -93,14 +86,17 @@ def _label(
 def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list[Hit]) -> list[str]:
     """What the language model would say in the typical places.
 
-    Both directions expect frequent words, and their product p→(w)·p←(w) counts that twice; divided by p(w) it is
-    counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides are independent given w.
+    Where each direction expects words for itself, both expect frequent ones, and their product p→(w)·p←(w) counts that
+    twice; divided by p(w) it is counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides
+    are independent given w.
     """
+    twice = index.encoder.language == "both-ways"
     counts, numbers = index.corpus.vocabulary.counts, index.corpus.vocabulary.index
     expected: dict[str, float] = defaultdict(float)
     for hit in typical:
         found = encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=_OFFERED)
-        lifts = {other: p / float(counts[numbers[other]]) for other, p in found if other in index.words}
+        known = {other: p for other, p in found if other in index.words}
+        lifts = {other: p / float(counts[numbers[other]]) if twice else p for other, p in known.items()}
         total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
             expected[other] += lift / total

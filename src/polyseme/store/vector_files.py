@@ -11,7 +11,7 @@ import logging
 import re
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,16 @@ _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @contextmanager
-def writer(form: str, path: Path, *, lasting: bool = True) -> Iterator[Write]:
+def writer(form: str, path: Path, *, lasting: bool = True, names: Sequence[int | str] = ()) -> Iterator[Write]:
     """A function to be called with a sentence's text, its tokens and its vectors.
 
     Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``: always the same kind.
-    ``lasting`` is False for a file that is only passed on, which gets no second file beside it.
+    ``lasting`` is False for a file that is only passed on, which gets no second file beside it. ``names`` are those of
+    the layers, which features are written with.
     """
     kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
     with new_file(path) as part:
-        target = kinds[form](part)
+        target = _Features(part, names) if form == "features" else kinds[form](part)
         try:
             yield target.write
             target.close()
@@ -55,9 +56,9 @@ def writer(form: str, path: Path, *, lasting: bool = True) -> Iterator[Write]:
 
 
 @contextmanager
-def stream_lines(descriptor: int) -> Iterator[Write]:
+def stream_lines(form: str, descriptor: int, *, names: Sequence[int | str] = ()) -> Iterator[Write]:
     """The same for JSON lines to a file that is open already, such as standard output: each line goes out at once."""
-    target = _JsonLines(descriptor)
+    target = _Features(descriptor, names) if form == "features" else _JsonLines(descriptor)
     try:
         yield target.write
     finally:
@@ -216,6 +217,25 @@ class _JsonLines(_Writer):
 def _json(value: Any) -> str:
     # These may stand in JSON as they are, but a terminal obeys some of them, and others end a line.
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+class _Features(_JsonLines):
+    """One object a sentence, as extract_features.py of google-research/bert writes them: each token with its layers."""
+
+    def __init__(self, path: Path | int, names: Sequence[int | str]) -> None:
+        super().__init__(path)
+        self._names, self._count = [json.dumps(name) for name in names], 0
+
+    def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
+        features = []
+        for place, token in enumerate(tokens):
+            layers = [
+                f'{{"index": {name}, "values": {_numbers(plane[place])}}}'
+                for name, plane in zip(self._names, vectors, strict=True)
+            ]
+            features.append(f'{{"token": {_json(token)}, "layers": [{", ".join(layers)}]}}')
+        self._file.write(f'{{"linex_index": {self._count}, "features": [{", ".join(features)}]}}\n')
+        self._count += 1
 
 
 def _numbers(array: FloatArray) -> str:

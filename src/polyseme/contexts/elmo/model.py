@@ -137,6 +137,11 @@ class Elmo(Trainable, ContextEncoder):
 
     # ---- what the language model expects
 
+    @property
+    def language(self) -> str | None:
+        """Both ways, unless the biLM came without its softmax."""
+        return "both-ways" if self.classes else None
+
     @torch.inference_mode()
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The words the biLM expects at a place from what stands on both sides of it, with their probabilities.

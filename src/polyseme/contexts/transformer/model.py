@@ -15,13 +15,24 @@ import numpy as np
 import torch
 
 from polyseme.contexts.transformer.encode import Runner, word_states
+from polyseme.contexts.transformer.language import Expectation, Place, TextPerplexity, split_at_masks
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
 from polyseme.disk.settings import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
-from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, several, tokens_given
+from polyseme.nouns import (
+    ContextEncoder,
+    EncodedSentence,
+    LayerChoice,
+    Layers,
+    Progress,
+    Sentence,
+    several,
+    silent,
+    tokens_given,
+)
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.align import token_spans
@@ -147,6 +158,67 @@ class TransformerEncoder(Model, ContextEncoder):
     def _mix_weights(self) -> list[float]:
         weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()
         return weights
+
+    # ---- what the language model expects
+
+    @property
+    def language(self) -> str | None:
+        """``masked`` or ``causal``: it answers ``substitutes``, ``fill`` and ``perplexity``; None: it has no head."""
+        return "masked" if self.network.is_masked_lm else "causal" if self.network.is_causal_lm else None
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """What answers the questions of a language model."""
+        if self.language is None:
+            raise OptionError("this model is no language model: its files hold an encoder without a head for words")
+        return Expectation(self.runner)
+
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The words the model expects in the place of a word, with their probabilities, best first.
+
+        They have as many pieces as the word that stands there, which is not looked at.
+        """
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
+        given = self._given(sentence)
+        if not 0 <= position < len(given.tokens):
+            raise OptionError(f"the sentence has {len(given.tokens)} tokens: there is no position {position}")
+        cut = self.pieces.cut([given.text])[0]
+        first, last = cut.words(given.spans, self.pieces.bare)[position].tolist()
+        ids = cut.ids.tolist()
+        place = Place(ids[:first], max(last - first, 1), ids[last:])
+        return self.expectation.words(place, topn, own=given.tokens[position])
+
+    def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
+        """For every ``[MASK]`` of a text, the pieces the model expects there, with their probabilities."""
+        parts = split_at_masks(text, "[MASK]", self.pieces.specials.get("mask_token", "[MASK]"))
+        if topn < 1 or len(parts) < 2:
+            raise OptionError("mark the place to fill with [MASK]" if topn > 0 else f"topn is at least 1, not {topn}")
+        if self.language == "causal" and len(parts) > 2:
+            raise OptionError("a model that reads from left to right fills one [MASK], not several")
+        return self.expectation.fill(self.pieces.ids(list(map(self.segmentation.normalised, parts))), topn)
+
+    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> TextPerplexity:
+        """How surprised the model is by each piece of the sentences; streams. A masked model reads each piece anew."""
+        texts = (self._given(sentence).text for sentence in several(sentences))
+        return self.expectation.perplexity(texts, progress)
+
+    def generate(
+        self, text: str = "", length: int = 50, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
+        seed: int = 1,
+    ) -> str:  # fmt: skip
+        """How a causal model goes on with a text, for ``length`` pieces or to the end it finds itself.
+
+        ``temperature`` 0 takes the most likely piece each time; ``top_k`` (0: all) and ``top_p`` draw from the most
+        likely ones only, so many or so much of the probability.
+        """
+        if self.language != "causal":
+            raise OptionError("only a language model that reads from left to right goes on with a text")
+        if length < 1 or temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
+            raise OptionError("length is at least 1, temperature and top_k at least 0, top_p between 0 and 1")
+        ids = self.pieces.ids([self.segmentation.normalised(text)])[0].tolist()
+        drawn = self.expectation.generate(ids, length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        return self.pieces.spelt(drawn)
 
     # ---- on disk
 

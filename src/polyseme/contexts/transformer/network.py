@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -60,6 +60,7 @@ class Network(nn.Module):
         alone = not whole.config.is_encoder_decoder
         self.is_masked_lm = alone and not self.causal and (masked or _has_pairs(whole))
         self.is_causal_lm = alone and self.causal and causal
+        self._reads_head = (self.is_masked_lm or self.is_causal_lm) and self._head_agrees()
 
     @property
     def body(self) -> nn.Module:
@@ -79,6 +80,31 @@ class Network(nn.Module):
         found = self.whole(**_given(batch), return_dict=True)
         scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
         return scores
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Pieces that the language model tells apart."""
+        return int(self.whole.config.vocab_size)
+
+    def head(self, states: Tensor) -> Tensor:
+        """What the language model expects from states of the top layer, ``(N, D) -> (N, V)``."""
+        found: Tensor = _head(self.whole)(states)
+        return found
+
+    def expected(self, batch: Batch, rows: Tensor, places: Tensor) -> Tensor:
+        """The same at some places alone, ``(N, V)``, where the head, most of the work, is not spent on the others."""
+        if self._reads_head:
+            return self.head(self(batch)[-1][rows, places])
+        return self.logits(batch)[rows, places]
+
+    @torch.inference_mode()
+    def _head_agrees(self) -> bool:
+        """Whether ``head`` gives what the whole network gives: an architecture may do more between the two."""
+        batch = Batch(torch.tensor([[0, min(1, self.vocabulary_size - 1)]]))
+        try:
+            return torch.allclose(self.head(self(batch)[-1]), self.logits(batch), atol=1e-4)
+        except (AttributeError, TypeError, RuntimeError):
+            return False
 
     def positions(self) -> int:
         """The most pieces it can read at once; 0: not said."""
@@ -156,6 +182,21 @@ def state(network: Network) -> dict[str, Tensor]:
             found[name] = tensor.detach()
         seen.add(place)
     return found
+
+
+def _head(whole: PreTrainedModel) -> Callable[[Tensor], Tensor]:
+    """The layers between the top states and the scores, as the families of architectures name them."""
+    if hasattr(whole, "cls"):  # BERT
+        return getattr(whole.cls, "predictions", whole.cls)
+    if hasattr(whole, "generator_lm_head"):  # ELECTRA
+        return nn.Sequential(whole.generator_predictions, whole.generator_lm_head)
+    if hasattr(whole, "vocab_projector"):  # DistilBERT
+        return lambda x: whole.vocab_projector(whole.vocab_layer_norm(whole.activation(whole.vocab_transform(x))))
+    if hasattr(whole, "pred_layer"):  # XLM
+        return whole.pred_layer.proj
+    if hasattr(whole, "decoder") and hasattr(whole, "head"):  # ModernBERT
+        return nn.Sequential(whole.head, whole.decoder)
+    return getattr(whole, "predictions", None) or whole.lm_head  # ALBERT; RoBERTa, GPT
 
 
 def _given(batch: Batch) -> dict[str, Tensor]:

@@ -26,7 +26,9 @@ SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "b
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no tokenizer takes
 # Written without spaces: Han characters, kana, Thai, and their punctuation.
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]")
+_UNSPACED_CHARACTER = "[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]"
+_UNSPACED = re.compile(_UNSPACED_CHARACTER)
+_SPACE_BESIDE = re.compile(f"(?<={_UNSPACED_CHARACTER}) | (?={_UNSPACED_CHARACTER})")
 _BARE = ("▁", "Ġ")  # the mark of a word's beginning, standing alone
 
 
@@ -112,6 +114,11 @@ class Pieces:
         """The pieces alone, which takes less time."""
         found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
         return [np.array(encoding.ids, dtype=np.int64) for encoding in found]
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        """Pieces as they are written in a text, special ones left out."""
+        text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+        return _SPACE_BESIDE.sub("", text).removeprefix("##")
 
     def pair(self, first: str, second: str) -> tuple[Ints, Ints]:
         """Two texts as one input, special pieces and all: the pieces and the types 0 and 1 of both texts."""

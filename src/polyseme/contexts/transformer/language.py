@@ -1,0 +1,290 @@
+"""What a Transformer that is a language model expects: words in a place, the surprise of a text, how a text goes on.
+
+A masked model (BERT) sees both sides of a place whose piece is masked:
+
+    p(w | left, right)            perplexity: exp of the mean -log p of each piece, masked in turn (Salazar et al. 2020)
+
+A causal one (GPT) sees what stands before. Of the words it expects after the left side, those come first that make the
+right side likely too:
+
+    p(w | left, right) ∝ p(w | left) · p(right | left, w)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
+from polyseme.contexts.transformer.library import offline
+from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.windows import windows
+from polyseme.errors import OptionError, TextError
+from polyseme.nouns import Progress, silent
+
+BEAM = 48  # beginnings of a word that are followed up
+REREAD = 64  # words that a causal model reads the right side after
+TEXTS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class TextPerplexity:
+    """How surprised the model is by each piece of the texts."""
+
+    perplexity: float
+    bits_per_character: float  # compares models whose pieces differ
+    tokens: int  # pieces that were predicted
+    sentences: int
+    unknown: int  # of them, pieces that stand for what the tokenizer does not know
+
+
+class Place(NamedTuple):
+    """Pieces before and behind a word, and how many it has."""
+
+    left: list[int]
+    n_pieces: int
+    right: list[int]
+
+
+class Row(NamedTuple):
+    """Pieces that are read at once, and where in them the place begins."""
+
+    ids: list[int]
+    at: int
+
+
+class Expectation:
+    """Answers of one language model."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner, self.network, self.pieces = runner, runner.network, runner.pieces
+        names = [*self.pieces.names, *[""] * (self.network.vocabulary_size - len(self.pieces.names))]
+        special = {self.pieces.tokenizer.token_to_id(name) for name in self.pieces.specials.values()}
+        self.special = torch.tensor([n in special or not name for n, name in enumerate(names)])  # and rows without one
+        # WordPiece marks a piece that goes on with a word; a Chinese character stands unmarked everywhere.
+        self.inside = torch.tensor([name.startswith("##") for name in names])
+        self.alone = torch.tensor([len(name) == 1 and ord(name) > 0x2E7F for name in names])
+
+    # ---- a place
+
+    @torch.inference_mode()
+    def words(self, place: Place, topn: int, *, own: str) -> list[tuple[str, float]]:
+        """Words for a place, best first, each of as many pieces as the one that stands there, with probabilities."""
+        found = self._masked(place) if self.network.is_masked_lm else self._causal(place)
+        best: dict[str, float] = {}
+        for ids, score in found:
+            word = self.pieces.spelt(ids)
+            if word and not word.isspace():
+                best[word] = max(best.get(word, -math.inf), score)
+        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0] != own, item[0]))
+        return [(word, math.exp(score)) for word, score in ranked[:topn]]
+
+    def _masked(self, place: Place) -> list[tuple[list[int], float]]:
+        """Beams of pieces, filled in from left to right."""
+        mask = self._mask()
+        beams: list[tuple[list[int], float]] = [([], 0.0)]
+        for number in range(place.n_pieces):
+            rows = []
+            for ids, _ in beams:
+                missing = [mask] * (place.n_pieces - len(ids))
+                rows.append(self._around(place.left, [*ids, *missing], place.right))
+            scores = self._log_probabilities(rows, [row.at + number for row in rows])
+            barred = self._barred(number)
+            scores[:, barred] = -math.inf
+            beams = _best(beams, scores, BEAM if number < place.n_pieces - 1 else 4 * BEAM)
+        return beams
+
+    def _barred(self, number: int) -> Tensor:
+        """Pieces that no word has there: special ones, and by their marks those that begin it or go on with it."""
+        if not bool(self.inside.any()):
+            return self.special
+        return self.special | (self.inside if number == 0 else ~self.inside & ~self.alone)
+
+    def _causal(self, place: Place) -> list[tuple[list[int], float]]:
+        beams: list[tuple[list[int], float]] = [([], 0.0)]
+        for number in range(place.n_pieces):
+            rows = [self._around(place.left, ids, []) for ids, _ in beams]
+            scores = self._log_probabilities(rows, [row.at + number - 1 for row in rows])
+            scores[:, self.special] = -math.inf
+            beams = _best(beams, scores, REREAD)
+        right = place.right[: self.runner.room // 2]
+        if not right:
+            return beams
+        rows = [self._around(place.left, ids, right) for ids, _ in beams]
+        read = self._surprise([row.ids for row in rows], [row.at + place.n_pieces for row in rows])
+        totals = torch.tensor([score for _, score in beams]) - torch.tensor(read)
+        totals -= torch.logsumexp(totals, dim=0)
+        return [(ids, float(total)) for (ids, _), total in zip(beams, totals, strict=True)]
+
+    def _mask(self) -> int:
+        mask = self.pieces.id_of("mask")
+        if mask is None:
+            raise OptionError("the tokenizer has no mask, so the model cannot be asked what it expects in a place")
+        return mask
+
+    def _around(self, left: list[int], inner: list[int], right: list[int]) -> Row:
+        """As much of both sides as the network reads at once."""
+        room = max(self.runner.room - len(inner), 0)
+        n_left = min(len(left), max(room - len(right), room // 2))
+        n_right = min(len(right), room - n_left)
+        before, behind = self.pieces.before, self.pieces.behind
+        kept = left[len(left) - n_left :]
+        # A causal model would take the closing pieces for the end of the text.
+        end = [] if self.network.causal else behind
+        return Row([*before, *kept, *inner, *right[:n_right], *end], len(before) + n_left)
+
+    def _log_probabilities(self, rows: Sequence[Row], places: Sequence[int]) -> Tensor:
+        """log p over all pieces at one place of each row, ``(rows, V)``; all alike where nothing is before it."""
+        found = torch.zeros(len(rows), self.network.vocabulary_size)
+        order = [n for n in sorted(range(len(rows)), key=lambda n: -len(rows[n].ids)) if places[n] >= 0]
+        for chosen in _by_budget(order, [len(row.ids) for row in rows]):
+            batch = self._padded([rows[n].ids for n in chosen])
+            where = torch.tensor([places[n] for n in chosen])
+            found[chosen] = torch.log_softmax(self.network.expected(batch, torch.arange(len(chosen)), where), dim=1)
+        return found
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> Batch:
+        longest = max(map(len, rows))
+        ids = torch.tensor([[*row, *[self.runner.padding] * (longest - len(row))] for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+        return Batch(ids, None if bool(mask.all()) else mask)
+
+    # ---- masks in a text
+
+    @torch.inference_mode()
+    def fill(self, parts: Sequence[Ints], topn: int) -> list[list[tuple[str, float]]]:
+        """For every mask between the parts of a text, the pieces that are expected there."""
+        if not self.network.is_masked_lm:
+            left = [int(n) for part in parts[:1] for n in part]
+            right = [int(n) for part in parts[1:] for n in part]
+            return [self.words(Place(left, 1, right), topn, own="")]
+        mask = self._mask()
+        ids = [*parts[0].tolist()]
+        places = []
+        for part in parts[1:]:
+            places.append(len(ids))
+            ids += [mask, *part.tolist()]
+        found = []
+        for place in places:
+            row = self._around(ids[:place], [mask], ids[place + 1 :])
+            scores = self._log_probabilities([row], [row.at])[0]
+            scores[self.special] = -math.inf
+            best = torch.topk(scores.exp(), min(topn, int((~self.special).sum())))
+            found.append(
+                [(self.pieces.spelt([n]), p) for p, n in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+            )
+        return found
+
+    # ---- whole texts
+
+    @torch.inference_mode()
+    def perplexity(self, texts: Iterable[str], progress: Progress = silent) -> TextPerplexity:
+        """Of all pieces of all texts; streams."""
+        total, n, count, characters, unknown = 0.0, 0, 0, 0, 0
+        unk = self.pieces.id_of("unk")
+        stream = iter(texts)
+        while chunk := list(islice(stream, TEXTS_AT_ONCE)):
+            for text, ids in zip(chunk, self.pieces.ids(chunk), strict=True):
+                for surprise in self._text_surprises(ids.tolist()):
+                    total, n = total + surprise, n + 1
+                count, characters = count + 1, characters + len(text)
+                unknown += int((ids == unk).sum()) if unk is not None else 0
+            progress("perplexity", n, None, perplexity=_exponential(total / max(n, 1)))
+        if not n:
+            raise TextError("there is no text to measure the perplexity of")
+        return TextPerplexity(_exponential(total / n), total / math.log(2) / max(characters, 1), n, count, unknown)
+
+    def _text_surprises(self, ids: list[int]) -> Iterator[float]:
+        """-log p of each piece; of a causal model all that have something before them."""
+        if self.network.causal:
+            before = len(self.pieces.before)
+            for window in windows(len(ids), self.runner.room, causal=True):
+                row = [*self.pieces.before, *ids[window.start : window.end]]
+                first = before + window.first - window.start
+                yield from self._pieces_surprise(row)[max(first, 1) - 1 :]
+            return
+        mask = self._mask()
+        rows = [self._around(ids[:place], [mask], ids[place + 1 :]) for place in range(len(ids))]
+        for start in range(0, len(rows), 64):
+            some = rows[start : start + 64]
+            scores = self._log_probabilities(some, [row.at for row in some])
+            yield from (float(-scores[n, ids[start + n]]) for n in range(len(some)))
+
+    def _pieces_surprise(self, row: list[int]) -> list[float]:
+        """-log p of every piece but the first, read by a causal model."""
+        if len(row) < 2:
+            return []
+        where = torch.arange(len(row) - 1)
+        scores = torch.log_softmax(self.network.expected(self._padded([row]), torch.zeros_like(where), where), dim=1)
+        found: list[float] = (-scores.gather(1, torch.tensor(row[1:])[:, None])[:, 0]).tolist()
+        return found
+
+    def _surprise(self, rows: Sequence[list[int]], starts: Sequence[int]) -> list[float]:
+        """Sums of -log p from a place on, of each row."""
+        return [sum(self._pieces_surprise(row)[start - 1 :]) for row, start in zip(rows, starts, strict=True)]
+
+    # ---- going on
+
+    def generate(
+        self, ids: list[int], length: int, *, temperature: float, top_k: int, top_p: float, seed: int
+    ) -> list[int]:
+        """``ids`` and ``length`` pieces more, or fewer where the model ends its text."""
+        end = self.pieces.id_of("eos")
+        found = [*self.pieces.before, *ids] or [n for n in (self.pieces.id_of("bos"), end, 0) if n is not None][:1]
+        given = len(found)
+        settings = {
+            "do_sample": temperature > 0, "pad_token_id": self.runner.padding,
+            "eos_token_id": end, "top_k": top_k or None, "top_p": top_p, "num_return_sequences": 1,
+        }  # fmt: skip
+        if temperature > 0:
+            settings["temperature"] = temperature
+        with offline(), torch.random.fork_rng(devices=[]), torch.inference_mode():
+            torch.manual_seed(seed)
+            while (missing := length - (len(found) - given)) > 0:
+                seen = found[-max(self.runner.limit // 2, 1) :]
+                more = min(missing, self.runner.limit - len(seen))
+                made = self.network.whole.generate(torch.tensor([seen]), max_new_tokens=more, **settings)[0].tolist()
+                new = made[len(seen) :]
+                found += [n for n in new if n != end]
+                if end in new or not new:
+                    break
+        return found
+
+
+def _exponential(mean: float) -> float:
+    return math.exp(mean) if mean < 700 else math.inf
+
+
+def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> list[tuple[list[int], float]]:
+    """The ``width`` best beams with one piece more."""
+    totals = scores + torch.tensor([score for _, score in beams])[:, None]
+    best = torch.topk(totals.reshape(-1), min(width, totals.numel()))
+    size = scores.shape[1]
+    found = [
+        ([*beams[place // size][0], place % size], score)
+        for score, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    ]
+    return [beam for beam in found if beam[1] > -math.inf]
+
+
+def _by_budget(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows, longest first, as many at a time as make a batch."""
+    start = 0
+    while start < len(order):
+        n = max(BATCH_PIECES // max(lengths[order[start]], 1), 1)
+        yield list(order[start : start + n])
+        start += n
+
+
+def split_at_masks(text: str, *names: str) -> list[str]:
+    """The parts of a text between its masks, however they are written."""
+    for name in names:
+        text = text.replace(name, "\0")
+    return text.split("\0")
