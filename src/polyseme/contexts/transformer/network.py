@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -184,7 +184,7 @@ def state(network: Network) -> dict[str, Tensor]:
     return found
 
 
-def _head(whole: PreTrainedModel) -> Callable[[Tensor], Tensor]:
+def _head(whole: PreTrainedModel) -> Any:
     """The layers between the top states and the scores, as the families of architectures name them."""
     if hasattr(whole, "cls"):  # BERT
         return getattr(whole.cls, "predictions", whole.cls)
