@@ -132,6 +132,36 @@ METHODS: tuple[Row, ...] = (
         2018,
         "Howard and Ruder, Universal Language Model Fine-tuning for Text Classification",
     ),
+    Row(
+        "bow",
+        "词袋",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.counts:Bow",
+        "polyseme.sentences.counts:BowOptions",
+        1954,
+        "Harris, Distributional Structure; the counts of a text's words, or their presence",
+    ),
+    Row(
+        "tfidf",
+        "词频-逆文档频率",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.counts:Tfidf",
+        "polyseme.sentences.counts:TfidfOptions",
+        1972,
+        "Spärck Jones, A Statistical Interpretation of Term Specificity and its Application in Retrieval",
+    ),
+    Row(
+        "lsa",
+        "潜在语义分析",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.counts:Lsa",
+        "polyseme.sentences.counts:LsaOptions",
+        1990,
+        "Deerwester et al., Indexing by Latent Semantic Analysis",
+    ),
 )
 
 # What is read from published files and saved in model folders, but cannot be trained here.

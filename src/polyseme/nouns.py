@@ -10,12 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FloatArray = NDArray[np.float32]
 Sentence = str | Sequence[str]  # raw text, or tokens already
@@ -185,6 +188,10 @@ class ContextEncoder(ABC):
         """Tokens of raw text, or a list of them as it is."""
         return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
 
+    def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
+        """The tokens of each text; a model that can cuts them together."""
+        return [self.tokens_of(text) for text in texts]
+
     def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
         """The tokens of each sentence; streams."""
         return map(self.tokens_of, several(sentences))
@@ -207,6 +214,38 @@ class SentenceEncoder(ABC):
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
         """The same one by one, for texts without end."""
         return (vector for batch in batched(several(texts), TEXTS_AT_ONCE) for vector in self.encode_batch(batch))
+
+    # A trained encoder is a step of a scikit-learn pipeline as it is; estimator.py has those that are yet to be fitted.
+
+    def fit(self, texts: Iterable[Sentence], y: object = None) -> Self:
+        """The encoder as it is: it has learned what it knows."""
+        return self
+
+    def transform(self, texts: Iterable[Sentence]) -> Any:
+        """``encode``, under scikit-learn's name."""
+        return self.encode(texts)
+
+    def fit_transform(self, texts: Iterable[Sentence], y: object = None) -> Any:
+        """``transform``."""
+        return self.transform(texts)
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        given = InputTags(one_d_array=True, two_d_array=False, string=True)
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=given,
+            requires_fit=False,
+        )
 
     def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""

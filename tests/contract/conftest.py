@@ -32,6 +32,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "svd": {"dim": 8, "min_count": 1},
     "elmo": {"epochs": 1},
     "ulmfit": {"dim": 16, "hidden": 24, "n_layers": 2, "min_count": 1, "epochs": 2, "batch_size": 4, "unroll": 10},
+    "bow": {},
+    "tfidf": {},
+    "lsa": {"dim": 12},
 }
 
 
@@ -115,7 +118,7 @@ COMPOSED_OF: dict[str, Callable[[Maker, Data], Any]] = {
     "distilled": lambda model, data: polyseme.distil(model("elmo"), data.corpus(data.lines), min_count=1),
     "static": lambda model, data: StaticEncoder(model("fasttext")),
     "stack": lambda model, data: Stack([StaticEncoder(model("word2vec")), model("elmo")]),
-    "pooled": lambda model, data: Pooled(model("elmo"), "max", layers="top"),
+    "pooled": lambda model, data: Pooled.fitted(model("elmo"), "sif", data.lines, layers="top"),
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, overload
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, LayerChoice, SentenceEncoder, WordVectors
-from polyseme.sentences.pooled import Pooled
+from polyseme.nouns import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectors
+from polyseme.sentences.pooled import FITTED, Pooled
+from polyseme.text.corpus import Corpus
 
 
 @overload
@@ -16,15 +18,31 @@ def lift(model: Any, to: Literal["contexts"]) -> ContextEncoder: ...
 
 @overload
 def lift(
-    model: Any, to: Literal["sentences"], *, pool: str = "mean", layers: LayerChoice = "mean"
+    model: Any,
+    to: Literal["sentences"],
+    *,
+    pool: str = "mean",
+    layers: LayerChoice = "mean",
+    data: Corpus | Iterable[Sentence] | None = None,
+    **options: Any,
 ) -> SentenceEncoder: ...
 
 
-def lift(model: Any, to: str, *, pool: str = "mean", layers: LayerChoice = "mean") -> ContextEncoder | SentenceEncoder:
+def lift(
+    model: Any,
+    to: str,
+    *,
+    pool: str = "mean",
+    layers: LayerChoice = "mean",
+    data: Corpus | Iterable[Sentence] | None = None,
+    **options: Any,
+) -> ContextEncoder | SentenceEncoder:
     """The model as a context encoder (``contexts``) or a sentence encoder (``sentences``); itself where it is one.
 
     Word vectors become an encoder that gives a word the same vector everywhere. The vectors of the tokens at one of the
-    ``layers`` (``top``, ``mean``, ``mix`` or a number) become one vector per text by ``pool``.
+    ``layers`` (``top``, ``mean``, ``mix`` or a number) become one vector per text by ``pool``; a pool that has to know
+    how frequent words are (tfidf, sif, usif) is fitted on ``data``, a corpus or texts. ``options`` are those of
+    ``PooledOptions``.
     """
     if to not in ("contexts", "sentences"):
         raise OptionError(f"a model is lifted to contexts or sentences, not {to!r}")
@@ -35,7 +53,11 @@ def lift(model: Any, to: str, *, pool: str = "mean", layers: LayerChoice = "mean
     encoder = StaticEncoder(model) if isinstance(model, WordVectors) else model
     if not isinstance(encoder, ContextEncoder):
         raise OptionError(f"a model of {_name(model)} gives no vectors to text")
-    return encoder if to == "contexts" else Pooled(encoder, pool, layers=layers)
+    if to == "contexts":
+        return encoder
+    if pool in FITTED and data is not None:
+        return Pooled.fitted(encoder, pool, data, layers=layers, **options)
+    return Pooled(encoder, pool, layers=layers, **options)
 
 
 def _name(model: Any) -> str:

@@ -1,40 +1,80 @@
-"""Vectors of texts from vectors of their words in context 池化: the mean, the maximum, the first or the last token."""
+"""Vectors of texts from vectors of their words 池化: means, extremes, weighted means, power means.
+
+| pool | vector of a text with the words w and their vectors x_w |
+|---|---|
+| `mean` `max` `first` `last` | the mean, the greatest numbers, the first and the last word's vector |
+| `tfidf` | Σ idf(w) x_w / Σ idf(w); Arroyo-Fernández et al., WISSE, 2019 |
+| `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the main direction u of such vectors: v - u uᵀv |
+| `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, less λ_i of its part along each of five directions |
+| `pmean` | (1/n Σ x^p)^(1/p) for several p, side by side |
+
+Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017 (SIF); Ethayarajh, Unsupervised
+Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rücklé, Eger, Peyrard and Gurevych,
+Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence Representations, 2018.
+
+A word without a vector is left out, and a text without any word that has one is the zero vector. What differs from the
+papers: the directions are those of the text that the pooling was fitted on, and are not found anew for every list of
+sentences. Words that this text does not have count as most rare: p(w) = 0, the greatest idf.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import ContextEncoder, FloatArray, LayerChoice, Layers, Sentence, SentenceEncoder, several
-from polyseme.options import make_options, option
+from polyseme.contexts.static import StaticEncoder
+from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.linear import main_directions
+from polyseme.nouns import (
+    TEXTS_AT_ONCE,
+    ContextEncoder,
+    FloatArray,
+    LayerChoice,
+    Layers,
+    Sentence,
+    SentenceEncoder,
+    batched,
+    several,
+)
+from polyseme.options import make_options, option, options_to_json
+from polyseme.sentences import pools
+from polyseme.sentences.counts import Bow, BowOptions, inverse_frequencies
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
+from polyseme.text.corpus import Corpus
+from polyseme.training.run import Run
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-POOLS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "mean": lambda plane: plane.mean(axis=0, dtype=np.float64).astype(np.float32),
-    "max": lambda plane: plane.max(axis=0),
-    "first": lambda plane: plane[0],
-    "last": lambda plane: plane[-1],
-}  # each (tokens, dim) → (dim,)
+POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean")
+FITTED = ("tfidf", "sif", "usif")  # that need counts of words, and directions
+_COMPONENTS = {"sif": 1, "usif": 5}
+_GROUP_TOKENS = 1 << 14  # whose vectors are pooled at once
+_SAMPLE = 100_000  # texts that directions are found on
+
+Group = tuple[list[list[str]], FloatArray]  # the tokens of some texts, and all their vectors (N, D)
 
 
 @dataclass(frozen=True)
 class PooledOptions:
-    """How the vectors of tokens become one."""
+    """How the vectors of words become one."""
 
-    pool: str = option("mean", "how the vectors of the tokens become one", choices=tuple(POOLS))
+    pool: str = option("mean", "how the vectors of the words become one", choices=POOLS)
     layers: str = option("mean", "the layer that is pooled: top, mean, mix or a number")
+    smoothing: float = option(1e-3, "sif: a of a/(a + p(w)); the greater, the more frequent words count", minimum=1e-9)
+    components: int | None = option(
+        None, "sif, usif: main directions that are taken off; unless given, one and five", minimum=0
+    )
+    powers: str = option("-inf,1,inf", "pmean: its powers; -inf is the minimum, inf the maximum")
 
 
 class Pooled(Model, SentenceEncoder):
-    """A context encoder as a sentence encoder. A text without a single token gets the zero vector."""
+    """A context encoder as a sentence encoder."""
 
     method: ClassVar[str] = "pooled"
     Options: ClassVar[type] = PooledOptions
@@ -46,15 +86,55 @@ class Pooled(Model, SentenceEncoder):
         pool: str = "mean",
         *,
         layers: LayerChoice = "mean",
+        counts: Bow | None = None,
+        directions: FloatArray | None = None,
         about: About | None = None,
+        **options: Any,
     ) -> None:
-        self.options = make_options(PooledOptions, {"pool": pool, "layers": str(layers)})
-        if layers == "all":
+        """``counts`` and ``directions`` (D, m), each times the root of the share that is taken off, come of fitting."""
+        self.options = make_options(PooledOptions, {"pool": pool, "layers": str(layers), **options})
+        if Layers.read(self.options.layers, encoder.n_layers).name == "all":
             raise OptionError("a sentence vector is made of one layer: top, mean, mix or a number")
-        Layers.read(layers, encoder.n_layers)
+        if pool in FITTED and counts is None:
+            raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
+        self.encoder, self.counts, self.directions = encoder, counts, directions
         self.about = about or About.of(encoder)
-        self.encoder = encoder
-        self.dim = encoder.dim
+        self.powers = pools.read_powers(self.options.powers)
+        self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 1)
+        self._weights = _word_weights(self.options, counts) if counts else {}
+
+    @classmethod
+    def fitted(
+        cls,
+        encoder: ContextEncoder,
+        pool: str,
+        data: Corpus | Iterable[Sentence],
+        *,
+        layers: LayerChoice = "mean",
+        **options: Any,
+    ) -> Self:
+        """Count words in a corpus or in texts, and find the main directions of their vectors."""
+        if not isinstance(data, Corpus):
+            lists = (
+                tokens for batch in batched(several(data), TEXTS_AT_ONCE) for tokens in encoder.tokenize_all(batch)
+            )
+            data = Corpus.from_sentences(lists, documents="line")
+        counts = Bow.train(data, BowOptions(texts="sentences"), Run())
+        plain = cls(encoder, pool, layers=layers, counts=counts, **options)
+        wanted = plain.options.components
+        n = _COMPONENTS.get(pool, 0) if wanted is None else wanted if pool in _COMPONENTS else 0
+        if not n:
+            return plain
+        step = -(-len(data) // _SAMPLE)
+        vectors = plain.encode(data.sentence(i) for i in range(0, len(data), step))
+        if not vectors.any():
+            raise TrainingError("no word of this text has a vector: fit on text in the language of the model")
+        directions, squares = main_directions(vectors, n)
+        shares = squares / squares.sum() if pool == "usif" else np.ones(len(squares))
+        plain.directions = (directions * np.sqrt(shares)).astype(np.float32)
+        return plain
+
+    # ---- reading texts
 
     def tokenize(self, text: str) -> list[str]:
         """As the encoder does."""
@@ -62,25 +142,129 @@ class Pooled(Model, SentenceEncoder):
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``."""
-        return np.stack(list(self.stream(texts)))
+        return np.concatenate([self._pooled(*group) for group in self._groups(texts)])
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
         """The same one by one, for texts without end."""
-        pool, encoded = POOLS[self.options.pool], self.encoder.encode_tokens(several(texts), layers=self.options.layers)
-        for sentence in encoded:
-            plane = sentence.layers[0]
-            yield pool(plane) if len(plane) else np.zeros(self.dim, dtype=np.float32)
+        return (vector for group in self._groups(several(texts)) for vector in self._pooled(*group))
+
+    def _groups(self, texts: Iterable[Sentence]) -> Iterator[Group]:
+        """Texts by the number of their tokens, so that long ones are not held together."""
+        if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
+            for batch in batched(texts, TEXTS_AT_ONCE):
+                for lists in _by_tokens(self.encoder.tokenize_all(batch)):
+                    yield lists, self.encoder.words.lookup([token for tokens in lists for token in tokens])
+            return
+        held: list[list[str]] = []
+        planes: list[FloatArray] = []
+        for sentence in self.encoder.encode_tokens(texts, layers=self.options.layers):
+            held.append(sentence.tokens)
+            planes.append(sentence.layers[0])
+            if sum(map(len, planes)) >= _GROUP_TOKENS:
+                yield held, np.concatenate(planes)
+                held, planes = [], []
+        if held:
+            yield held, np.concatenate(planes)
+
+    def _pooled(self, texts: list[list[str]], vectors: FloatArray) -> FloatArray:
+        """``(N, D) -> (n, dim)``"""
+        result = np.zeros((len(texts), self.dim), dtype=np.float32)
+        owner = np.repeat(np.arange(len(texts)), [len(tokens) for tokens in texts])
+        known = vectors.any(axis=1)
+        weights = self._token_weights(texts)
+        if not known.all():
+            vectors, owner = vectors[known], owner[known]
+            weights = weights[known] if weights is not None else None
+        filled, starts = np.unique(owner, return_index=True)
+        if len(filled):
+            result[filled] = self._without_directions(self._pool(vectors, starts, weights))
+        return result
+
+    def _pool(self, vectors: FloatArray, starts: pools.Starts, weights: FloatArray | None) -> FloatArray:
+        match self.options.pool:
+            case "max":
+                return pools.maximum(vectors, starts)
+            case "first":
+                return pools.first(vectors, starts)
+            case "last":
+                return pools.last(vectors, starts)
+            case "pmean":
+                return pools.power_means(vectors, starts, self.powers)
+            case "tfidf":
+                return pools.weighted_mean(vectors, starts, weights, divisor="weights")
+            case "usif":
+                return pools.weighted_mean(pools.even_dimensions(vectors, starts), starts, weights)
+            case _:
+                return pools.weighted_mean(vectors, starts, weights)
+
+    def _token_weights(self, texts: list[list[str]]) -> FloatArray | None:
+        if self.options.pool not in FITTED:
+            return None
+        weights, rare = self._weights, self._weights[""]
+        return np.array([weights.get(token, rare) for tokens in texts for token in tokens], dtype=np.float32)
+
+    def _without_directions(self, vectors: FloatArray) -> FloatArray:
+        if self.directions is None:
+            return vectors
+        return np.asarray(vectors - (vectors @ self.directions) @ self.directions.T)
+
+    # ---- on disk
 
     def parts(self) -> Parts:
-        """The encoder, as a model of its own."""
-        return Parts(models={"encoder": self.encoder})
+        """The encoder and the counts, as models of their own, and the directions."""
+        tensors = {} if self.directions is None else {"directions": self.directions}
+        return Parts(tensors, models={"encoder": self.encoder, **({"counts": self.counts} if self.counts else {})})
 
     @classmethod
     def from_parts(cls, options: PooledOptions, parts: Parts, about: About) -> Self:
-        encoder = parts.models.get("encoder")
-        if not isinstance(encoder, ContextEncoder):
-            raise FormatError("the model folder was altered: it has no context encoder in encoder/")
+        encoder, counts, directions = (
+            parts.models.get("encoder"), parts.models.get("counts"), parts.tensors.get("directions")
+        )  # fmt: skip
+        if not isinstance(encoder, ContextEncoder) or not isinstance(counts, Bow | None):
+            raise FormatError("the model folder was altered: it has no context encoder in encoder/, or other counts")
         try:
-            return cls(encoder, options.pool, layers=options.layers, about=about)
+            made = cls(encoder, **options_to_json(options), counts=counts, about=about)
         except OptionError as error:
             raise FormatError(f"the model folder was altered: {error}") from None
+        if directions is not None and (directions.ndim != 2 or len(directions) != made.dim):
+            raise FormatError("the model folder was altered: its directions do not fit its vectors")
+        made.directions = directions
+        return made
+
+
+def _by_tokens(texts: list[list[str]]) -> Iterator[list[list[str]]]:
+    held: list[list[str]] = []
+    n = 0
+    for tokens in texts:
+        held.append(tokens)
+        n += len(tokens)
+        if n >= _GROUP_TOKENS:
+            yield held
+            held, n = [], 0
+    if held:
+        yield held
+
+
+def _word_weights(options: PooledOptions, counts: Bow) -> dict[str, float]:
+    """The weight of each word; under the empty word, of those that were never counted."""
+    words, numbers = counts.vocabulary.words, counts.vocabulary.counts
+    if options.pool == "tfidf":
+        idf = inverse_frequencies(np.append(counts.frequencies, 0), counts.n_texts, "smooth")
+        return dict(zip([*words, ""], idf.tolist(), strict=True))
+    chances = np.append(numbers, 0) / max(int(numbers.sum()), 1)
+    if options.pool == "sif":
+        weights = options.smoothing / (options.smoothing + chances)
+    else:
+        a = usif_smoothing(chances[:-1], numbers.sum() / max(counts.n_texts, 1))
+        weights = a / (a / 2 + chances)
+    return dict(zip([*words, ""], weights.tolist(), strict=True))
+
+
+def usif_smoothing(chances: NDArray[np.float64], length: float) -> float:
+    """a = (1 - α) / (α Z), Z = ½V, α the share of words with p(w) > 1 - (1 - 1/V)^n, n the mean length of a text."""
+    size = len(chances)
+    threshold = 1 - (1 - 1 / size) ** length
+    alpha = float(np.count_nonzero(chances > threshold)) / size
+    # With every word, or none, above the threshold there is nothing to tell frequent from rare ones by.
+    alpha = min(max(alpha, 1 / size), 1 - 1 / (size + 1))
+    return float((1 - alpha) / (alpha * size / 2))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme import catalog
+from polyseme.nouns import Sentence, tokens_given
 from polyseme.options import options_to_json
 from polyseme.store.card import model_card
 from polyseme.store.folder import Contents, Parts, write_folder
@@ -52,6 +54,11 @@ class Model(ABC):
     def tokenize(self, text: str) -> list[str]:
         """Cut raw text the way the model's training text was cut; by script where that is not known."""
         return self.segmentation.tokens(text)
+
+    def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
+        """The tokens of each text, raw texts cut together; those that are cut already as they are."""
+        raw = iter(self.segmentation.token_lists([text for text in texts if isinstance(text, str)]))
+        return [next(raw) if isinstance(text, str) else tokens_given(text) for text in texts]
 
     @property
     def segmentation(self) -> Segmentation:

@@ -13,7 +13,7 @@ or any Python function from a string to a list of strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +81,16 @@ class Segmentation:
 
     def tokens(self, text: str) -> list[str]:
         """The words of a text."""
-        text = self.normalised(without_surrogates(text))
+        return self.token_lists([text])[0]
+
+    def token_lists(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text; many short ones at once take a fraction of the time."""
         if self.method == FUNCTION:
-            return self.call(text)
-        words = cut.work(self.jobs(cut.plain_spaces(text).replace("\n", " ").replace("\0", "\ufffd")), self.words)
-        return words.decode(cut.CODING).split()
+            return [self.call(self.normalised(without_surrogates(text))) for text in texts]
+        # One text a line; normalising joins nothing across the end of a line.
+        joined = without_surrogates("\n".join([text.replace("\n", " ") for text in texts]))
+        words = cut.work(self.jobs(self.lines(joined).replace("\0", "\ufffd")), self.words).decode(cut.CODING)
+        return [line.split() for line in words.split("\n")[: len(texts)]]
 
     def call(self, text: str) -> list[str]:
         """What the Python function makes of normalised text."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import OptionError
 from polyseme.linear import main_directions
 from polyseme.nouns import ContextEncoder, FloatArray, Layers
 from polyseme.options import option
@@ -29,6 +29,7 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
+from polyseme.words.further import frequent_words
 from polyseme.words.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -68,12 +69,7 @@ class Distilled(WordVectors):
         """Read the corpus with the encoder."""
         if Layers.read(options.layers, encoder.n_layers).n_planes > 1:
             raise OptionError("a word vector is made of one layer: top, mean, mix or a number")
-        vocabulary = corpus.vocabulary.cut(min_count=options.min_count, max_size=options.max_size)
-        if not len(vocabulary):
-            raise TrainingError(
-                f"none of the {len(corpus.vocabulary):,} words is seen {options.min_count} times or more: give more "
-                "text, or lower min_count"
-            )
+        vocabulary = frequent_words(corpus, options.min_count, options.max_size)
         reading = _Reading(encoder, corpus, options, len(vocabulary))
         vectors = _components(reading.means(run), options.pca)
         return cls(vocabulary, vectors, options=options, about=About(corpus.segmentation, corpus.facts))

@@ -23,6 +23,17 @@ class WordPlan:
     old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
 
 
+def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Vocabulary:
+    """The frequent words of the corpus; none at all is an error."""
+    vocabulary = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
+    if not len(vocabulary):
+        raise TrainingError(
+            f"none of the {len(corpus.all_words):,} words is seen {min_count} times or more: give more text, or lower "
+            "min_count"
+        )
+    return vocabulary
+
+
 def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: WordVectors | None) -> WordPlan:
     """The frequent words of the corpus, and all words of the older model with their counts added."""
     seen = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)

@@ -1,0 +1,265 @@
+"""Counted words as sentence vectors: bag of words 词袋, TF-IDF, latent semantic analysis 潜在语义分析.
+
+Salton and Buckley, Term-Weighting Approaches in Automatic Text Retrieval, 1988; Spärck Jones, A Statistical
+Interpretation of Term Specificity and its Application in Retrieval, 1972; Deerwester, Dumais, Furnas, Landauer and
+Harshman, Indexing by Latent Semantic Analysis, 1990.
+
+    bow     x_w = tf(w)                        counts, presence (the one-hot of a text) or 1 + ln tf
+    tfidf   x_w = tf(w) · idf(w), of length one;    idf smooth: ln((1 + N) / (1 + df)) + 1,  plain: ln(N / df) + 1
+    lsa     X ≈ U Σ Vᵀ of the TF-IDF rows X of the training texts;    vector = x V
+
+The rows are scikit-learn's (CountVectorizer, TfidfVectorizer, TruncatedSVD) for the same words; the words are those of
+the corpus's own segmentation. A text without a known word has the zero vector. What a corpus's documents are for the
+frequencies, one may choose: its documents, or its sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError, TrainingError
+from polyseme.nouns import FloatArray, Sentence, SentenceEncoder
+from polyseme.options import option
+from polyseme.sentences.sparse import SparseEncoder, unit_sparse
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.training.run import Run, Trainable
+from polyseme.words.further import frequent_words
+from polyseme.words.vectors import matrix_of, vocabulary_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from typing_extensions import Self
+
+_BLOCK_TOKENS = 1 << 20  # of the corpus counted at a time
+
+
+@dataclass(frozen=True)
+class BowOptions:
+    """What is counted."""
+
+    entries: str = option("counts", "what a word counts", choices=("counts", "presence", "log"))
+    min_count: int = option(1, "words seen fewer times are left out", minimum=1)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=1)
+    max_share: float = option(1.0, "words in more than this share of the texts are left out", minimum=0, maximum=1)
+    texts: str = option(
+        "auto",
+        "what one text of the corpus is; auto: a document, or a sentence where all is one document",
+        choices=("auto", "documents", "sentences"),
+    )
+
+
+@dataclass(frozen=True)
+class TfidfOptions(BowOptions):
+    """How the counts are weighed."""
+
+    idf: str = option("smooth", "inverse document frequency: ln((1+N)/(1+df)) + 1, or ln(N/df) + 1, or none",
+                      choices=("smooth", "plain", "none"))  # fmt: skip
+    norm: str = option("l2", "length of a vector: one, or as it comes", choices=("l2", "none"))
+
+
+@dataclass(frozen=True)
+class LsaOptions(TfidfOptions):
+    """How many directions are kept."""
+
+    dim: int = option(200, "length of a vector", minimum=1)
+    iterations: int = option(5, "steps of power iteration in the randomised SVD", minimum=0)
+    seed: int = option(1, "seed of its random start", minimum=0)
+
+
+class Bow(Trainable, SparseEncoder):
+    """The words, and in how many of the training texts each stands."""
+
+    method: ClassVar[str] = "bow"
+    Options: ClassVar[type] = BowOptions
+    trains_further: ClassVar[bool] = False
+    options: BowOptions
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        frequencies: NDArray[np.int64],
+        n_texts: int,
+        *,
+        options: BowOptions,
+        about: About | None = None,
+    ) -> None:
+        self.vocabulary, self.frequencies, self.n_texts = vocabulary, frequencies, n_texts
+        self.options, self.about = options, about or About()
+        self.dim = len(vocabulary)
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: BowOptions, run: Run) -> Self:
+        vocabulary = frequent_words(corpus, options.min_count, options.max_size)
+        offsets = text_offsets(corpus, options.texts)
+        frequencies = np.zeros(len(vocabulary), dtype=np.int64)
+        for rows, done in term_rows(corpus, offsets, len(vocabulary)):
+            frequencies += np.bincount(rows.indices, minlength=len(vocabulary))
+            run.progress("counting", done, corpus.n_tokens)
+        n_texts = len(offsets) - 1
+        kept = np.flatnonzero(frequencies <= options.max_share * n_texts)
+        if not len(kept):
+            raise TrainingError(f"every word stands in more than {options.max_share:.0%} of the texts: raise max_share")
+        words = Vocabulary([vocabulary.words[i] for i in kept], vocabulary.counts[kept])
+        about = About(corpus.segmentation, corpus.facts)
+        return cls(words, frequencies[kept], n_texts, options=options, about=about)
+
+    def sparse_batch(self, texts: list[Sentence]) -> csr_array:
+        """The counts of each text's words, ``(n, V)``."""
+        return self.weighed(count_rows(self.tokenize_all(texts), self.vocabulary))
+
+    def weighed(self, rows: csr_array) -> csr_array:
+        """Rows of counts as the options ask for them."""
+        if self.options.entries == "presence":
+            rows.data[:] = 1
+        elif self.options.entries == "log":
+            rows.data = 1 + np.log(rows.data)
+        return rows
+
+    def parts(self) -> Parts:
+        """The words, their counts and frequencies."""
+        tensors = {"counts": self.vocabulary.counts, "frequencies": self.frequencies, "texts": np.array([self.n_texts])}
+        return Parts(tensors, {"vocab": self.vocabulary.words})
+
+    @classmethod
+    def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
+        vocabulary, frequencies = vocabulary_of(parts), parts.tensors.get("frequencies")
+        n_texts = parts.tensors.get("texts")
+        if frequencies is None or frequencies.shape != (len(vocabulary),) or frequencies.dtype.kind not in "iu":
+            raise FormatError("the model folder was altered: its frequencies do not fit its words")
+        if n_texts is None or n_texts.shape != (1,) or n_texts.dtype.kind not in "iu":
+            raise FormatError("the model folder was altered: it does not say how many texts were counted")
+        if np.any(frequencies < 0) or np.any(frequencies > n_texts[0]):
+            raise FormatError("the model folder was altered: a word stands in more texts than there are")
+        return cls(vocabulary, np.array(frequencies, np.int64), int(n_texts[0]), options=options, about=about)
+
+
+class Tfidf(Bow):
+    """The same rows, weighed by how rare the words are."""
+
+    method: ClassVar[str] = "tfidf"
+    Options: ClassVar[type] = TfidfOptions
+    options: TfidfOptions
+
+    def __init__(self, *parts: Any, **known: Any) -> None:
+        super().__init__(*parts, **known)
+        self.idf = inverse_frequencies(self.frequencies, self.n_texts, self.options.idf)
+
+    def weighed(self, rows: csr_array) -> csr_array:
+        rows = super().weighed(rows)
+        rows.data = rows.data * self.idf[rows.indices]
+        return unit_sparse(rows) if self.options.norm == "l2" else rows
+
+
+class Lsa(Trainable, SentenceEncoder):
+    """TF-IDF rows on the main directions of those it was trained on."""
+
+    method: ClassVar[str] = "lsa"
+    Options: ClassVar[type] = LsaOptions
+    trains_further: ClassVar[bool] = False
+    options: LsaOptions
+
+    def __init__(self, rows: Tfidf, directions: FloatArray, *, options: LsaOptions, about: About | None = None) -> None:
+        self.rows, self.directions = rows, directions  # (V, D)
+        self.options, self.about = options, about or About.of(rows)
+        self.dim = int(directions.shape[1])
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: LsaOptions, run: Run) -> Self:
+        from scipy.sparse import vstack
+        from sklearn.utils.extmath import randomized_svd
+
+        rows = Tfidf.train(corpus, options, run)
+        offsets = text_offsets(corpus, options.texts)
+        columns = np.full(len(corpus.all_words), len(rows.vocabulary), dtype=np.int32)
+        places = corpus.vocabulary.index
+        columns[[places[word] for word in rows.vocabulary.words]] = np.arange(len(rows.vocabulary))
+        blocks = [rows.weighed(block) for block, _ in term_rows(corpus, offsets, len(rows.vocabulary), columns)]
+        matrix = vstack(blocks, format="csr")
+        most = min(matrix.shape)
+        if options.dim > most:
+            raise TrainingError(
+                f"{matrix.shape[0]:,} texts of {matrix.shape[1]:,} words have at most {most} directions: lower dim"
+            )
+        run.progress("factoring", 0, None)
+        found = randomized_svd(matrix, options.dim, n_iter=options.iterations, random_state=options.seed)
+        directions = np.ascontiguousarray(found[2].T, dtype=np.float32)
+        run.progress("factoring", 1, 1)
+        return cls(rows, directions, options=options)
+
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        """``(n, V) · (V, D) -> (n, D)``"""
+        return np.asarray(self.rows.sparse_batch(texts) @ self.directions, dtype=np.float32)
+
+    def parts(self) -> Parts:
+        """Those of the TF-IDF rows, and the directions."""
+        parts = self.rows.parts()
+        return Parts({**parts.tensors, "directions": self.directions}, parts.tables)
+
+    @classmethod
+    def from_parts(cls, options: LsaOptions, parts: Parts, about: About) -> Self:
+        rows = Tfidf.from_parts(options, parts, about)
+        return cls(rows, matrix_of(parts, "directions", rows.dim), options=options, about=about)
+
+
+def inverse_frequencies(frequencies: NDArray[np.int64], n_texts: int, kind: str) -> FloatArray:
+    """idf of words that stand in so many of the texts."""
+    if kind == "none":
+        return np.ones(len(frequencies), dtype=np.float32)
+    if kind == "plain":
+        return np.asarray(np.log(n_texts / np.maximum(frequencies, 1)) + 1, dtype=np.float32)
+    return np.asarray(np.log((1 + n_texts) / (1 + frequencies)) + 1, dtype=np.float32)
+
+
+def count_rows(texts: list[list[str]], vocabulary: Vocabulary) -> csr_array:
+    """How often each word of the vocabulary stands in each text, ``(n, V)`` float32."""
+
+    index, unknown = vocabulary.index, len(vocabulary)
+    columns = np.array([index.get(word, unknown) for words in texts for word in words], dtype=np.int32)
+    starts = np.concatenate([[0], np.cumsum([len(words) for words in texts], dtype=np.int64)])
+    return _counted(columns, starts, unknown)
+
+
+def text_offsets(corpus: Corpus, texts: str) -> NDArray[np.int64]:
+    """Where the texts of a corpus begin and end, in tokens."""
+    by_document = texts == "documents" or (texts == "auto" and corpus.n_documents > 1)
+    offsets: NDArray[np.int64] = np.asarray(corpus.sentence_offsets)
+    return offsets[corpus.document_offsets] if by_document else offsets
+
+
+def term_rows(
+    corpus: Corpus, offsets: NDArray[np.int64], size: int, columns: NDArray[np.int32] | None = None
+) -> Iterator[tuple[csr_array, int]]:
+    """``count_rows`` of a corpus, some texts at a time, and the tokens read so far.
+
+    ``columns`` says which column a word of the corpus has, ``size`` and above: none; unless given, its number.
+    """
+    first, last = 0, len(offsets) - 1
+    while first < last:
+        enough = int(np.searchsorted(offsets, offsets[first] + _BLOCK_TOKENS, side="right")) - 1
+        end = min(max(enough, first + 1), last)
+        ids = np.asarray(corpus.ids[offsets[first] : offsets[end]])
+        yield (
+            _counted(ids if columns is None else columns[ids], offsets[first : end + 1] - offsets[first], size),
+            int(offsets[end]),
+        )
+        first = end
+
+
+def _counted(columns: NDArray[np.int32], starts: NDArray[np.int64], size: int) -> csr_array:
+    from scipy.sparse import csr_array
+
+    known = columns < size
+    before = np.concatenate([[0], np.cumsum(known)])
+    rows = csr_array(
+        (np.ones(int(before[-1]), dtype=np.float32), columns[known], before[starts]), shape=(len(starts) - 1, size)
+    )
+    rows.sum_duplicates()
+    return rows

@@ -1,0 +1,84 @@
+"""Many token vectors to one vector per text, whole groups of texts at once.
+
+The vectors of all texts of a group lie one below the other, ``(N, D)``; ``starts`` says where each text begins. No text
+is empty: whoever calls has set those aside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import OptionError
+from polyseme.nouns import FloatArray
+
+Starts = NDArray[np.int64]
+
+
+def weighted_mean(
+    vectors: FloatArray, starts: Starts, weights: FloatArray | None, divisor: str = "number"
+) -> FloatArray:
+    """Σ w·x over each text, divided by the ``number`` of its tokens or by the sum of their ``weights``."""
+    from scipy.sparse import csr_array
+
+    n, ends = len(vectors), np.append(starts[1:], len(vectors))
+    given = np.ones(n, dtype=np.float32) if weights is None else weights
+    rows = csr_array((given, np.arange(n), np.append(starts, n)), shape=(len(starts), n))
+    total = (ends - starts).astype(np.float32) if divisor == "number" else np.add.reduceat(given, starts)
+    total = np.where(total > 0, total, 1)
+    return np.asarray((rows @ vectors) / total[:, None], dtype=np.float32)
+
+
+def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The greatest number of each dimension."""
+    return np.asarray(np.maximum.reduceat(vectors, starts, axis=0))
+
+
+def first(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The first token's vector."""
+    return vectors[starts]
+
+
+def last(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The last token's vector."""
+    return np.asarray(vectors[np.append(starts[1:], len(vectors)) - 1])
+
+
+def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) -> FloatArray:
+    """One power mean after the other, ``(n, D · powers)``."""
+    return np.concatenate([_power_mean(vectors, starts, power) for power in powers], axis=1)
+
+
+def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray:
+    """(mean x^p)^(1/p), in complex numbers, of which the real part is kept; p = ±∞: the maximum, the minimum."""
+    if np.isinf(power):
+        return maximum(vectors, starts) if power > 0 else np.asarray(np.minimum.reduceat(vectors, starts, axis=0))
+    if power == 1:
+        return weighted_mean(vectors, starts, None)
+    numbers = vectors.astype(np.complex128)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = np.add.reduceat(numbers**power, starts, axis=0)
+        means = (sums / np.diff(np.append(starts, len(vectors)))[:, None]) ** (1 / power)
+    # A zero among the numbers makes a mean of a negative power zero: the limit for small ones.
+    return np.nan_to_num(means.real, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+
+
+def read_powers(written: str) -> tuple[float, ...]:
+    """The powers of ``-inf,1,inf``."""
+    try:
+        powers = tuple(float(power) for power in written.split(","))
+    except ValueError:
+        raise OptionError(
+            f"powers are numbers with commas between them, -inf and inf among them; not {written!r}"
+        ) from None
+    if not powers or any(power == 0 or np.isnan(power) for power in powers):
+        raise OptionError(f"powers are numbers other than 0; not {written!r}")
+    return powers
+
+
+def even_dimensions(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """Each dimension divided by its length over the text's tokens, as the authors of uSIF do before weighing."""
+    squares = np.add.reduceat(vectors * vectors, starts, axis=0)
+    norms = np.sqrt(np.where(squares > 0, squares, 1))
+    owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
+    return np.asarray(vectors / norms[owner], dtype=np.float32)

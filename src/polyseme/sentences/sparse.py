@@ -1,0 +1,58 @@
+"""Sentence encoders with as many numbers as there are words, nearly all of them zero."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DENSE_BYTES = 64 << 20  # of a batch that is handed out with all its zeros
+
+
+class SparseEncoder(SentenceEncoder):
+    """Its vectors are sparse rows inside; ``encode`` hands them out with their zeros, ``encode_sparse`` without."""
+
+    @abstractmethod
+    def sparse_batch(self, texts: list[Sentence]) -> csr_array:
+        """Vectors of some texts, ``(n, dim)`` float32, in compressed rows."""
+
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        """Vectors of some texts, ``(n, dim)``."""
+        return np.asarray(self.sparse_batch(texts).toarray(), dtype=np.float32)
+
+    def encode_sparse(self, texts: Iterable[Sentence]) -> csr_array:
+        """Vectors of the texts, ``(n, dim)``, in compressed rows."""
+        from scipy.sparse import csr_array, vstack
+
+        rows = [self.sparse_batch(batch) for batch in batched(several(texts), TEXTS_AT_ONCE)]
+        whole: csr_array = vstack([csr_array((0, self.dim), dtype=np.float32), *rows], format="csr")
+        return whole
+
+    def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
+        """Vectors one by one, for texts without end."""
+        size = max(1, min(TEXTS_AT_ONCE, DENSE_BYTES // (4 * self.dim)))
+        return (vector for batch in batched(several(texts), size) for vector in self.encode_batch(batch))
+
+    def transform(self, texts: Iterable[Sentence]) -> csr_array:
+        """``encode_sparse``, under scikit-learn's name."""
+        return self.encode_sparse(texts)
+
+    def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
+        """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
+        left, right = unit_sparse(self.encode_sparse(a)), unit_sparse(self.encode_sparse(b))
+        return np.asarray((left @ right.T).toarray(), dtype=np.float32)
+
+
+def unit_sparse(rows: csr_array) -> csr_array:
+    """The rows scaled to length one; a zero row stays zero."""
+    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1))).ravel()
+    scaled = rows.copy()
+    scaled.data = (scaled.data / np.repeat(np.where(norms > 0, norms, 1), np.diff(scaled.indptr))).astype(np.float32)
+    return scaled
