@@ -20,6 +20,7 @@ LENGTHS = [7, 1, 4]
 MASK = torch.arange(7)[None] < torch.tensor(LENGTHS)[:, None]
 X = torch.randn(3, 7, 6, generator=torch.Generator().manual_seed(0))
 TOKENS = Tokens(X, MASK)
+FILTERS = [(2, 4), (3, 4)]
 
 
 def modules() -> dict[str, torch.nn.Module]:
@@ -27,10 +28,10 @@ def modules() -> dict[str, torch.nn.Module]:
     return {
         "dan": DanModule(6, 2, 5, 0.3),
         "mean": DanModule(6, 0, 5, 0.0),
-        "textcnn": TextCnnModule(6, (2, 3), 4),
-        "textcnn k-max": TextCnnModule(6, (2, 3), 4, pooling="k-max", k=3),
-        "textcnn mean": TextCnnModule(6, (2, 3), 4, "tanh", "mean"),
-        "dcnn": DcnnModule(6, (3, 2), (2, 3), 2),
+        "textcnn": TextCnnModule(6, FILTERS),
+        "textcnn k-max": TextCnnModule(6, FILTERS, pooling="k-max", k=3),
+        "textcnn mean": TextCnnModule(6, FILTERS, "tanh", "mean"),
+        "dcnn": DcnnModule(6, [(3, 2), (2, 3)], 2),
         "rnn": RnnModule(Recurrent(6, 3, n_layers=2)),
         "rnn gru": RnnModule(Recurrent(6, 3, kind="gru", bidirectional=False)),
         "bilstm-max": BiLstmMaxModule(Recurrent(6, 3)),
@@ -108,13 +109,13 @@ def test_textcnn_is_the_greatest_filter_answer_over_all_windows():
 
 
 def test_a_filter_of_width_one_is_the_maximum_over_words():
-    module = TextCnnModule(6, (1,), 4, "identity")
+    module = TextCnnModule(6, [(1, 4)], "identity")
     scores = X[0] @ module.weights[0][:, 0].t() + module.biases[0]
     torch.testing.assert_close(module(TOKENS).vectors[0], scores.amax(0))
 
 
 def test_a_planted_trigram_is_found_wherever_it_stands():
-    module = TextCnnModule(6, (3,), 1)
+    module = TextCnnModule(6, [(3, 1)])
     module.weights[0].data.copy_(X[2, :3][None] * 10)
     answers = []
     for place in range(5):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from polyseme.neural.attention import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
+from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside
+from polyseme.sentences.options import HanOptions, SelfAttentionOptions
+from polyseme.sentences.recurrent import states_of
 
 
 class SelfAttentionModule(TextModule):
@@ -17,7 +22,7 @@ class SelfAttentionModule(TextModule):
     penalty = c ‖AAᵀ - I‖²  (the squared Frobenius norm)
     """
 
-    has_states = True
+    has_states = attends = True
 
     def __init__(self, states: Recurrent, rows: int, units: int, penalty: float, beside: int = 0) -> None:
         super().__init__()
@@ -38,7 +43,7 @@ class HanModule(TextModule):
     Words attend to make sentences, sentences attend to make the document. A token's weight is the product of both.
     """
 
-    has_states = True
+    has_states = attends = True
 
     def __init__(self, words: Recurrent, sentences: Recurrent, units: int, beside: int = 0) -> None:
         super().__init__()
@@ -79,3 +84,29 @@ def _grid(numbers: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor
     row = torch.cat([key.new_zeros(1), (key[1:] != key[:-1]).long()]).cumsum(0)
     first = torch.searchsorted(row, row)  # where the token's row begins
     return document, token, row, torch.arange(len(row), device=row.device) - first, int(row[-1]) + 1
+
+
+class SelfAttention(LearnedEncoder):
+    """Structured self-attention, learned with a task."""
+
+    method: ClassVar[str] = "self-attention"
+    Options: ClassVar[type] = SelfAttentionOptions
+
+    @classmethod
+    def make_module(cls, options: SelfAttentionOptions, dim: int, beside: int) -> SelfAttentionModule:
+        states = states_of(options, dim)
+        return SelfAttentionModule(states, options.rows, options.attention_units, options.penalty, beside)
+
+
+class Han(LearnedEncoder):
+    """HAN, learned with a task."""
+
+    method: ClassVar[str] = "han"
+    Options: ClassVar[type] = HanOptions
+    numbered = True
+
+    @classmethod
+    def make_module(cls, options: HanOptions, dim: int, beside: int) -> HanModule:
+        words = states_of(options, dim)
+        sentences = states_of(options, words.dim + beside)
+        return HanModule(words, sentences, options.attention_units, beside)

@@ -11,12 +11,15 @@ Where every word of a text was dropped, all are kept. With no layers this is the
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from polyseme.neural.pooling import mean_over
+from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.options import DanOptions
 
 
 class DanModule(TextModule):
@@ -40,3 +43,14 @@ class DanModule(TextModule):
     def _kept(self, mask: Tensor) -> Tensor:
         kept = mask & (torch.rand(mask.shape, device=mask.device) >= self.word_dropout)
         return torch.where(kept.any(dim=1, keepdim=True), kept, mask)
+
+
+class Dan(LearnedEncoder):
+    """A DAN, learned with a task."""
+
+    method: ClassVar[str] = "dan"
+    Options: ClassVar[type] = DanOptions
+
+    @classmethod
+    def make_module(cls, options: DanOptions, dim: int, beside: int) -> DanModule:
+        return DanModule(dim, options.n_layers, options.hidden, options.word_dropout, options.dropout)

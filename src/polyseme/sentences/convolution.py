@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.elmo.options import parse_filters
 from polyseme.neural.pooling import k_max
 from polyseme.neural.windows import window_maxima
+from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.options import DcnnOptions, TextCnnOptions
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "tanh": torch.tanh,
     "identity": lambda x: x,
 }
-POOLINGS = ("max", "k-max", "mean")
 
 
 class TextCnnModule(TextModule):
@@ -32,16 +35,22 @@ class TextCnnModule(TextModule):
     """
 
     def __init__(
-        self, dim: int, widths: Sequence[int], maps: int, activation: str = "relu", pooling: str = "max", k: int = 1
+        self,
+        dim: int,
+        filters: Sequence[tuple[int, int]],
+        activation: str = "relu",
+        pooling: str = "max",
+        k: int = 1,
     ) -> None:
+        """``filters``: ``(width, number)`` of each width."""
         super().__init__()
         self.activation, self.pooling, self.k = ACTIVATIONS[activation], pooling, k
-        self.dim = len(widths) * maps * (k if pooling == "k-max" else 1)
+        self.dim = sum(number for _, number in filters) * (k if pooling == "k-max" else 1)
         self.weights = nn.ParameterList()
-        for width in widths:
-            bound = math.sqrt(6 / (width * dim + maps))
-            self.weights.append(nn.Parameter(torch.empty(maps, width, dim).uniform_(-bound, bound)))
-        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(maps)) for _ in widths)
+        for width, number in filters:
+            bound = math.sqrt(6 / (width * dim + number))
+            self.weights.append(nn.Parameter(torch.empty(number, width, dim).uniform_(-bound, bound)))
+        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(number)) for _, number in filters)
 
     def forward(self, tokens: Tokens) -> Encoding:
         if self.pooling == "max":  # every activation rises, so it can follow the maximum
@@ -72,11 +81,12 @@ class DcnnModule(TextModule):
     s is the length of the text. Rows do not meet before folding.
     """
 
-    def __init__(self, dim: int, widths: Sequence[int], maps: Sequence[int], k_top: int) -> None:
+    def __init__(self, dim: int, filters: Sequence[tuple[int, int]], k_top: int) -> None:
+        """``filters``: ``(width, number of maps)`` of each layer."""
         super().__init__()
         self.k_top, rows, into = k_top, dim, 1
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for width, out in zip(widths, maps, strict=True):
+        for width, out in filters:
             bound = math.sqrt(6 / (width * (into + out)))
             self.weights.append(nn.Parameter(torch.empty(rows, out, into, width).uniform_(-bound, bound)))
             rows = folded_rows(rows)
@@ -125,3 +135,26 @@ def folded(x: Tensor) -> Tensor:
 def folded_rows(rows: int) -> int:
     """How many rows folding leaves."""
     return -(-rows // 2)
+
+
+class TextCnn(LearnedEncoder):
+    """A TextCNN, learned with a task."""
+
+    method: ClassVar[str] = "textcnn"
+    Options: ClassVar[type] = TextCnnOptions
+
+    @classmethod
+    def make_module(cls, options: TextCnnOptions, dim: int, beside: int) -> TextCnnModule:
+        filters = parse_filters(options.filters)
+        return TextCnnModule(dim, filters, options.activation, options.pooling, options.k)
+
+
+class Dcnn(LearnedEncoder):
+    """A DCNN, learned with a task."""
+
+    method: ClassVar[str] = "dcnn"
+    Options: ClassVar[type] = DcnnOptions
+
+    @classmethod
+    def make_module(cls, options: DcnnOptions, dim: int, beside: int) -> DcnnModule:
+        return DcnnModule(dim, parse_filters(options.filters), options.k_top)

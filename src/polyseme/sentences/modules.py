@@ -27,10 +27,11 @@ class Encoding(NamedTuple):
 
 
 class TextModule(nn.Module, ABC):
-    """An encoder of texts. ``has_states``: it has hidden states of tokens, which others can stand beside."""
+    """An encoder of texts."""
 
     dim: int  # of a text's vector
-    has_states: bool = False
+    has_states: bool = False  # hidden states of tokens, which others can stand beside
+    attends: bool = False  # it says how much each token counted
 
     @abstractmethod
     def forward(self, tokens: Tokens) -> Encoding:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from polyseme.neural.pooling import max_over
 from polyseme.neural.recurrent import Recurrent
+from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside
+from polyseme.sentences.options import RnnOptions
 
 
 class RnnModule(TextModule):
@@ -32,3 +36,37 @@ class BiLstmMaxModule(TextModule):
     def forward(self, tokens: Tokens) -> Encoding:
         states = with_beside(self.states(tokens.x, tokens.mask)[0], tokens.beside)
         return Encoding(max_over(states, tokens.mask))
+
+
+def states_of(options: RnnOptions, dim: int) -> Recurrent:
+    """The recurrent layers that options speak of."""
+    return Recurrent(
+        dim,
+        options.hidden,
+        kind=options.cell,
+        n_layers=options.n_layers,
+        bidirectional=options.bidirectional,
+        dropout=options.dropout,
+    )
+
+
+class Rnn(LearnedEncoder):
+    """The last state of an LSTM or GRU, learned with a task."""
+
+    method: ClassVar[str] = "rnn"
+    Options: ClassVar[type] = RnnOptions
+
+    @classmethod
+    def make_module(cls, options: RnnOptions, dim: int, beside: int) -> RnnModule:
+        return RnnModule(states_of(options, dim))
+
+
+class BiLstmMax(LearnedEncoder):
+    """The maximum over the states of an LSTM or GRU, learned with a task."""
+
+    method: ClassVar[str] = "bilstm-max"
+    Options: ClassVar[type] = RnnOptions
+
+    @classmethod
+    def make_module(cls, options: RnnOptions, dim: int, beside: int) -> BiLstmMaxModule:
+        return BiLstmMaxModule(states_of(options, dim), beside)

@@ -1,0 +1,239 @@
+"""The input of a learned encoder 输入层: texts become batches, and batches become vectors of tokens.
+
+    x_t = [learned word; given vector; letters; bigram; Σ layers of an encoder],   beside_t = Σ layers of an encoder
+
+``Inputs`` holds what is not learned (how text is cut, vocabularies, encoders); ``InputModule`` the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from polyseme.contexts.static import StaticEncoder
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
+from polyseme.sentences.modules import Tokens
+from polyseme.sentences.options import DIM, InputOptions
+from polyseme.sentences.sources import (
+    FixedVectors,
+    FrozenLayers,
+    Ints,
+    LayerSums,
+    LearnedKeys,
+    Letters,
+    Prepared,
+    Source,
+    SourceModule,
+    TokenLists,
+)
+from polyseme.store.folder import Parts
+from polyseme.store.model import Model
+from polyseme.text.segment import Segmentation
+from polyseme.text.sentences import ENDS
+
+_ENDS = frozenset(ENDS + ".!?;")
+
+
+@dataclass(frozen=True)
+class InputBatch:
+    """Some texts, as the input module reads them."""
+
+    mask: Tensor  # (B, T)
+    parts: list[tuple[Tensor, ...]]  # of each source
+    sentence: Tensor | None = None
+
+    def to(self, device: torch.device) -> InputBatch:
+        """The same there."""
+        if device.type == "cpu":
+            return self
+        parts = [tuple(tensor.to(device) for tensor in part) for part in self.parts]
+        return InputBatch(self.mask.to(device), parts, None if self.sentence is None else self.sentence.to(device))
+
+
+class InputModule(nn.Module):
+    """The weights of all sources."""
+
+    def __init__(self, sources: Sequence[SourceModule], dropout: float, mix_penalty: float) -> None:
+        super().__init__()
+        self.sources = nn.ModuleList(sources)
+        self.dim, self.beside = sum(source.dim for source in sources), sum(source.beside for source in sources)
+        self.dropout, self.mix_penalty = nn.Dropout(dropout), mix_penalty
+
+    def forward(self, batch: InputBatch) -> Tokens:
+        made = [source(*part) for source, part in zip(self.sources, batch.parts, strict=True)]
+        x, beside = ([part for part in parts if part is not None] for parts in zip(*made, strict=True))
+        joined = self.dropout(torch.cat(x, dim=2))
+        return Tokens(joined, batch.mask, self.dropout(torch.cat(beside, dim=2)) if beside else None, batch.sentence)
+
+    def penalty(self) -> Tensor | float:
+        """What the weights of the layers add to a loss."""
+        sums = [s.penalty(self.mix_penalty) for s in self.sources if isinstance(s, LayerSums) and self.mix_penalty]
+        return sum((found for found in sums if found is not None), start=0.0)
+
+
+class PreparedTexts:
+    """Texts that every source has looked at."""
+
+    def __init__(self, lists: TokenLists, prepared: list[Prepared], *, numbered: bool) -> None:
+        self.lists, self.prepared, self.numbered = lists, prepared, numbered
+        self.sizes: Ints = np.array([len(tokens) for tokens in lists], dtype=np.int64)
+
+    def batch(self, rows: Ints) -> InputBatch:
+        """Some of the texts. There is at least one place, whatever their lengths."""
+        sizes = self.sizes[rows]
+        longest = max(int(sizes.max()), 1)
+        mask = torch.from_numpy(np.arange(longest) < sizes[:, None])
+        parts = [prepared.batch(rows, longest) for prepared in self.prepared]
+        return InputBatch(mask, parts, self._sentences(rows, longest) if self.numbered else None)
+
+    def _sentences(self, rows: Ints, longest: int) -> Tensor:
+        numbers = np.zeros((len(rows), longest), dtype=np.int64)
+        for place, row in enumerate(rows):
+            found = sentence_numbers(self.lists[row])
+            numbers[place, : len(found)] = found
+        return torch.from_numpy(numbers)
+
+
+def sentence_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
+    """The sentence each token stands in: a new one begins behind a run of tokens that end one."""
+    ends = np.array([token in _ENDS for token in tokens], dtype=bool)
+    begins = np.concatenate([[False], ends[:-1] & ~ends[1:]]) if len(ends) else ends
+    return np.cumsum(begins)
+
+
+class Inputs:
+    """How texts are cut, and the sources of their tokens' vectors."""
+
+    def __init__(
+        self, sources: list[Source], encoders: list[Any], segmentation: Segmentation, options: InputOptions
+    ) -> None:
+        self.sources, self.encoders, self.segmentation = sources, encoders, segmentation
+        self.module = InputModule([source.module for source in sources], options.input_dropout, options.mix_penalty)
+
+    @classmethod
+    def of(
+        cls, lists: TokenLists, encoders: Sequence[Any], segmentation: Segmentation, options: InputOptions
+    ) -> Inputs:
+        """The input of an encoder that is to be learned from these texts."""
+        given = [_opened(encoder) for encoder in encoders]
+        dim = _learned_dim(given, options)
+        tables: list[Source] = [LearnedKeys.of("words", lists, dim, options.min_count)] if dim else []
+        if options.bigrams:
+            tables.append(LearnedKeys.of("bigrams", lists, options.bigrams, options.min_count))
+        if options.letters:
+            tables.append(Letters.of(lists, options.letters))
+        sources = [
+            FixedVectors.of(encoder, options.encoder_mode, lists, options.min_count)
+            if isinstance(encoder, WordVectors)
+            else _context_source(encoder, options)
+            for encoder in given
+        ]
+        return cls([*tables, *sources], given, segmentation, options)
+
+    # ---- reading texts
+
+    def tokens_of(self, text: Sentence) -> list[str]:
+        """Tokens of raw text, or a list of them as it is."""
+        return self.segmentation.tokens(text) if isinstance(text, str) else tokens_given(text)
+
+    def prepare(self, lists: TokenLists, *, numbered: bool = False, progress: Progress = silent) -> PreparedTexts:
+        """Look at texts once; ``numbered``: also at their sentences."""
+        prepared = [source.prepare(lists, progress) for source in self.sources]
+        return PreparedTexts(lists, prepared, numbered=numbered)
+
+    # ---- on disk
+
+    def parts(self, prefix: str = "inputs.") -> Parts:
+        """Weights, vocabularies, and the encoders as models of their own."""
+        tensors = {prefix + name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        tables: dict[str, list[str]] = {}
+        for source in self.sources:
+            tables.update(source.table())
+        return Parts(tensors, tables, {}, {f"encoder{n}": encoder for n, encoder in enumerate(self.encoders)})
+
+    @classmethod
+    def from_parts(
+        cls, options: InputOptions, parts: Parts, segmentation: Segmentation, prefix: str = "inputs."
+    ) -> Inputs:
+        """The inputs that ``parts`` came from."""
+        encoders = [parts.models.get(f"encoder{number}") for number in range(_n_encoders(parts))]
+        if not all(isinstance(encoder, (WordVectors, ContextEncoder)) for encoder in encoders):
+            raise FormatError("the model folder was altered: encoder0, encoder1 … are not its encoders")
+        dim = _learned_dim(encoders, options)
+        tables: list[Source] = [LearnedKeys("words", _table(parts, "words"), dim)] if dim else []
+        if options.bigrams:
+            tables.append(LearnedKeys("bigrams", _table(parts, "bigrams"), options.bigrams))
+        if options.letters:
+            tables.append(Letters(_table(parts, "letters"), options.letters))
+        sources: list[Source] = []
+        for encoder in encoders:
+            if isinstance(encoder, WordVectors):
+                tuned = options.encoder_mode != "frozen"
+                learned = LearnedKeys("words", _table(parts, "words"), encoder.vector_size) if tuned else None
+                sources.append(FixedVectors(encoder, options.encoder_mode, learned))
+            elif isinstance(encoder, ContextEncoder):
+                sources.append(_context_source(encoder, options))
+        made = cls([*tables, *sources], encoders, segmentation, options)
+        fill(made.module, parts, prefix)
+        return made
+
+
+def _opened(encoder: Any) -> Any:
+    """Word vectors themselves rather than as an encoder: their words are looked up, not encoded one by one."""
+    found = encoder.words if isinstance(encoder, StaticEncoder) else encoder
+    if not isinstance(found, (WordVectors, ContextEncoder)):
+        name = getattr(found, "method", type(found).__name__)
+        raise OptionError(f"a model of {name} gives one vector per text, and this head reads one per word")
+    return found
+
+
+def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
+    at_input = any(isinstance(e, WordVectors) or options.elmo_at != "hidden" for e in encoders)
+    dim = (0 if at_input else DIM) if options.dim is None else options.dim
+    if not dim and not at_input:
+        raise OptionError("nothing stands at the input: give dim, word vectors, or elmo_at=both")
+    if dim and options.encoder_mode != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
+        raise OptionError("given word vectors are learned further here: leave dim out")
+    return dim
+
+
+def _context_source(encoder: ContextEncoder, options: InputOptions) -> Source:
+    if options.encoder_mode == "multichannel":
+        raise OptionError("multichannel is for word vectors: an encoder is frozen or fine-tuned")
+    return FrozenLayers(encoder, options.layers, options.elmo_at)
+
+
+def _n_encoders(parts: Parts) -> int:
+    return sum(name.startswith("encoder") for name in parts.models)
+
+
+def _table(parts: Parts, name: str) -> list[str]:
+    if name not in parts.tables:
+        raise FormatError(f"the model folder was altered: its table of {name} is missing")
+    return parts.tables[name]
+
+
+def fill(module: nn.Module, parts: Parts, prefix: str) -> None:
+    """Give a module its weights; one that is missing or misshapen is a FormatError."""
+    state = module.state_dict()
+    for name, tensor in state.items():
+        array = parts.tensors.get(prefix + name)
+        if array is None or tuple(array.shape) != tuple(tensor.shape):
+            raise FormatError(f"the model folder was altered: its weights {prefix + name!r} are missing or misshapen")
+        state[name] = torch.from_numpy(np.array(array)).to(tensor.dtype)
+    module.load_state_dict(state)
+
+
+def segmentation_of(encoders: Sequence[Any], examples: Segmentation) -> Segmentation:
+    """How texts are cut: as the first encoder's text was, where that is known; else as the examples say."""
+    for encoder in encoders:
+        if isinstance(encoder, Model) and encoder.about.segmentation is not None:
+            return encoder.about.segmentation
+    return examples

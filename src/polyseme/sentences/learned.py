@@ -1,0 +1,284 @@
+"""Sentence encoders that are learned with a task (有监督句编码器), and their training on labelled texts.
+
+    p(label) = softmax(W · dropout(encoder(text)) + b),   loss = -log p(label) + the encoder's own penalty
+
+``train textcnn DATA`` keeps the encoder of this training, ``fit classify --head textcnn`` the classifier.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.batches import BudgetBatches
+from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill
+from polyseme.sentences.modules import Encoding, TextModule
+from polyseme.sentences.options import LearnedOptions
+from polyseme.sentences.sources import Ints
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.examples import Examples
+from polyseme.text.segment import Segmentation
+from polyseme.training.loop import fit
+from polyseme.training.run import Run, Trainable
+from polyseme.training.task import BatchTask, Part, Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+BATCH_TOKENS = 4096  # of a batch when no gradients are wanted, padding counted
+HELD_OUT = 0.1  # share of the examples that tells when to stop, where none were given for it
+
+
+class LearnedEncoder(Trainable, SentenceEncoder):
+    """Inputs and a module over them. A subclass says which module its options speak of."""
+
+    options: LearnedOptions
+    numbered = False  # whether the module reads the numbers of sentences
+    trains_further = False
+
+    def __init__(self, options: LearnedOptions, inputs: Inputs, module: TextModule, about: About) -> None:
+        self.options, self.inputs, self.module, self.about = options, inputs, module, about
+        self.dim = module.dim
+        self.net = EncoderNet(inputs.module, module).eval()
+
+    @classmethod
+    @abstractmethod
+    def make_module(cls, options: Any, dim: int, beside: int) -> TextModule:
+        """A new module over token vectors of this length, with so many numbers beside its hidden states."""
+
+    @classmethod
+    def of(cls, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any) -> Self:
+        """A new encoder for these texts, nothing learned yet."""
+        segmentation = about.segmentation or Segmentation()
+        lists = [segmentation.tokens(text) if isinstance(text, str) else list(text) for text in texts]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            inputs = Inputs.of(lists, encoders, segmentation, options)
+            return cls(options, inputs, cls.made(options, inputs), about)
+
+    @classmethod
+    def made(cls, options: Any, inputs: Inputs) -> TextModule:
+        """The module for these inputs."""
+        module = cls.make_module(options, inputs.module.dim, inputs.module.beside)
+        if inputs.module.beside and not module.has_states:
+            raise OptionError(f"{cls.method} has no hidden states that an encoder could stand beside: elmo_at=input")
+        return module
+
+    # ---- texts
+
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the training text was cut."""
+        return self.inputs.tokens_of(text)
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
+        """Texts that every source of vectors has looked at."""
+        lists = [self.inputs.tokens_of(text) for text in texts]
+        return self.inputs.prepare(lists, numbered=self.numbered, progress=progress)
+
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        return run_batches(self.net, self.prepare(texts), lambda encoding: encoding.vectors)
+
+    def attention(self, texts: Sequence[Sentence]) -> list[tuple[list[str], FloatArray]]:
+        """Tokens of each text and how much each counted, all together one; where the encoder attends."""
+        if not self.attends:
+            raise OptionError(f"{self.method} weighs no words: self-attention and han do")
+        prepared = self.prepare(texts)
+        longest = max(int(prepared.sizes.max(initial=1)), 1)
+
+        def padded(encoding: Encoding) -> Tensor:
+            assert encoding.attention is not None
+            return F.pad(encoding.attention, (0, longest - encoding.attention.shape[1]))
+
+        weights = run_batches(self.net, prepared, padded)
+        return [(list(tokens), row[: len(tokens)]) for tokens, row in zip(prepared.lists, weights, strict=True)]
+
+    @property
+    def attends(self) -> bool:
+        """Whether ``attention`` has an answer."""
+        return self.module.attends
+
+    # ---- training
+
+    @classmethod
+    def train(cls, data: Examples, options: LearnedOptions, run: Run) -> Self:
+        """Learn to tell the labels of texts; the encoder is kept, the last layer is not."""
+        check_classes(data)
+        training, dev = data.split(HELD_OUT, options.seed)
+        encoder = cls.of(texts_of(training), [], About(data.segmentation, data.facts, run.curve), options)
+        task = ClassifyTask(encoder, output_layer(encoder.dim, len(data.labels), options), training, dev, run.progress)
+        fit(task, options, run)
+        encoder.net.eval()
+        return encoder
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        below = self.inputs.parts()
+        own = {f"module.{name}": tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        return Parts({**below.tensors, **own}, below.tables, {}, below.models)
+
+    @classmethod
+    def from_parts(cls, options: LearnedOptions, parts: Parts, about: About) -> Self:
+        inputs = Inputs.from_parts(options, parts, about.segmentation or Segmentation())
+        module = cls.made(options, inputs)
+        fill(module, parts, "module.")
+        return cls(options, inputs, module, about)
+
+
+class EncoderNet(nn.Module):
+    """Inputs and encoder as one module."""
+
+    def __init__(self, inputs: InputModule, encoder: TextModule) -> None:
+        super().__init__()
+        self.inputs, self.encoder = inputs, encoder
+
+    def forward(self, batch: InputBatch) -> Encoding:
+        encoding: Encoding = self.encoder(self.inputs(batch))
+        return encoding
+
+
+def run_batches(
+    net: nn.Module, prepared: PreparedTexts, answer: Callable[[Any], Tensor], tokens: int = BATCH_TOKENS
+) -> FloatArray:
+    """What the module answers to every text, in their order; texts of about one length run together."""
+    weight = next(net.parameters(), None)
+    device = torch.device("cpu") if weight is None else weight.device
+    batches = BudgetBatches(prepared.sizes, tokens=tokens, seed=0, padded=True).in_order()
+    with torch.inference_mode():
+        found = [answer(net(prepared.batch(rows).to(device))).cpu().numpy() for rows in batches]
+    if not found:
+        return np.zeros((0, 0), dtype=np.float32)
+    whole = np.empty((len(prepared.sizes), *found[0].shape[1:]), dtype=np.float32)
+    for rows, part in zip(batches, found, strict=True):
+        whole[rows] = part
+    return whole
+
+
+def texts_of(examples: Examples) -> list[str]:
+    """The texts of labelled texts."""
+    return [row.text for row in examples]  # type: ignore[union-attr]
+
+
+def check_classes(data: Examples) -> None:
+    """Whether there is something to tell apart."""
+    if data.scored:
+        raise TrainingError(
+            f"the labels of {data.path} are numbers, and this learns classes (scored=False reads them so)"
+        )
+    if len(data.labels) < 2:
+        raise TrainingError(f"all texts of {data.path} have one label: there is nothing to tell apart")
+
+
+def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
+    """For every row the number of its label among ``labels``; -1 for a label that is not there."""
+    place = {label: number for number, label in enumerate(labels)}
+    own = np.array([place.get(label, -1) for label in examples.labels], dtype=np.int64)
+    return own[np.asarray(examples.targets, dtype=np.int64)]
+
+
+def output_layer(dim: int, n_classes: int, options: LearnedOptions, hidden: int = 0) -> nn.Sequential:
+    """Dropout and one layer, or two with ``hidden`` units between them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        below = [nn.Dropout(options.dropout), nn.Linear(dim, hidden), nn.ReLU()] if hidden else []
+        return nn.Sequential(*below, nn.Dropout(options.dropout), nn.Linear(hidden or dim, n_classes))
+
+
+def class_weights(targets: Ints, n_classes: int, how: str) -> Tensor | None:
+    """Balanced: n / (classes · count), so that all classes count as much together; a class not seen counts nothing."""
+    if how == "none":
+        return None
+    counts = np.bincount(targets, minlength=n_classes)
+    weights = np.divide(len(targets), (counts > 0).sum() * counts, out=np.zeros(n_classes), where=counts > 0)
+    return torch.from_numpy(weights.astype(np.float32))
+
+
+class ExampleTask(BatchTask):
+    """Training on examples in batches of one size, the long and the short apart."""
+
+    unit = "examples"
+
+    def __init__(self, module: nn.Module, sizes: Ints, options: LearnedOptions) -> None:
+        self.module, self.options = module, options
+        mean = max(float(sizes.mean()), 1.0) if len(sizes) else 1.0
+        self.batches = BudgetBatches(
+            np.maximum(sizes, 1), tokens=max(int(8 * mean * options.batch_size), 1), seed=options.seed, padded=True,
+            most=options.batch_size,
+        )  # fmt: skip
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        if not len(rows):
+            return torch.zeros(()), 0
+        return self.loss_of(rows), len(rows)
+
+    @abstractmethod
+    def loss_of(self, rows: Ints) -> Tensor:
+        """The sum of the losses of some examples."""
+
+
+class Classifier(nn.Module):
+    """An encoder's net and the layer over it."""
+
+    def __init__(self, net: EncoderNet, output: nn.Module) -> None:
+        super().__init__()
+        self.net, self.output = net, output
+
+    def forward(self, batch: InputBatch) -> tuple[Tensor, Encoding]:
+        """Logits ``(B, classes)``."""
+        encoding = self.net(batch)
+        return self.output(encoding.vectors), encoding
+
+
+class ClassifyTask(ExampleTask):
+    """Labelled texts through an encoder that learns with its last layer."""
+
+    module: Classifier
+
+    def __init__(
+        self,
+        encoder: LearnedEncoder,
+        output: nn.Module,
+        training: Examples,
+        dev: Examples | None,
+        progress: Progress = silent,
+        score: Callable[[FloatArray], Score] | None = None,
+    ) -> None:
+        self.texts = encoder.prepare(texts_of(training), progress)
+        super().__init__(Classifier(encoder.net, output), self.texts.sizes, encoder.options)
+        self.targets = np.asarray(training.targets, dtype=np.int64)
+        self.weights = class_weights(self.targets, len(training.labels), encoder.options.class_weights)
+        self.dev_texts = encoder.prepare(texts_of(dev), progress) if dev is not None else None
+        self.dev_targets = targets_of(dev, training.labels) if dev is not None else None
+        self.score = score or self.accuracy
+
+    def loss_of(self, rows: Ints) -> Tensor:
+        logits, encoding = self.module(self.texts.batch(rows).to(self.device))
+        targets = torch.from_numpy(self.targets[rows]).to(self.device)
+        weights = None if self.weights is None else self.weights.to(self.device)
+        total = F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+        if encoding.penalty is not None:
+            total = total + encoding.penalty.sum()
+        return total + len(rows) * self.module.net.inputs.penalty()
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        if self.dev_texts is None:
+            return None
+        return self.score(run_batches(module, self.dev_texts, lambda found: found[0]))
+
+    def accuracy(self, logits: FloatArray) -> Score:
+        """The share of held-out texts whose label has the highest logit."""
+        right = float((logits.argmax(axis=1) == self.dev_targets).mean())
+        return Score(right, {"accuracy": right}, higher_is_better=True)

@@ -1,0 +1,110 @@
+"""Options of the sentence encoders that are learned with a task. Nothing here loads torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyseme.options import option
+from polyseme.training.options import TrainingOptions
+
+PLACES = ("input", "hidden", "both")
+MODES = ("frozen", "finetune", "multichannel")
+ACTIVATIONS = ("relu", "tanh", "identity")
+POOLINGS = ("max", "k-max", "mean")
+CELLS = ("lstm", "gru")
+DIM = 100  # of vectors that are learned with the task where nothing else stands at the input
+
+
+@dataclass(frozen=True)
+class InputOptions(TrainingOptions):
+    """What the vectors of tokens are made of."""
+
+    dim: int | None = option(
+        None,
+        f"length of word vectors learned with the task, 0: none; unless given, {DIM} where no encoder is at the input",
+        minimum=0,
+    )
+    min_count: int = option(1, "words seen fewer times in training are unknown", minimum=1)
+    bigrams: int = option(0, "length of vectors learned for each token with the next one; 0: none", minimum=0)
+    letters: int = option(0, "filters of a convolution over the letters of each token; 0: none", minimum=0)
+    encoder_mode: str = option(
+        "frozen",
+        "encoders and vectors stay as they are, or learn with the task; multichannel: word vectors as both, added",
+        choices=MODES,
+    )
+    layers: str = option("mix", "of an encoder its learned sum of layers (mix), or top, mean or a number")
+    mix_penalty: float = option(0.001, "λ of the sum's weights: λ Σ w²", minimum=0)
+    elmo_at: str = option("input", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
+    input_dropout: float = option(
+        0.2, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+
+
+@dataclass(frozen=True)
+class LearnedOptions(InputOptions):
+    """What every training on labelled examples has. Defaults suit thousands of short texts."""
+
+    epochs: int = option(20, "most passes over the examples", minimum=0)
+    schedule: str = option("constant", "how the learning rate falls towards the end")
+    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
+    clip_norm: float = option(5.0, "bound of the gradient's norm; 0: none", minimum=0)
+    batch_size: int = option(32, "examples of a batch", minimum=1)
+    dropout: float = option(0.5, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
+    encoder_lr: float = option(0.1, "factor of the learning rate for fine-tuned encoders", minimum=0)
+
+
+@dataclass(frozen=True)
+class DanOptions(LearnedOptions):
+    """Options of DAN."""
+
+    n_layers: int = option(2, "hidden layers over the mean of the words", minimum=0, maximum=100)
+    hidden: int = option(300, "units of a hidden layer", minimum=1)
+    word_dropout: float = option(0.3, "share of words left out at random in training", minimum=0, maximum=0.99)
+    dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+
+
+@dataclass(frozen=True)
+class TextCnnOptions(LearnedOptions):
+    """Options of TextCNN."""
+
+    filters: str = option("3x100 4x100 5x100", "convolutions, as WIDTHxNUMBER of each width")
+    activation: str = option("relu", "nonlinearity of the filters", choices=ACTIVATIONS)
+    pooling: str = option("max", "what is kept of a filter over the text", choices=POOLINGS)
+    k: int = option(3, "values kept of a filter by k-max", minimum=1)
+
+
+@dataclass(frozen=True)
+class DcnnOptions(LearnedOptions):
+    """Options of DCNN."""
+
+    filters: str = option("7x6 5x14", "convolutions layer by layer, as WIDTHxNUMBER of feature maps")
+    k_top: int = option(4, "values kept of each row by the last layer", minimum=1)
+
+
+@dataclass(frozen=True)
+class RnnOptions(LearnedOptions):
+    """Options of recurrent encoders."""
+
+    cell: str = option("lstm", "recurrent cells", choices=CELLS)
+    hidden: int = option(128, "units of a recurrent layer in each direction", minimum=1)
+    n_layers: int = option(1, "recurrent layers", minimum=1, maximum=20)
+    bidirectional: bool = option(True, "whether texts are read in both directions")
+
+
+@dataclass(frozen=True)
+class SelfAttentionOptions(RnnOptions):
+    """Options of structured self-attention."""
+
+    rows: int = option(8, "rows of the attention matrix, each a view of its own", minimum=1)
+    attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)
+    penalty: float = option(0.3, "weight of ‖AAᵀ - I‖², which keeps the rows apart", minimum=0)
+
+
+@dataclass(frozen=True)
+class HanOptions(RnnOptions):
+    """Options of HAN."""
+
+    cell: str = option("gru", "recurrent cells", choices=CELLS)
+    hidden: int = option(50, "units of a recurrent layer in each direction", minimum=1)
+    attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)

@@ -1,0 +1,365 @@
+"""Where the vectors of a text's tokens come from (词元向量的来源): learned tables, word vectors, letters, encoders.
+
+A source looks at texts once (``prepare``), before any epoch: words become numbers, word vectors are looked up, a frozen
+encoder runs. A batch is then cut from what was prepared, and the source's module makes vectors of it, the learned part.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.errors import FormatError
+from polyseme.neural.mix import ScalarMix
+from polyseme.neural.windows import window_maxima
+from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, WordVectors, silent
+
+Ints = NDArray[np.int64]
+TokenLists = Sequence[Sequence[str]]
+
+PADDING, UNKNOWN, FIRST = 0, 1, 2  # rows of a learned table; those of its keys come behind
+SELDOM = 0.5  # how often a key seen once in training is taken for an unknown one, so that there is a row for these
+IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; more are kept in a file
+LONGEST_WORD = 40  # letters of a word that are read
+
+
+class Flat(NamedTuple):
+    """Values of all tokens of all texts, end to end."""
+
+    values: NDArray[Any]  # (N, …)
+    offsets: Ints  # of the texts
+
+    def padded(self, rows: Ints, longest: int) -> NDArray[Any]:
+        """The values of some texts, ``(B, longest, …)``, zeros behind each."""
+        found = np.zeros((len(rows), longest, *self.values.shape[1:]), dtype=self.values.dtype)
+        for place, row in enumerate(rows):
+            start, end = self.offsets[row], self.offsets[row + 1]
+            found[place, : end - start] = self.values[start:end]
+        return found
+
+
+def offsets_of(lists: TokenLists) -> Ints:
+    """Where each text begins among all tokens."""
+    return np.concatenate([[0], np.cumsum([len(tokens) for tokens in lists])]).astype(np.int64)
+
+
+class Prepared(ABC):
+    """What a source found in some texts."""
+
+    @abstractmethod
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        """What the source's module reads of these texts."""
+
+
+class SourceModule(nn.Module, ABC):
+    """The learned part of a source."""
+
+    dim: int  # of what it gives to the input
+    beside: int = 0  # of what it gives to the hidden states
+
+    @abstractmethod
+    def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Vectors ``(B, T, dim)`` at the input and ``(B, T, beside)`` at the hidden states; None for neither."""
+
+
+class Source(ABC):
+    """One origin of vectors."""
+
+    module: SourceModule
+
+    @abstractmethod
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        """Look at texts once."""
+
+    def table(self) -> dict[str, list[str]]:
+        """The keys it knows by number, by name, for the model's folder."""
+        return {}
+
+
+# ---- learned tables
+
+
+def words(tokens: Sequence[str]) -> Iterable[str]:
+    """Keys of a table of words."""
+    return tokens
+
+
+def bigrams(tokens: Sequence[str]) -> Iterable[str]:
+    """Keys of a table of neighbours: each token with the one behind it."""
+    return (f"{a} {b}" for a, b in pairwise([*tokens, ""]))
+
+
+KEYS: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {"words": words, "bigrams": bigrams}
+
+
+class Table(SourceModule):
+    """A vector for each key, learned with the task: ``(B, T) -> (B, T, dim)``."""
+
+    def __init__(self, n_keys: int, dim: int, seldom: NDArray[np.bool_] | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+        self.weight = nn.Parameter(torch.empty(FIRST + n_keys, dim).uniform_(-0.25, 0.25))
+        self.weight.data[PADDING] = 0
+        rare = np.zeros(FIRST + n_keys, dtype=bool) if seldom is None else seldom
+        self.register_buffer("seldom", torch.from_numpy(rare), persistent=False)
+        self.seldom: Tensor
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """The vectors of keys; in training some that were seen once count as unknown."""
+        if self.training:
+            hidden = self.seldom[ids] & (torch.rand(ids.shape, device=ids.device) < SELDOM)
+            ids = torch.where(hidden, UNKNOWN, ids)
+        return F.embedding(ids, self.weight, padding_idx=PADDING, sparse=True)
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor, None]:
+        return self.rows(batch[0]), None
+
+
+class LearnedKeys(Source):
+    """A learned table of words or bigrams."""
+
+    module: Table
+
+    def __init__(self, name: str, keys: list[str], dim: int, seldom: NDArray[np.bool_] | None = None) -> None:
+        self.name, self.keys = name, keys
+        self.index = {key: FIRST + number for number, key in enumerate(keys)}
+        self.module = Table(len(keys), dim, seldom)
+
+    @classmethod
+    def of(cls, name: str, lists: TokenLists, dim: int, min_count: int) -> LearnedKeys:
+        """The table of the keys in these texts."""
+        keys, seldom = counted_keys(KEYS[name], lists, min_count)
+        return cls(name, keys, dim, seldom)
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        return _Numbers(Flat(self.numbers(lists), offsets_of(lists)))
+
+    def numbers(self, lists: TokenLists) -> Ints:
+        """The row of every token's key, texts end to end."""
+        known, keys = self.index.get, KEYS[self.name]
+        return np.array([known(key, UNKNOWN) for tokens in lists for key in keys(tokens)], dtype=np.int64)
+
+    def table(self) -> dict[str, list[str]]:
+        return {self.name: self.keys}
+
+
+def counted_keys(
+    keys: Callable[[Sequence[str]], Iterable[str]], lists: TokenLists, min_count: int
+) -> tuple[list[str], NDArray[np.bool_]]:
+    """The keys seen at least so often, the frequent first, and which rows of their table are of keys seen once."""
+    counts = Counter(chain.from_iterable(keys(tokens) for tokens in lists))
+    kept = sorted((-n, key) for key, n in counts.items() if n >= min_count)
+    seldom = np.array([False] * FIRST + [n == -1 for n, _ in kept])
+    return [key for _, key in kept], seldom
+
+
+class _Numbers(Prepared):
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        return (torch.from_numpy(self.flat.padded(rows, longest)),)
+
+
+# ---- word vectors
+
+
+class FixedVectors(Source):
+    """Given word vectors: kept as they are (static), learned further (non-static), or both, added (multichannel).
+
+    What is learned is the difference from the given vector, so words that the task's texts do not have keep theirs. A
+    word that has none is looked for in small letters.
+    """
+
+    def __init__(self, vectors: WordVectors, mode: str, learned: LearnedKeys | None = None) -> None:
+        self.vectors, self.mode, self.learned = vectors, mode, learned
+        self.module = _Shifted(vectors.vector_size, mode, learned.module if learned else None)
+
+    @classmethod
+    def of(cls, vectors: WordVectors, mode: str, lists: TokenLists, min_count: int) -> FixedVectors:
+        """Word vectors for a task whose training texts are ``lists``."""
+        if mode == "frozen":
+            return cls(vectors, mode)
+        learned = LearnedKeys.of("words", lists, vectors.vector_size, min_count)
+        known = looked_up(vectors, learned.keys).any(axis=1)
+        learned.module.weight.data[FIRST:][torch.from_numpy(known)] = 0
+        learned.module.weight.data[UNKNOWN] = 0
+        return cls(vectors, mode, learned)
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        number: dict[str, int] = {}
+        places = [number.setdefault(token, len(number)) for tokens in lists for token in tokens]
+        offsets = offsets_of(lists)
+        learned = Flat(self.learned.numbers(lists), offsets) if self.learned else None
+        return _LookedUp(
+            looked_up(self.vectors, list(number)), Flat(np.array(places, dtype=np.int64), offsets), learned
+        )
+
+    def table(self) -> dict[str, list[str]]:
+        return self.learned.table() if self.learned else {}
+
+
+def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
+    """Vectors of words, ``(n, D)``: a word that has none takes that of its small letters; zeros without either."""
+    found = vectors.lookup(names)
+    missing = np.flatnonzero(~found.any(axis=1)).tolist()
+    found[missing] = vectors.lookup([names[place].lower() for place in missing])
+    return found
+
+
+class _LookedUp(Prepared):
+    def __init__(self, matrix: FloatArray, places: Flat, learned: Flat | None) -> None:
+        self.matrix = np.concatenate([np.zeros_like(matrix[:1], shape=(1, matrix.shape[1])), matrix])
+        self.places, self.learned = Flat(places.values + 1, places.offsets), learned
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        given = torch.from_numpy(self.matrix[self.places.padded(rows, longest)])
+        if self.learned is None:
+            return (given,)
+        return given, torch.from_numpy(self.learned.padded(rows, longest))
+
+
+class _Shifted(SourceModule):
+    def __init__(self, dim: int, mode: str, table: Table | None) -> None:
+        super().__init__()
+        self.dim, self.times, self.table = dim, 2 if mode == "multichannel" else 1, table
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor, None]:
+        given = batch[0]
+        return (given if self.table is None else self.times * given + self.table.rows(batch[1])), None
+
+
+# ---- letters
+
+
+class Letters(Source):
+    """A convolution over the letters of each token, its maxima as the token's vector (Ma and Hovy 2016)."""
+
+    def __init__(self, letters: list[str], filters: int) -> None:
+        self.letters = letters
+        self.index = {letter: FIRST + number for number, letter in enumerate(letters)}
+        self.module = _LetterFilters(len(letters), filters)
+
+    @classmethod
+    def of(cls, lists: TokenLists, filters: int) -> Letters:
+        """For the letters of these texts."""
+        return cls(counted_keys(chain.from_iterable, lists, 1)[0], filters)
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        number: dict[str, int] = {}
+        places = [number.setdefault(token, len(number)) for tokens in lists for token in tokens]
+        spelt = [[self.index.get(letter, UNKNOWN) for letter in word[:LONGEST_WORD]] for word in number]
+        table = np.zeros((len(spelt) + 1, max(map(len, spelt), default=1)), dtype=np.int64)
+        for row, letters in enumerate(spelt, start=1):
+            table[row, : len(letters)] = letters
+        return _Spelt(table, Flat(np.array(places, dtype=np.int64) + 1, offsets_of(lists)))
+
+    def table(self) -> dict[str, list[str]]:
+        return {"letters": self.letters}
+
+
+class _Spelt(Prepared):
+    def __init__(self, table: Ints, places: Flat) -> None:
+        self.table, self.places = table, places
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        distinct, inverse = np.unique(self.places.padded(rows, longest), return_inverse=True)
+        return torch.from_numpy(self.table[distinct]), torch.from_numpy(inverse.reshape(len(rows), longest))
+
+
+class _LetterFilters(SourceModule):
+    WIDTH, LETTER = 3, 25
+
+    def __init__(self, n_letters: int, filters: int) -> None:
+        super().__init__()
+        self.dim = filters
+        self.letters = Table(n_letters, self.LETTER)
+        self.weight = nn.Parameter(torch.empty(filters, self.WIDTH, self.LETTER).uniform_(-0.2, 0.2))
+        self.bias = nn.Parameter(torch.zeros(filters))
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor, None]:
+        spelt, places = batch  # (W, C) letters of the distinct words, (B, T) which word stands where
+        filters = window_maxima(self.letters.rows(spelt), spelt != PADDING, [self.weight], [self.bias])
+        return F.embedding(places, torch.tanh(filters)), None
+
+
+# ---- frozen encoders
+
+
+class FrozenLayers(Source):
+    """Layers of a context encoder that stays as it is: it runs once over the texts, and its vectors are kept.
+
+    ``layers`` is ``mix`` (their sum is learned, at each place of its own) or the choice of one plane.
+    """
+
+    def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
+        self.encoder, self.layers = encoder, Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
+        self.choice = "all" if layers == "mix" else layers
+        self.module = LayerSums(self.layers.n_planes, encoder.dim, at, learned=layers == "mix")
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        offsets = offsets_of(lists)
+        shape = (int(offsets[-1]), self.layers.n_planes, self.encoder.dim)
+        values = _room_for(shape)
+        done = 0
+        for encoded in self.encoder.encode_tokens(lists, layers=self.choice):
+            size = len(encoded.tokens)
+            values[done : done + size] = encoded.layers.transpose(1, 0, 2)
+            done += size
+            progress("encoding", done, shape[0])
+        if done != shape[0]:
+            raise FormatError(f"the encoder gave vectors to {done:,} tokens, and there are {shape[0]:,}")
+        return _Layers(Flat(values, offsets))
+
+
+def _room_for(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    size = int(np.prod(shape)) * 4
+    if size <= IN_MEMORY:
+        return np.empty(shape, dtype=np.float32)
+    file = tempfile.TemporaryFile(prefix="polyseme-features-")  # noqa: SIM115 (it lives as long as the map)
+    return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
+
+
+class _Layers(Prepared):
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        return (torch.from_numpy(self.flat.padded(rows, longest)),)  # (B, T, L, D)
+
+
+class LayerSums(SourceModule):
+    """γ Σ s_j h_j at the input, at the hidden states, or at both with weights of their own."""
+
+    def __init__(self, n_layers: int, dim: int, at: str, *, learned: bool) -> None:
+        super().__init__()
+        self.dim = dim if at in ("input", "both") else 0
+        self.beside = dim if at in ("hidden", "both") else 0
+        self.mixes = nn.ModuleList(ScalarMix(n_layers) for _ in range(2)) if learned else None
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        layers = batch[0]  # (B, T, L, D)
+        return (self._sum(layers, 0) if self.dim else None), (self._sum(layers, 1) if self.beside else None)
+
+    def _sum(self, layers: Tensor, place: int) -> Tensor:
+        if self.mixes is None:
+            return layers[:, :, 0]
+        mixed: Tensor = self.mixes[place](layers.permute(2, 0, 1, 3))
+        return mixed
+
+    def penalty(self, strength: float) -> Tensor | None:
+        """λ Σ s² of the sums in use."""
+        if self.mixes is None:
+            return None
+        used = [mix for mix, width in zip(self.mixes, (self.dim, self.beside), strict=True) if width]
+        return torch.stack([mix.penalty(strength, "zero") for mix in used if isinstance(mix, ScalarMix)]).sum()
