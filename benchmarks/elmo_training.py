@@ -2,12 +2,14 @@
 
     python benchmarks/elmo_training.py steps 红楼梦.txt            CPU-seconds a step, one thread
     python benchmarks/elmo_training.py perplexity 红楼梦.txt --minutes 10 --threads 2
+    python benchmarks/elmo_training.py reports zhwiki.txt          what a report costs, and errs, by number of classes
 
 ``steps`` is the configuration of elmo-chinese-oversimplified: letters of 128, 2,048 filters of widths 1 to 7, ten
 letters a word, two highways, two layers of 512 cells projected to 256, batch 16, unroll 20, 45 negatives, Adagrad. The
 plain program has the same shapes, convolves every token and lets autograd follow the loop.
 ``perplexity`` gives both programs the same classes, held-out sentences, hidden size, minutes and cores. The plain one
 is word-level, one nn.LSTM stack per direction, with the dropout and the softmax (full or sampled) named by its flags.
+``reports`` takes a few steps of the default model with more and more classes, by turns, and reports on each.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from polyseme.machine import keep_freed_memory
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import sampled_softmax_loss
 from polyseme.text.corpus import Corpus
-from polyseme.training.loop import fit
+from polyseme.training.loop import Loop, fit
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.processes import Group
 from polyseme.training.run import Run
@@ -134,6 +136,41 @@ def steps(corpus: Corpus, n: int) -> None:
     print(f"{parameters:,} parameters, {task.module.config.n_classes:,} classes, {n} steps of 16 x 20, one thread")
     print(f"polyseme     {mine:.3f} CPU-s a step    sampled loss {np.mean(losses[-20:]):.2f}")
     print(f"plain torch  {other:.3f} CPU-s a step    ratio {other / mine:.2f}")
+
+
+# ---- reports
+
+
+def reports(corpus: Corpus, n: int) -> None:
+    """CPU-seconds of a step and of a report, sampled and whole, and how far the sampled perplexity is off."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    caps = {f"{cap:,}": {"max_vocabulary": cap} for cap in (20_000, 50_000, 100_000)}
+    loops = {}
+    for name, options in {**caps, "min_count 3": {}, "min_count 1": {"min_count": 1, "max_vocabulary": 0}}.items():
+        given = ElmoOptions(threads=1, **options)
+        loops[name] = Loop(make_task(corpus, given), given, Run())
+    times = {name: [] for name in loops}
+    for _ in range(n):
+        for name, loop in loops.items():
+            began = time.process_time()
+            loop.stepper.step(loop.position, 0.0, 0)
+            loop.position.advance(loop.task.n_steps(0))
+            times[name].append(time.process_time() - began)
+    print(
+        "| | classes | a step, ms of CPU | a report, s of CPU | over the whole softmax | perplexity / the whole one's |"
+    )
+    print("|---|---|---|---|---|---|")
+    for name, loop in loops.items():
+        task, found = loop.task, []
+        task.module.eval()
+        for among in (task.report_classes, None):
+            began, task.report_classes = time.process_time(), among
+            score = task.evaluate(task.module)
+            found.append((time.process_time() - began, score.value))
+        (cost, value), (whole_cost, whole) = found
+        print(f"| {name} | {task.module.config.n_classes:,} | {1000 * np.median(times[name][3:]):.0f} | {cost:.1f} | "
+              f"{whole_cost:.0f} | {np.exp((value - whole) / 2):.4f} |", flush=True)  # fmt: skip
 
 
 # ---- perplexity
@@ -246,7 +283,7 @@ def _said(name: str):
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("steps", "perplexity"))
+    parser.add_argument("what", choices=("steps", "perplexity", "reports"))
     parser.add_argument("text")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -260,6 +297,9 @@ def main() -> None:
     print(corpus)
     if given.what == "steps":
         steps(corpus, given.steps)
+        return
+    if given.what == "reports":
+        reports(corpus, given.steps)
         return
     length = {"epochs": given.epochs} if given.epochs else {"epochs": 0, "minutes": given.minutes}
     options = ElmoOptions(threads=given.threads, **length)

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import polyseme
+from polyseme.contexts.elmo import train as elmo_train
 from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.model import Elmo
@@ -315,6 +316,19 @@ def test_a_learning_rate_far_too_high_is_said_to_be_so(corpus):
 
 
 # ---- perplexity
+
+
+def test_a_report_estimates_the_whole_softmax_from_some_of_its_classes(trained, corpus, monkeypatch):
+    options = ElmoOptions(**TINY)
+    task = make_task(corpus, options)
+    whole = task.evaluate(trained.bilm)
+    monkeypatch.setattr(elmo_train, "REPORT_CLASSES", len(trained.classes) // 2)
+    sampled = make_task(corpus, options)
+    assert len(sampled.report_classes.classes) == len(trained.classes) // 2
+    estimate = sampled.evaluate(trained.bilm)
+    for direction in ("forward_perplexity", "backward_perplexity"):
+        assert estimate.facts[direction] != whole.facts[direction]
+        assert estimate.facts[direction] == pytest.approx(whole.facts[direction], rel=0.05)
 
 
 def test_perplexity_is_that_of_a_hand_computation(trained, corpus):

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from toy_task import ToyBatchTask, summed_loss
 
 from polyseme.errors import OptionError
+from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.device import chosen_device
 from polyseme.training.loop import fit
@@ -63,7 +64,8 @@ def _joined(task, epoch, index):
     return np.concatenate([task.rows(epoch, 4 * index + i) for i in range(4)])
 
 
-def test_dropout_draws_the_same_after_a_resume(tmp_path):
+def test_dropout_draws_the_same_after_a_resume(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1)  # after every step
     checkpoint = Checkpoint(tmp_path / "toy.checkpoint", {"method": "toy"})
     unbroken, first, resumed = (ToyBatchTask(dropout=0.5) for _ in range(3))
     fit(unbroken, replace(SGD, epochs=4), Run())

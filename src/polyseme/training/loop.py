@@ -5,7 +5,7 @@ and the curve. Random draws follow from the seed and the position, so one thread
 unbroken run.
 
 Reports come at fixed places of an epoch (``Task.reports``). With a limit of time they are rarer where they are dear:
-they take ``REPORT_SHARE`` of the time at most, and the limit holds for the last of them too.
+they take ``SHARE`` of the time at most, and the limit holds for the last of them too. Checkpoints take as little.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
 PROGRESS_SECONDS = 0.5
-REPORT_SHARE = 0.05  # of a limited time
+SHARE = 0.05  # of the time that reports may take, and checkpoints
 
 
 def fit(task: Task, options: TrainingOptions, run: Run) -> None:
@@ -89,6 +89,7 @@ class Loop:
         self.latest: dict[str, float] = {}
         self._since_report, self._reported = Loss(0.0, 0), 0.0
         self._report_seconds, self._report_cost = 0.0, 0.0  # when the last report began, and how long it took
+        self._save_cost = 0.0
         self._restore()
         self._shown = self._saved = self.seconds
         self._start = run.began - self.seconds
@@ -129,7 +130,7 @@ class Loop:
         self._since_report = self._since_report.plus(loss)
         if self.report_due():
             self.report()
-        elif self.seconds - self._saved > CHECKPOINT_SECONDS:
+        if self.seconds - self._saved > max(CHECKPOINT_SECONDS, self._save_cost / SHARE):
             self.save()
         if self.seconds - self._shown > PROGRESS_SECONDS or self.finished():
             self.show()
@@ -146,12 +147,12 @@ class Loop:
 
     def _too_soon(self) -> bool:
         """Whether the last report, or the final one to come, is nearer than the cost of a report allows."""
-        period = self._report_cost / REPORT_SHARE
+        period = self._report_cost / SHARE
         left = 60 * self.options.minutes - self._report_cost - self.seconds
         return self.seconds - self._report_seconds < period or left < period / 2
 
     def report(self) -> None:
-        """Score what is held out, keep the weights where they are the best so far, write the curve, save."""
+        """Score what is held out, keep the weights where they are the best so far, write the curve."""
         began, loss = self.clock(), self._since_report
         speed = loss.n / (self.seconds - self._report_seconds) if self.seconds > self._report_seconds else 0.0
         score = self._scored()
@@ -163,7 +164,6 @@ class Loop:
         })  # fmt: skip
         self.latest[f"{self.task.unit}_per_second"] = speed
         self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), self._epochs(), self.seconds
-        self.save()
         self.show()
         self._report_cost, self.seconds = self.group.leader_says(self.clock() - began, self.clock())
 
@@ -180,7 +180,7 @@ class Loop:
 
     def save(self) -> None:
         """Keep a checkpoint."""
-        self._saved = self.seconds
+        self._saved, began = self.seconds, self.clock()
         carried = {name: self.group.whole(rows) for name, rows in self.task.carried().items()}  # all processes at once
         if self.of_run.checkpoint is None or self.group.part.rank:
             return
@@ -197,6 +197,7 @@ class Loop:
             "report_cost": self._report_cost,
         }  # fmt: skip
         self.of_run.save(Snapshot({name: value.detach().cpu().numpy() for name, value in tensors.items()}, state))
+        self._save_cost = self.clock() - began
 
     def finish(self) -> None:
         """Leave the best weights in the module."""

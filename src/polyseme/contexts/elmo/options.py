@@ -67,7 +67,7 @@ class ElmoOptions(TrainingOptions):
 
     lr: float = option(1e-2, "learning rate", minimum=0)
     min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
-    max_vocabulary: int = option(0, "classes of the softmax at most; 0: no limit", minimum=0)
+    max_vocabulary: int = option(200_000, "classes of the softmax at most; 0: no limit", minimum=0)
     sequences: str = option(
         "sentences", "train on whole sentences, or on a stream of text with states carried on (as the paper's authors)",
         choices=("sentences", "stream"),

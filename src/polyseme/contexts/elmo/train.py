@@ -3,7 +3,8 @@
 A step is ``BiLMTask.gradients`` here, ``BiLM.run`` in bilm.py, and ``packed_lstm`` with the other blocks in neural/.
 
 What differs from the paper's program: no vocabulary file and no token count to give; forward and backward perplexity of
-held-out text over the whole softmax in every report; the best weights are kept; the softmax is saved with the model.
+held-out text in every report (over a fixed sample of a large softmax, right to a few thousandths, so that a report
+costs a twentieth of the training between two of them at most); the best weights are kept; the softmax is saved.
 A word outside the softmax is spelt out where it is read, and is the class "unknown" only where it is predicted.
 """
 
@@ -50,6 +51,7 @@ E = TypeVar("E", bound=Elmo)
 
 HELD_OUT_WORDS = 20_000
 REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
+REPORT_CLASSES = 4096  # from which a report estimates the sum over more of them
 RARE_CHARACTER = 2  # characters seen less often are read as unknown ones, so that those have a vector
 SMALL_CORPUS = 100_000  # words up to which one process is as quick as several
 MASK_SHIFTS = 1 << 20  # places in the mask of dropout where a layer's piece may begin
@@ -77,7 +79,11 @@ class BiLMTask(Task):
             self.batches = StreamBatches(training, rows=rows, unroll=options.unroll, seed=options.seed)
         self.held_out = SentenceBatches(held_out, tokens=BATCH_TOKENS, longest=1 << 30, seed=0)
         self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
-        self.sampler = ClassSampler(class_counts(words, training), options.negatives or bilm.config.n_classes)
+        counts = class_counts(words, training)
+        self.sampler = ClassSampler(counts, options.negatives or bilm.config.n_classes)
+        self.report_classes = None
+        if len(counts) > REPORT_CLASSES:
+            self.report_classes = ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
         self.states: list[State] = []  # where a stream stopped
         self._mask = torch.empty(0)
 
@@ -137,7 +143,7 @@ class BiLMTask(Task):
         assert isinstance(module, BiLM)
         sums, n = np.zeros(2), 0
         for batch in self.held_out.in_order():
-            sums += losses_of(module, self.words, batch)
+            sums += losses_of(module, self.words, batch, self.report_classes)
             n += batch.n_predictions // 2
         if not n:
             return None
