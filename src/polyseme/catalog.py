@@ -123,6 +123,16 @@ METHODS: tuple[Row, ...] = (
         "Peters et al., Deep contextualized word representations",
     ),
     Row(
+        "cove",
+        "翻译所得的语境向量",
+        "contexts",
+        ("parallel",),
+        "polyseme.contexts.cove.model:Cove",
+        "polyseme.contexts.cove.options:CoveOptions",
+        2017,
+        "McCann et al., Learned in Translation: Contextualized Word Vectors",
+    ),
+    Row(
         "ulmfit",
         "通用语言模型微调",
         "contexts",
@@ -325,6 +335,10 @@ COMPOSED: tuple[Row, ...] = (
 
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (
+    Format(
+        "cove", "polyseme.contexts.cove.files:tells", "polyseme.contexts.cove.files:open_cove",
+        inside=("zip", "pickle"), needs_others=True,
+    ),
     Format(
         "manylangs", "polyseme.contexts.elmo.files.names:tells_manylangs",
         "polyseme.contexts.elmo.files.manylangs:open_manylangs",

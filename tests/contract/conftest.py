@@ -38,6 +38,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "self-attention": {"dim": 8, "hidden": 8, "epochs": 1},
     "han": {"dim": 8, "hidden": 8, "epochs": 1},
     "elmo": {"epochs": 1},
+    "cove": {"dim": 12, "hidden": 8, "min_count": 1, "epochs": 2},
     "ulmfit": {"dim": 16, "hidden": 24, "n_layers": 2, "min_count": 1, "epochs": 2, "batch_size": 4, "unroll": 10},
     "bow": {},
     "tfidf": {},

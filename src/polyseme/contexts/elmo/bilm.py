@@ -5,7 +5,8 @@ Peters et al., "Deep contextualized word representations", NAACL 2018. With the 
     Σ_k  log p(t_k | t_1 … t_{k-1}; Θ_x, Θ→, Θ_s)  +  log p(t_k | t_{k+1} … t_n; Θ_x, Θ←, Θ_s)
 
 Θ_x: letters → embedding → convolutions → max → activation → highways (→ beside the word's own vector) → projection.
-Θ→, Θ←: two stacks of LSTMs with projection, cell and state clipped, a residual around each layer but the first.
+Θ→, Θ←: two stacks of LSTMs with projection, cell and state clipped, a residual around each layer but the first; or, by
+option, of gated convolutions or masked transformer layers (``readers.py``).
 Θ_s: one softmax for both directions.
 
 Both directions stand side by side on a leading axis of 2, so that one batched product serves both. Gates are in torch's
@@ -27,10 +28,11 @@ from torch.nn import functional as F
 
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.contexts.elmo.readers import make_layers, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.cnn import spelling_maxima
 from polyseme.neural.highway import highways
-from polyseme.neural.lstm import Clips, LstmWeights, State, packed_lstm
+from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of
 
 
@@ -53,6 +55,9 @@ class BiLMConfig:
     cell_clip: float  # 0: none
     projection_clip: float
     skip: bool
+    reader: str = "lstm"  # lstm | cnn | transformer
+    width: int = 4  # tokens that a convolution sees
+    n_heads: int = 4
     n_classes: int = 0  # V of the softmax; 0: no softmax
 
     @classmethod
@@ -76,9 +81,14 @@ class BiLMConfig:
             cell_clip=options.cell_clip,
             projection_clip=options.projection_clip,
             skip=options.skip,
+            reader=options.reader,
+            width=options.width,
+            n_heads=options.n_heads,
             n_classes=n_classes,
         )
-        if config.projection > config.hidden:
+        if config.reader == "transformer" and config.projection % config.n_heads:
+            raise OptionError(f"n_heads ({config.n_heads}) must divide projection ({config.projection})")
+        if config.reader == "lstm" and config.projection > config.hidden:
             raise OptionError(f"projection ({config.projection}) must not be larger than hidden ({config.hidden})")
         if config.n_characters and max(width for width, _ in config.filters) > config.max_characters:
             raise OptionError(f"a filter of {options.value('filters')!r} is wider than max_characters")
@@ -121,25 +131,6 @@ class Tokens(NamedTuple):
         if self.characters is not None and lengths is not None:
             characters = self.characters[places, : int(lengths.max(initial=0))].to(device)
         return Tokens(characters, lengths, None if self.words is None else self.words[places].to(device))
-
-
-class LstmLayer(nn.Module):
-    """One layer of both directions, with projection and clipping."""
-
-    def __init__(self, config: BiLMConfig) -> None:
-        super().__init__()
-        hidden, size = config.hidden, config.projection
-        self.clips = Clips(config.cell_clip, config.projection_clip)
-        self.w_input = nn.Parameter(torch.empty(2, 4 * hidden, size))
-        self.w_recurrent = nn.Parameter(torch.empty(2, 4 * hidden, size))
-        self.bias = nn.Parameter(torch.empty(2, 4 * hidden))
-        # bilm-tf makes no projection, and no clip of the state, where it would not shrink it.
-        self.w_projection = nn.Parameter(torch.empty(2, size, hidden)) if size < hidden else None
-
-    def forward(self, inputs: Tensor, sizes: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-        """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and the state at each row's own end."""
-        weights = LstmWeights(self.w_input, self.w_recurrent, self.bias, self.w_projection)
-        return packed_lstm(inputs, sizes, weights, state, self.clips)
 
 
 class TokenEncoder(nn.Module):
@@ -236,7 +227,7 @@ class BiLM(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = TokenEncoder(config)
-        self.layers = nn.ModuleList(LstmLayer(config) for _ in range(config.n_layers))
+        self.layers = make_layers(config)
         if config.n_classes:
             self.softmax_weight = nn.Parameter(torch.empty(config.n_classes, config.projection))
             self.softmax_bias = nn.Parameter(torch.empty(config.n_classes))
@@ -273,10 +264,13 @@ class BiLM(nn.Module):
         in the packing's order. Training drops parts of each layer's input by ``dropped``.
         """
         planes, last = [x], []
+        residual = self.config.skip and self.config.reader == "lstm"  # the other layers have their own
         for number in range(self.config.n_layers if upto is None else upto):
+            if not number and self.config.reader == "transformer":
+                x = with_positions(x, sizes)
             x = dropped(x)
             out, end = self.layers[number](x, sizes, states[number] if states else None)
-            if number and self.config.skip:
+            if number and residual:
                 out = out + x if out.requires_grad else out.add_(x)
             x = out
             planes.append(x)
@@ -327,15 +321,7 @@ class BiLM(nn.Module):
             normal(encoder.projection.weight, config.token_dim)
             encoder.projection.bias.zero_()
         for layer in self.layers:
-            assert isinstance(layer, LstmLayer)
-            bound = math.sqrt(6 / (2 * config.projection + 4 * config.hidden))  # Glorot on the joint (2P, 4H) matrix
-            layer.w_input.uniform_(-bound, bound, generator=generator)
-            layer.w_recurrent.uniform_(-bound, bound, generator=generator)
-            layer.bias.zero_()
-            layer.bias[:, config.hidden : 2 * config.hidden] = 1  # the forget gate
-            if layer.w_projection is not None:
-                edge = math.sqrt(6 / (config.projection + config.hidden))
-                layer.w_projection.uniform_(-edge, edge, generator=generator)
+            layer.reset(generator)  # type: ignore[operator]
         if config.n_classes:
             normal(self.softmax_weight, config.projection)
             self.softmax_bias.zero_()

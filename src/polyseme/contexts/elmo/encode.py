@@ -92,7 +92,7 @@ class SentenceRunner:
         self, vectors: Tensor, words: NDArray[np.int64], packing: Packing, top: int
     ) -> tuple[list[Tensor], Packing]:
         """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
-        if packing.n_tokens <= PIECE_ROWS:
+        if packing.n_tokens <= PIECE_ROWS or self.bilm.config.reader != "lstm":  # only LSTMs go on from a state
             return self.bilm.run(vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
         real, states = packing.of_the_real(), None
         computed = [vectors.new_empty(2, real.n_tokens, vectors.shape[1]) for _ in range(top + 1)]

@@ -89,6 +89,8 @@ class Elmo(Trainable, ContextEncoder):
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size is at least 1, not {batch_size}")
+        if stateful and self.options.reader != "lstm":
+            raise OptionError(f"the {self.options.reader} reader has no states to go on from: leave out stateful")
         planes = self._planes(layers)
         lists = self.token_lists(sentences)
         return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)

@@ -34,6 +34,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "n_highway": 2, "word_dim": 512, "hidden": 4096, "projection": 512,
     },
 }  # fmt: skip
+READERS = ("lstm", "cnn", "transformer")
 ALPHABETS = ("bytes", "chars", "words", "chars+words")
 
 
@@ -56,7 +57,10 @@ class ElmoOptions(TrainingOptions):
     word_dim: int | None = option(None, "length of a word's own vector, where word ids are read", minimum=1)
     hidden: int | None = option(None, "LSTM cells per direction and layer", minimum=1, maximum=65536)
     projection: int | None = option(None, "length of a state per direction; vectors are twice it", minimum=1)
-    n_layers: int = option(2, "LSTM layers", minimum=1, maximum=32)
+    reader: str = option("lstm", "what reads the words, in each direction", choices=READERS)
+    n_layers: int = option(2, "layers of the reader", minimum=1, maximum=32)
+    width: int = option(4, "words that a layer of the cnn reader sees at once", minimum=1, maximum=64)
+    n_heads: int = option(4, "attention heads of the transformer reader", minimum=1, maximum=128)
     cell_clip: float = option(3.0, "bound of a cell's value; 0 for none", minimum=0)
     projection_clip: float = option(3.0, "bound of a projected state; 0 for none", minimum=0)
     skip: bool = option(True, "add a layer's input to its output, from the second layer on")

@@ -188,6 +188,8 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
 
 def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -> BiLMTask:
     """Everything that is to be learned, before the first step."""
+    if options.reader != "lstm" and options.sequences == "stream":
+        raise OptionError(f"the {options.reader} reader has no states to carry on: train on sequences=sentences")
     if not corpus.n_tokens:
         raise TrainingError("the corpus has no words to train on")
     training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)

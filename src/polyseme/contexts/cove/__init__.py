@@ -1,0 +1,1 @@
+"""CoVe: a translation model whose encoder gives words their vectors in context."""

@@ -1,0 +1,222 @@
+"""CoVe (翻译所得的语境向量): vectors of words in their context, from the encoder of a translation model.
+
+McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017; ``network.py`` has the model.
+
+    CoVe(w) = MT-LSTM(GloVe(w))        used beside the word's own vector:  [GloVe(w); CoVe(w)]
+
+Layer 0 is the word vectors that are read, the layers of the MT-LSTM follow; the narrower ones are filled up with zeros.
+A word without a vector is read as zeros. What differs from the paper: Adam instead of SGD by default, a sampled
+softmax, and word vectors may be learned with the rest where none are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from polyseme.contexts.cove.network import Translator
+from polyseme.contexts.cove.options import CoveOptions
+from polyseme.contexts.cove.train import HELD_OUT, Source, TranslationTask, kept_pairs, padded
+from polyseme.contexts.cove.translate import Translation, translated
+from polyseme.contexts.cove.words import Words
+from polyseme.errors import FormatError, OptionError
+from polyseme.neural.packing import mask_of
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
+from polyseme.text.joining import join_words
+from polyseme.text.parallel import Parallel
+from polyseme.text.segment import Segmentation
+from polyseme.text.writing_systems import mostly_chinese
+from polyseme.training.run import Run, Trainable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SENTENCES_AT_ONCE = 256
+WORDS_AT_ONCE = 4096
+SAMPLE = 200  # target sentences by which its script is told
+
+
+class Cove(Trainable, ContextEncoder):
+    """A translation model, the words of both languages, and the vectors it reads where they were given."""
+
+    method: ClassVar[str] = "cove"
+    trains_further: ClassVar[bool] = False
+    Options: ClassVar[type] = CoveOptions
+    options: CoveOptions
+
+    def __init__(
+        self,
+        options: CoveOptions,
+        network: Translator,
+        source: Words,
+        target: Words,
+        *,
+        vectors: WordVectors | None = None,
+        about: About | None = None,
+    ) -> None:
+        """``target`` has no words where the decoder is not there (a published encoder)."""
+        self.options, self.network, self.vectors = options, network.eval(), vectors
+        self.source_words, self.target_words = source, target
+        self.about = about or About()
+        self.word_dim = vectors.vector_size if vectors is not None else options.dim
+        self.dim, self.n_layers = max(self.word_dim, network.encoder.dim), network.encoder.n_layers + 1
+
+    @classmethod
+    def train(cls, data: Parallel, options: CoveOptions, run: Run) -> Self:
+        """Learn to translate the first language of ``data`` into the second."""
+        from polyseme.training.loop import fit
+
+        given = run.models.get("vectors")
+        if given is not None and not isinstance(given, WordVectors):
+            raise OptionError(
+                f"option 'vectors' names word vectors, and {options.vectors} is a model of {given.method}"
+            )
+        options = replace(options, target_units=_units(data, options.target_units))
+        cut = data.segmentations[0], _target_segmentation(options, data.segmentations[1])
+        pairs = kept_pairs([(cut[0].tokens(a), cut[1].tokens(b)) for a, b in data], options.longest)
+        training, held_out = _split(pairs, options.hold_out)
+        source, target = (
+            Words.of((pair[side] for pair in training), min_count=options.min_count, max_size=options.max_size)
+            for side in (0, 1)
+        )
+        if given is not None:
+            source = Words([word for word in source.known if word in given])
+        torch.manual_seed(options.seed)
+        dim = options.dim if given is None else given.vector_size
+        network = Translator(options, n_source=0 if given else len(source), n_target=len(target), dim=dim)
+        task = TranslationTask(network, Source(source, given), target, training, held_out, options)
+        fit(task, options, run)
+        about = About(segmentation=data.segmentations[0], corpus=data.facts, curve=run.curve)
+        return cls(options, network, source, target, vectors=given, about=about)
+
+    # ---- reading sentences
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
+        """Vectors of every word, sentence by sentence, in order; streams."""
+        wanted = Layers.read(layers, self.n_layers)
+        lists = self.token_lists(sentences)
+        batches = iter(lambda: list(islice(lists, SENTENCES_AT_ONCE)), [])
+        return (found for batch in batches for found in self._encoded(batch, wanted))
+
+    def _encoded(self, batch: list[list[str]], wanted: Layers) -> list[EncodedSentence]:
+        found: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
+        order = sorted((n for n, words in enumerate(batch) if words), key=lambda n: len(batch[n]))
+        held: list[int] = []
+        for place in order:
+            if held and (len(held) + 1) * len(batch[place]) > WORDS_AT_ONCE:
+                self._read(held, batch, found)
+                held = []
+            held.append(place)
+        if held:
+            self._read(held, batch, found)
+        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, found, strict=True)]
+
+    @torch.inference_mode()
+    def _read(self, places: list[int], batch: list[list[str]], found: list[FloatArray]) -> None:
+        x, lengths = self.word_vectors([batch[place] for place in places])
+        planes, _ = self.network.encoder(x, mask_of(lengths, x.shape[1], x.device))
+        for row, place in enumerate(places):
+            n = len(batch[place])
+            stacked = np.zeros((self.n_layers, n, self.dim), dtype=np.float32)
+            for layer, plane in enumerate([x, *planes]):
+                stacked[layer, :, : plane.shape[2]] = plane[row, :n].numpy()
+            found[place] = stacked
+
+    def word_vectors(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
+        """What the encoder reads, ``(B, S, D)``, and the lengths."""
+        if self.vectors is None:
+            numbers, lengths = padded([self.source_words.numbers(words) for words in sentences])
+            return self._source.vectors(self.network, numbers), lengths
+        lengths = torch.tensor([len(words) for words in sentences])
+        x = np.zeros((len(sentences), max(int(lengths.max()), 1), self.word_dim), dtype=np.float32)
+        for row, words in enumerate(sentences):
+            x[row, : len(words)] = self.vectors.lookup(words)
+        return torch.from_numpy(x), lengths
+
+    @cached_property
+    def _source(self) -> Source:
+        return Source(self.source_words, None)
+
+    # ---- translation
+
+    @property
+    def translates(self) -> bool:
+        """Whether it has its decoder."""
+        return self.network.decoder is not None
+
+    def translate(self, texts: Iterable[Sentence], *, beam: int = 5, longest: int = 100) -> Iterator[Translation]:
+        """Each text in the other language, with the attention over its words; streams."""
+        if not self.translates:
+            raise OptionError("this encoder came without its decoder: it cannot translate")
+        if beam < 1 or longest < 1:
+            raise OptionError(f"beam and longest are at least 1; not {beam} and {longest}")
+        for words in self.token_lists(texts):
+            x, lengths = self.word_vectors([words])
+            numbers, weights, score = translated(self.network, x, lengths, beam=beam, longest=longest)
+            pieces = [self.target_words.known[n] if n >= 0 else "�" for n in numbers]
+            joined = "".join(pieces) if self.options.target_units == "chars" else join_words(pieces)
+            yield Translation(joined, pieces, words, weights, score)
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """Weights, the words of both languages, and the vectors that were given as a model of their own."""
+        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
+        models = {} if self.vectors is None else {"vectors": self.vectors}
+        return Parts(tensors, {"source": self.source_words.known, "target": self.target_words.known}, {}, models)
+
+    @classmethod
+    def from_parts(cls, options: CoveOptions, parts: Parts, about: About) -> Self:
+        vectors = parts.models.get("vectors")
+        if vectors is not None and not (isinstance(vectors, WordVectors) and isinstance(vectors, Model)):
+            raise FormatError("the model folder was altered: vectors/ holds no word vectors")
+        source, target = (Words(parts.tables.get(name, [])) for name in ("source", "target"))
+        state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
+        network = filled(
+            options, state, dim=options.dim if vectors is None else vectors.vector_size,
+            n_source=len(source) if vectors is None else 0,
+            n_target=len(target) if any(name.startswith("decoder.") for name in state) else 0,
+        )  # fmt: skip
+        return cls(options, network, source, target, vectors=vectors, about=about)
+
+
+def filled(options: CoveOptions, state: dict[str, Tensor], *, dim: int, n_source: int, n_target: int) -> Translator:
+    """A network of these sizes with these weights; any that do not fit are a FormatError."""
+    with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+        network = Translator(options, n_source=n_source, n_target=n_target, dim=dim)
+    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    for name in sorted({*wanted, *given}):
+        if wanted.get(name) != given.get(name):
+            raise FormatError(
+                f"the weights {name!r} have the shape {given.get(name)}, and {wanted.get(name)} is wanted"
+            )
+    network.load_state_dict(state, assign=True)
+    return network
+
+
+def _units(data: Parallel, wanted: str) -> str:
+    if wanted != "auto":
+        return wanted
+    sample = "".join(target for _, target in islice(data, SAMPLE))
+    return "chars" if mostly_chinese(sample) else "words"
+
+
+def _target_segmentation(options: CoveOptions, given: Segmentation) -> Segmentation:
+    return replace(given, method="char", words=()) if options.target_units == "chars" else given
+
+
+def _split(pairs: list[tuple[list[str], list[str]]], share: float) -> tuple[list[tuple[list[str], list[str]]], ...]:
+    """Pairs to train on and to hold out, the choice depending on the pairs alone."""
+    order = np.random.default_rng(20170801).permutation(len(pairs))
+    n = min(round(share * len(pairs)), HELD_OUT, len(pairs) - 1)
+    return [pairs[i] for i in np.sort(order[n:])], [pairs[i] for i in np.sort(order[:n])]

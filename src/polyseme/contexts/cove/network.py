@@ -1,0 +1,133 @@
+"""The attentional translation model behind CoVe (注意力翻译模型), as torch modules.
+
+McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017; after Luong et al. 2015.
+
+    H = biLSTM(x_1 … x_n)                                    the MT-LSTM; its layers are the vectors
+    h_t = LSTM([z_{t-1}; h̃_{t-1}], h_{t-1})                  input feeding, h̃_0 = 0
+    α_t = softmax(H W_1 h_t)      h̃_t = tanh(W_2 [Hᵀα_t; h_t])      p(z_t) = softmax(W h̃_t + b)
+
+The decoder begins at the encoder's last states, both directions side by side. As in the authors' program, the maps of
+the attention have no biases.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.contexts.cove.options import CoveOptions
+from polyseme.neural.lstm import State
+from polyseme.neural.packing import mask_of
+from polyseme.neural.pooling import softmax_over
+from polyseme.neural.recurrent import Recurrent
+
+
+class Memory(NamedTuple):
+    """What the decoder reads: the encoder's top layer, the keys made of it, and where there are words."""
+
+    states: Tensor  # (B, S, 2H)
+    keys: Tensor  # (B, S, 2H): H W_1
+    mask: Tensor  # (B, S)
+
+    def rows(self, which: Tensor) -> Memory:
+        """Of some of the sentences, some perhaps several times."""
+        return Memory(self.states[which], self.keys[which], self.mask[which])
+
+
+class Cursor(NamedTuple):
+    """Where the decoder is: its layers' states, and the last h̃."""
+
+    h: Tensor  # (L, B, 2H)
+    c: Tensor  # (L, B, 2H)
+    fed: Tensor  # (B, 2H)
+
+    def rows(self, which: Tensor) -> Cursor:
+        """The same of some of the sentences."""
+        return Cursor(self.h[:, which], self.c[:, which], self.fed[which])
+
+
+class Encoder(nn.Module):
+    """The MT-LSTM. Its weights have the names of the published file."""
+
+    def __init__(self, dim: int, options: CoveOptions) -> None:
+        super().__init__()
+        self.dim, self.n_layers = 2 * options.hidden, options.n_layers
+        self.layers = nn.ModuleList(
+            Recurrent(dim if number == 0 else self.dim, options.hidden) for number in range(options.n_layers)
+        )
+        self.dropout = options.dropout
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[list[Tensor], list[State]]:
+        """``(B, S, D)``, the words' mask ``(B, S)`` → each layer ``(B, S, 2H)``, and its last states."""
+        planes, last = [], []
+        for number, layer in enumerate(self.layers):
+            x, states = layer(F.dropout(x, self.dropout, self.training) if number else x, mask)
+            planes.append(x)
+            last += states
+        return planes, last
+
+
+class Decoder(nn.Module):
+    """LSTM layers with input feeding, attention, and a softmax over the target's words."""
+
+    def __init__(self, n_words: int, options: CoveOptions) -> None:
+        super().__init__()
+        size = 2 * options.hidden
+        self.table = nn.Parameter(torch.empty(n_words, options.dim).uniform_(-0.1, 0.1))
+        inputs = [options.dim + size, *[size] * (options.n_layers - 1)]
+        self.cells = nn.ModuleList(nn.LSTMCell(n, size) for n in inputs)
+        self.key = nn.Linear(size, size, bias=False)
+        self.join = nn.Linear(2 * size, size, bias=False)
+        self.softmax_weight = nn.Parameter(torch.empty(n_words, size).uniform_(-0.1, 0.1))
+        self.softmax_bias = nn.Parameter(torch.zeros(n_words))
+        self.dropout = options.dropout
+
+    def begin(self, top: Tensor, mask: Tensor, last: list[State]) -> tuple[Memory, Cursor]:
+        """What is read, and where the decoder starts."""
+        memory = Memory(top, self.key(top), mask)
+        h, c = (torch.stack([state[kind].transpose(0, 1).flatten(1) for state in last]) for kind in (0, 1))
+        return memory, Cursor(h, c, top.new_zeros(len(top), top.shape[2]))
+
+    def step(self, words: Tensor, memory: Memory, cursor: Cursor) -> tuple[Tensor, Cursor, Tensor]:
+        """Words ``(B,)`` → h̃ ``(B, 2H)``, the next cursor, and the weights ``(B, S)`` of the attention."""
+        x = torch.cat([F.embedding(words, self.table, sparse=True), cursor.fed], dim=1)
+        hs, cs = [], []
+        for number, cell in enumerate(self.cells):
+            x = F.dropout(x, self.dropout, self.training) if number else x
+            x, c = cell(x, (cursor.h[number], cursor.c[number]))
+            hs.append(x)
+            cs.append(c)
+        weights = softmax_over(torch.einsum("bsd,bd->bs", memory.keys, x), memory.mask)
+        found = torch.einsum("bs,bsd->bd", weights, memory.states)
+        fed = torch.tanh(self.join(torch.cat([found, x], dim=1)))
+        return fed, Cursor(torch.stack(hs), torch.stack(cs), fed), weights
+
+    def log_probabilities(self, fed: Tensor) -> Tensor:
+        """``(M, 2H) -> (M, words)``."""
+        return torch.log_softmax(torch.addmm(self.softmax_bias, fed, self.softmax_weight.t()), dim=1)
+
+
+class Translator(nn.Module):
+    """Source vectors (where they are learned), encoder and decoder."""
+
+    def __init__(self, options: CoveOptions, *, n_source: int, n_target: int, dim: int) -> None:
+        """``n_source`` is 0 where the words' vectors are given, each ``dim`` long."""
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(n_source, dim).uniform_(-0.1, 0.1)) if n_source else None
+        self.encoder = Encoder(dim, options)
+        self.decoder = Decoder(n_target, options) if n_target else None
+
+    def outputs(self, x: Tensor, lengths: Tensor, read: Tensor) -> Tensor:
+        """h̃ of every step for target words ``read (B, T)``, the source given as vectors: ``(B, T, 2H)``."""
+        assert self.decoder is not None
+        mask = mask_of(lengths, x.shape[1], x.device)
+        planes, last = self.encoder(x, mask)
+        memory, cursor = self.decoder.begin(planes[-1], mask, last)
+        found = []
+        for words in read.t():
+            fed, cursor, _ = self.decoder.step(words, memory, cursor)
+            found.append(fed)
+        return torch.stack(found, dim=1)

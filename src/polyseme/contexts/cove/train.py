@@ -1,0 +1,121 @@
+"""Training CoVe's translation model on parallel text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.contexts.cove.network import Translator
+from polyseme.contexts.cove.options import CoveOptions
+from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, Words
+from polyseme.errors import TrainingError
+from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.nouns import WordVectors
+from polyseme.training.task import BatchTask, Part, Score
+
+HELD_OUT = 1000  # pairs at most
+REPORT_PAIRS = 20_000  # between two reports, where an epoch is longer
+Pair = tuple[list[str], list[str]]
+
+
+class Source:
+    """The source's words as vectors: rows of a table that is learned, or given vectors, zero for unknown words."""
+
+    def __init__(self, words: Words, vectors: WordVectors | None) -> None:
+        self.words = words
+        self.fixed = None if vectors is None else torch.from_numpy(np.concatenate([
+            np.zeros((SPECIALS, vectors.vector_size), dtype=np.float32), vectors.lookup(words.known),
+        ]))  # fmt: skip
+
+    def vectors(self, network: Translator, numbers: Tensor) -> Tensor:
+        """``(B, S) -> (B, S, D)``."""
+        if self.fixed is not None:
+            return F.embedding(numbers, self.fixed)
+        assert network.table is not None
+        return F.embedding(numbers, network.table, sparse=True)
+
+
+class TranslationTask(BatchTask):
+    """Learns to write each target sentence, word by word."""
+
+    module: Translator
+    unit = "words"
+
+    def __init__(
+        self, network: Translator, source: Source, target: Words, training: Sequence[Pair], held_out: Sequence[Pair],
+        options: CoveOptions,
+    ) -> None:  # fmt: skip
+        self.module, self.source, self.options = network, source, options
+        self.pairs = [(source.words.numbers(a), target.numbers(b)) for a, b in training]
+        self.held_out = [(source.words.numbers(a), target.numbers(b)) for a, b in held_out]
+        self.batches = self._batches(self.pairs)
+        self.reports = max(1, round(len(self.pairs) / REPORT_PAIRS))
+        written = np.concatenate([[BOUNDARY] * len(self.pairs), *(b for _, b in self.pairs)]).astype(np.int64)
+        self.sampler = ClassSampler(np.bincount(written, minlength=len(target)), options.negative or len(target))
+
+    def _batches(self, pairs: Sequence[tuple[list[int], list[int]]]) -> BudgetBatches:
+        sizes = [len(a) + len(b) + 1 for a, b in pairs]
+        return BudgetBatches(sizes, tokens=self.options.batch_tokens, seed=self.options.seed, padded=True)
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)
+        random = np.random.default_rng((self.options.seed, epoch, index))
+        targets = np.concatenate([[BOUNDARY], *(self.pairs[row][1] for row in rows)]).astype(np.int64)
+        candidates = self.sampler.draw(targets, random)
+        mine = [self.pairs[row] for row in rows[part.rank :: part.of]]
+        if not mine:
+            return torch.zeros(()), 0
+        outputs, wanted = self._outputs(self.module, mine)
+        dropped = F.dropout(outputs, self.options.dropout, self.module.training)
+        decoder = self.module.decoder
+        assert decoder is not None
+        total = sampled_softmax_loss(dropped, wanted, decoder.softmax_weight, decoder.softmax_bias, candidates, 1.0)
+        return total, len(wanted)
+
+    def _outputs(self, network: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
+        """h̃ where a target word is to be written ``(M, 2H)``, and the words ``(M,)``."""
+        source, lengths = padded([a for a, _ in pairs])
+        read, _ = padded([[BOUNDARY, *b] for _, b in pairs])
+        write, sizes = padded([[*b, BOUNDARY] for _, b in pairs])
+        outputs = network.outputs(self.source.vectors(network, source), lengths, read)
+        real = torch.arange(write.shape[1])[None] < sizes[:, None]
+        return outputs[real], write[real]
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, Translator)
+        assert module.decoder is not None
+        total, n = 0.0, 0
+        with torch.inference_mode():
+            for rows in self._batches(self.held_out).in_order():
+                outputs, wanted = self._outputs(module, [self.held_out[row] for row in rows])
+                chances = module.decoder.log_probabilities(outputs).gather(1, wanted[:, None])
+                total, n = total - float(chances.sum()), n + len(wanted)
+        return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))}) if n else None
+
+
+def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
+    """``(B, T)``, zero behind each end, and the lengths ``(B,)``."""
+    lengths = np.array([len(one) for one in lists], dtype=np.int64)
+    grid: NDArray[np.int64] = np.zeros((len(lists), max(int(lengths.max()), 1)), dtype=np.int64)
+    for row, one in enumerate(lists):
+        grid[row, : len(one)] = one
+    return torch.from_numpy(grid), torch.from_numpy(lengths)
+
+
+def kept_pairs(pairs: Sequence[Pair], longest: int) -> list[Pair]:
+    """The pairs that have words on both sides, none too long: two at least."""
+    kept = [(a, b) for a, b in pairs if 0 < len(a) <= longest and 0 < len(b) <= longest]
+    if len(kept) < 2:
+        raise TrainingError(
+            f"{len(kept)} of {len(pairs):,} pairs have between 1 and {longest} words on both sides: give more text"
+        )
+    return kept

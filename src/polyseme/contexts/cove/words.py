@@ -1,0 +1,38 @@
+"""Words by number, for a language of the translation model. Numbers 0 and 1 are the boundary and the unknown word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+BOUNDARY, UNKNOWN, SPECIALS = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one language that have a number, the most frequent first."""
+
+    known: list[str]
+
+    @classmethod
+    def of(cls, sentences: Iterable[list[str]], *, min_count: int, max_size: int | None) -> Words:
+        """The words of these sentences."""
+        counts: Counter[str] = Counter()
+        for words in sentences:
+            counts.update(words)
+        kept = [word for word, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= min_count]
+        return cls(kept[: None if max_size is None else max_size - SPECIALS])
+
+    def __len__(self) -> int:
+        return SPECIALS + len(self.known)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """word → number."""
+        return {word: number for number, word in enumerate(self.known, SPECIALS)}
+
+    def numbers(self, words: Iterable[str]) -> list[int]:
+        """The words by number."""
+        return [self.index.get(word, UNKNOWN) for word in words]
