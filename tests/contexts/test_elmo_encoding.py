@@ -10,8 +10,7 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo import encode as elmo_encoding
-from polyseme.contexts.elmo.encode import SentenceRunner
-from polyseme.contexts.elmo.word_cache import WordCache
+from polyseme.contexts.elmo.encode import SentenceRunner, WordCache
 from polyseme.errors import OptionError
 from polyseme.sentences.pooled import Pooled
 

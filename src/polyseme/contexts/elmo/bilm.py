@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.alphabet import Alphabet
-from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.contexts.elmo.options import BiLMShape
 from polyseme.contexts.elmo.readers import make_layers, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.cnn import spelling_maxima
@@ -62,7 +62,7 @@ class BiLMConfig:
 
     @classmethod
     def of(
-        cls, options: ElmoOptions, alphabet: Alphabet, *, n_classes: int = 0, project: bool | None = None
+        cls, options: BiLMShape, alphabet: Alphabet, *, n_classes: int = 0, project: bool | None = None
     ) -> BiLMConfig:
         """The sizes that these options and this alphabet make."""
         config = cls(

@@ -9,13 +9,8 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
 from polyseme.contexts.elmo.bilm import BiLM
-from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.contexts.elmo.options import BiLMShape, ElmoOptions
 from polyseme.errors import OptionError
-from polyseme.training.options import TrainingOptions
-
-LEARNING = {f.name for f in fields(TrainingOptions)} | {
-    "min_count", "max_vocabulary", "sequences", "batch_tokens", "unroll", "negatives", "dropout", "hold_out"
-}  # fmt: skip
 
 
 def joined(known: list[str], more: list[str]) -> list[str]:
@@ -26,8 +21,8 @@ def joined(known: list[str], more: list[str]) -> list[str]:
 
 def with_shape_of(known: ElmoOptions, given: ElmoOptions) -> ElmoOptions:
     """The given options of learning; a shape that is given must be the model's own."""
-    shape = {f.name: getattr(known, f.name) for f in fields(ElmoOptions) if f.name not in LEARNING}
-    usual = ElmoOptions()
+    shape = {f.name: getattr(known, f.name) for f in fields(BiLMShape)}
+    usual = BiLMShape()
     for name in shape:
         if getattr(given, name) not in (getattr(usual, name), getattr(known, name), known.value(name)):
             raise OptionError(

@@ -39,8 +39,8 @@ ALPHABETS = ("bytes", "chars", "words", "chars+words")
 
 
 @dataclass(frozen=True)
-class ElmoOptions(TrainingOptions):
-    """Shape of the biLM, and how it learns."""
+class BiLMShape:
+    """What a biLM is made of: the options that its weights depend on, and that stay when it is trained further."""
 
     size: str = option("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
     alphabet: str | None = option(
@@ -69,6 +69,20 @@ class ElmoOptions(TrainingOptions):
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
 
+    def value(self, name: str) -> Any:
+        """An option, or what its size says where it is None."""
+        given = getattr(self, name)
+        return SIZES[self.size][name] if given is None else given
+
+    def filter_list(self) -> tuple[tuple[int, int], ...]:
+        """``((width, number), …)``."""
+        return parse_filters(self.value("filters"))
+
+
+@dataclass(frozen=True)
+class ElmoOptions(TrainingOptions, BiLMShape):
+    """Shape of the biLM, and how it learns."""
+
     lr: float = option(1e-2, "learning rate", minimum=0)
     min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
     max_vocabulary: int = option(200_000, "classes of the softmax at most; 0: no limit", minimum=0)
@@ -83,15 +97,6 @@ class ElmoOptions(TrainingOptions):
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
     )
-
-    def value(self, name: str) -> Any:
-        """An option, or what its size says where it is None."""
-        given = getattr(self, name)
-        return SIZES[self.size][name] if given is None else given
-
-    def filter_list(self) -> tuple[tuple[int, int], ...]:
-        """``((width, number), …)``."""
-        return parse_filters(self.value("filters"))
 
 
 def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
