@@ -9,8 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 FloatArray = NDArray[np.float32]
+S = TypeVar("S", bound="Sequence[Any]")
 Sentence = str | Sequence[str]  # raw text, or tokens already
 LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` reads it
 
+CHARACTERS_AT_ONCE = 1 << 14  # that are cut into tokens together
 TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
 
 
@@ -193,8 +195,8 @@ class ContextEncoder(ABC):
         return [self.tokens_of(text) for text in texts]
 
     def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
-        """The tokens of each sentence; streams."""
-        return map(self.tokens_of, several(sentences))
+        """The tokens of each sentence; streams, reading a page of them at a time."""
+        return chain.from_iterable(map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, each=16)))
 
 
 class SentenceEncoder(ABC):
@@ -251,6 +253,20 @@ class SentenceEncoder(ABC):
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
         left, right = unit_rows(self.encode(a)), unit_rows(self.encode(b))
         return np.asarray(left @ right.T, dtype=np.float32)
+
+
+def pages(sequences: Iterable[S], size: int, *, each: int = 1) -> Iterator[list[S]]:
+    """Sequences, as many at a time as have ``size`` elements together; each of them counts ``each`` more."""
+    page: list[S] = []
+    held = 0
+    for sequence in sequences:
+        page.append(sequence)
+        held += len(sequence) + each
+        if held >= size:
+            yield page
+            page, held = [], 0
+    if page:
+        yield page
 
 
 def batched(sentences: Iterable[Sentence], size: int) -> Iterator[list[Sentence]]:

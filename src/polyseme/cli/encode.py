@@ -15,7 +15,17 @@ import numpy as np
 from polyseme.cli.show import Choice, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.nouns import (
+    CHARACTERS_AT_ONCE,
+    ContextEncoder,
+    EncodedSentence,
+    FloatArray,
+    Layers,
+    Progress,
+    Sentence,
+    SentenceEncoder,
+    pages,
+)
 
 if TYPE_CHECKING:
     from polyseme.store.vector_files import Write
@@ -24,6 +34,7 @@ SUFFIXES = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
 }  # fmt: skip
 FORMATS = ("hdf5", "npy", "parquet", "jsonl", "features")
+_LINES_BETWEEN_REPORTS = 64
 
 
 @click.command()
@@ -147,8 +158,9 @@ class Lines:
         if self._next == len(self._ahead) or self._next > 4096:
             del self._ahead[: self._next]
             self._next = 0
-        read = self._reader.consumed if self._size is None else min(self._reader.consumed, self._size - 1)
-        self._progress("encoding", read, self._size, lines=self._done)  # read to the end is not yet done
+        if self._done % _LINES_BETWEEN_REPORTS == 1:
+            read = self._reader.consumed if self._size is None else min(self._reader.consumed, self._size - 1)
+            self._progress("encoding", read, self._size, lines=self._done)  # read to the end is not yet done
         return line
 
     def finish(self) -> None:
@@ -163,8 +175,8 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
     from polyseme.text.segment import Segmentation
 
     cut = Segmentation(segment, normalise="none") if segment == "space" else Segmentation(segment)
-    for line in lines:
-        yield cut.tokens(line)
+    for page in pages(lines, CHARACTERS_AT_ONCE, each=16):
+        yield from cut.token_lists(page)
 
 
 @contextmanager

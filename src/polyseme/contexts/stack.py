@@ -65,6 +65,10 @@ class Stack(Model, ContextEncoder):
         """As the first encoder does."""
         return self.encoders[0].tokenize(text)
 
+    def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
+        """As the first encoder does."""
+        return self.encoders[0].tokenize_all(texts)
+
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors ``(L, tokens, Σ dim)``."""
         Layers.read(layers, self.n_layers)

@@ -38,6 +38,7 @@ from polyseme.nouns import (
     Sentence,
     SentenceEncoder,
     batched,
+    pages,
     several,
 )
 from polyseme.options import make_options, option, options_to_json
@@ -152,17 +153,19 @@ class Pooled(Model, SentenceEncoder):
         """Texts by the number of their tokens, so that long ones are not held together."""
         if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
             for batch in batched(texts, TEXTS_AT_ONCE):
-                for lists in _by_tokens(self.encoder.tokenize_all(batch)):
+                for lists in pages(self.encoder.tokenize_all(batch), _GROUP_TOKENS):
                     yield lists, self.encoder.words.lookup([token for tokens in lists for token in tokens])
             return
         held: list[list[str]] = []
         planes: list[FloatArray] = []
+        n = 0
         for sentence in self.encoder.encode_tokens(texts, layers=self.options.layers):
             held.append(sentence.tokens)
             planes.append(sentence.layers[0])
-            if sum(map(len, planes)) >= _GROUP_TOKENS:
+            n += len(sentence.tokens) + 1
+            if n >= _GROUP_TOKENS:
                 yield held, np.concatenate(planes)
-                held, planes = [], []
+                held, planes, n = [], [], 0
         if held:
             yield held, np.concatenate(planes)
 
@@ -230,19 +233,6 @@ class Pooled(Model, SentenceEncoder):
             raise FormatError("the model folder was altered: its directions do not fit its vectors")
         made.directions = directions
         return made
-
-
-def _by_tokens(texts: list[list[str]]) -> Iterator[list[list[str]]]:
-    held: list[list[str]] = []
-    n = 0
-    for tokens in texts:
-        held.append(tokens)
-        n += len(tokens)
-        if n >= _GROUP_TOKENS:
-            yield held
-            held, n = [], 0
-    if held:
-        yield held
 
 
 def _word_weights(options: PooledOptions, counts: Bow) -> dict[str, float]:

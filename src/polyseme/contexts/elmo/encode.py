@@ -16,7 +16,7 @@ from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, Tokens
 from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
-from polyseme.nouns import FloatArray
+from polyseme.nouns import FloatArray, pages
 
 WINDOW_BYTES = 256 << 20  # vectors of the sentences read ahead, to be sorted by length
 WINDOW_TOKENS = 1 << 16
@@ -114,16 +114,7 @@ class SentenceRunner:
         """As many sentences at a time as may be held in memory."""
         dim = 2 * self.bilm.config.projection
         room = max(1024, min(WINDOW_TOKENS, WINDOW_BYTES // (4 * dim * planes.count)))
-        held: list[list[str]] = []
-        tokens = 0
-        for sentence in sentences:
-            held.append(sentence)
-            tokens += len(sentence) + 2
-            if tokens >= room:
-                yield held
-                held, tokens = [], 0
-        if held:
-            yield held
+        return pages(sentences, room, each=2)
 
     @torch.inference_mode()
     def encode(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
