@@ -44,7 +44,7 @@ from polyseme.training.task import Loss, Part, Score, Task
 
 SMALL_CHINESE = ElmoOptions(
     alphabet="chars", char_dim=128, max_characters=10, filters=PAPER_FILTERS, n_highway=2, hidden=512, projection=256,
-    sequences="stream", batch_tokens=320, unroll=20, negatives=45, dropout=0.1, min_count=1,
+    sequences="stream", batch_tokens=320, unroll=20, negative=45, dropout=0.1, min_count=1,
     optimizer="adagrad", lr=0.2, accumulator=1.0, clip_norm=0.0, schedule="constant", warmup=0, threads=1,
 )  # fmt: skip
 

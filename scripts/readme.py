@@ -1,40 +1,81 @@
-"""Write the table of methods into both READMEs, between its two markers. ``--check`` only compares."""
+"""Write tables from the code: of methods into both READMEs, of options into docs/methods. ``--check`` only compares.
+
+Each table stands between two markers. A page of a method that has none gets its table at the end.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
-from polyseme.catalog import METHODS
+from polyseme.api import options_of
+from polyseme.catalog import METHODS, Row
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN, END = "<!-- methods -->\n", "<!-- /methods -->"
 HEADERS = {
     "README.md": ("method", "Chinese name", "kind", "paper"),
     "README.zh-CN.md": ("方法", "名称", "类别", "论文"),
 }
 
 
-def with_table(text: str, header: tuple[str, ...]) -> str:
-    """The text with the table of the catalog in its place."""
-    rows = [f"| `{row.name}` | {row.chinese} | {row.kind} | {row.paper} ({row.year}) |" for row in METHODS]
-    table = "\n".join([f"| {' | '.join(header)} |", "|---|---|---|---|", *rows, ""])
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + table + END + rest.split(END)[1]
+def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Markdown."""
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, *rows)).replace(
+        "\n", f"\n|{'---|' * len(header)}\n", 1
+    )
+
+
+def methods(header: tuple[str, ...]) -> str:
+    """The catalog."""
+    return table(header, [(f"`{r.name}`", r.chinese, r.kind, f"{r.paper} ({r.year})") for r in METHODS])
+
+
+def options(row: Row) -> str:
+    """The options of a method, those that change the speed only marked."""
+    fields = dataclasses.fields(options_of(row.name))
+    rows = [(f"`{field.name}`", shown(field.default), meaning(field)) for field in fields]
+    return table(("option", "default", "meaning"), rows)
+
+
+def shown(value: Any) -> str:
+    """A default as people write it; nothing where the meaning says what happens without the option."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else f"`{value}`"
+
+
+def meaning(field: dataclasses.Field[Any]) -> str:
+    """The help text, the values that there are, and whether only the speed changes."""
+    choices = field.metadata["choices"]
+    named = f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
+    speed = " (speed only)" if field.metadata["changes"] == "speed" else ""
+    return f"{field.metadata['help'].replace('|', chr(92) + '|')}{named}{speed}"
+
+
+def placed(text: str, name: str, new: str) -> str:
+    """The text with a table between its markers; at the end where it has none."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    if begin not in text:
+        text = f"{text.rstrip()}\n\n## Options\n\n{begin}{end}\n"
+    before, rest = text.split(begin)
+    return before + begin + new + end + rest.split(end)[1]
 
 
 def main() -> int:
-    """Write, or with ``--check`` exit 1 where a README differs from the catalog."""
+    """Write, or with ``--check`` exit 1 where a document differs from the code."""
+    wanted = [(ROOT / name, "methods", methods(header)) for name, header in HEADERS.items()]
+    wanted += [(ROOT / "docs" / "methods" / f"{row.name}.md", "options", options(row)) for row in METHODS]
     stale = 0
-    for name, header in HEADERS.items():
-        file = ROOT / name
+    for file, name, new in wanted:
         old = file.read_text(encoding="utf-8")
-        new = with_table(old, header)
-        if new != old and "--check" in sys.argv:
-            print(f"{name} is not what the catalog says: run python scripts/readme.py")
+        text = placed(old, name, new)
+        if text != old and "--check" in sys.argv:
+            print(f"{file.relative_to(ROOT)} is not what the code says: run python scripts/readme.py")
             stale = 1
-        elif new != old:
-            file.write_text(new, encoding="utf-8")
+        elif text != old:
+            file.write_text(text, encoding="utf-8")
     return stale
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 READMES = ("README.md", "README.zh-CN.md")
 
 
-def test_the_tables_of_methods_are_those_of_the_catalog():
+def test_the_tables_of_methods_and_of_their_options_are_those_of_the_code():
     done = subprocess.run([sys.executable, ROOT / "scripts/readme.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
+import json
+from collections import defaultdict
 from dataclasses import dataclass
 
 import pytest
 
+import polyseme
+from polyseme.api import options_of
+from polyseme.catalog import METHODS
+from polyseme.disk.manifest import checksum
 from polyseme.errors import OptionError
-from polyseme.options import identity_of, make_options, option
+from polyseme.options import identity_of, keeping_shape, make_options, option, renamed, shape, value_type
+from polyseme.text.corpus import Corpus
 
 
 @dataclass(frozen=True)
@@ -64,3 +72,44 @@ def test_a_file_enters_a_checkpoint_s_identity_by_its_content(tmp_path):
     assert identity_of(FileOptions()) == {"table": None}
     with pytest.raises(OptionError, match="cannot be read"):
         identity_of(FileOptions(table=str(tmp_path / "nowhere")))
+
+
+@dataclass(frozen=True)
+class ShapedOptions:
+    dim: int = shape(100, "length of a vector")
+    lr: float = option(0.1, "learning rate")
+
+
+def test_a_model_trained_further_keeps_its_shape_and_refuses_another():
+    known = ShapedOptions(dim=7, lr=0.5)
+    assert keeping_shape(ShapedOptions(lr=0.2), known) == ShapedOptions(dim=7, lr=0.2)
+    assert keeping_shape(ShapedOptions(dim=7), known).dim == 7
+    with pytest.raises(OptionError, match="dim is 7 in the model to start from, not 8"):
+        keeping_shape(ShapedOptions(dim=8), known)
+
+
+def test_an_option_has_the_same_meaning_in_every_method():
+    found = defaultdict(set)
+    for row in METHODS:
+        cls = options_of(row.name)
+        for field in dataclasses.fields(cls):
+            kind, _ = value_type(cls, field.name)
+            found[field.name].add((kind, field.metadata["changes"] == "speed", field.metadata["names"]))
+    assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
+    for other_name in ("negatives", "max_vocabulary", "vector_size", "learning_rate", "workers", "n_threads", "iter"):
+        assert other_name not in found  # negative, max_size, dim, lr, threads and epochs here
+
+
+def test_a_model_saved_when_options_were_called_otherwise_still_opens(fifty_lines, tmp_path):
+    model = polyseme.train("elmo", Corpus.from_sentences(fifty_lines), size="tiny", epochs=0, threads=1, negative=9)
+    model.save(tmp_path / "m")
+    file = tmp_path / "m" / "model.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    options = manifest["options"]
+    options["negatives"], options["max_vocabulary"] = options.pop("negative"), options.pop("max_size") or 0
+    options["threads"] = 0
+    manifest["checksum"] = checksum(manifest)
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    opened = polyseme.load(tmp_path / "m").options
+    assert (opened.negative, opened.max_size, opened.threads) == (9, None, None)
+    assert renamed("word2vec", {"negative": 5, "threads": 2}) == {"negative": 5, "threads": 2}

@@ -16,7 +16,7 @@ from polyseme.disk.atomic import check_replaceable
 from polyseme.disk.packed import first_bytes
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import Progress, silent
-from polyseme.options import identity_of, make_options
+from polyseme.options import identity_of, make_options, renamed
 from polyseme.sentences.lift import lift
 from polyseme.store.fingerprint import model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, model_names, read_curve, read_parts
@@ -92,7 +92,7 @@ def open_folder(path: str | Path, *, depth: int = 0) -> Model:
     manifest = MODEL.read(path)
     try:
         cls = class_of(manifest["method"])
-        options: Any = make_options(cls.Options, manifest["options"])
+        options: Any = make_options(cls.Options, renamed(manifest["method"], manifest["options"]))
     except OptionError as error:
         raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
     if depth > DEEPEST:

@@ -13,6 +13,7 @@ import hashlib
 import math
 import types
 import typing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,13 +34,17 @@ def option(
 ) -> Any:
     """A dataclass field that carries its help text, what it admits, and whether it changes the result or the speed.
 
-    A checkpoint may be resumed with another value of an option that changes the ``speed`` only. An option whose value
+    A checkpoint may be resumed with another value of an option that changes the ``speed`` only; one that changes the
+    ``shape`` of a model is kept where the model is trained further. An option whose value
     ``names`` a ``file`` or a ``model`` is known there by content; a model is opened before the training and handed to
     it (``Run.models``).
     """
     about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes}
     about["names"] = names
     return dataclasses.field(default=default, metadata=about)
+
+
+shape = partial(option, changes="shape")
 
 
 def value_type(cls: type, name: str) -> tuple[type, bool]:
@@ -66,6 +71,36 @@ def make_options(cls: type[T], values: dict[str, Any]) -> T:
 def options_to_json(options: Any) -> dict[str, Any]:
     """What model.json keeps of the options."""
     return dataclasses.asdict(options)
+
+
+# What options were called in older model folders: method and old name → the name now, and values that mean another one.
+RENAMED: dict[tuple[str, str], tuple[str, dict[Any, Any]]] = {
+    ("elmo", "max_vocabulary"): ("max_size", {0: None}),
+    ("elmo", "negatives"): ("negative", {}),
+    ("elmo", "threads"): ("threads", {0: None}),
+    ("fasttext-file", "model"): ("architecture", {}),
+}
+
+
+def renamed(method: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The options of a saved model as they are called now."""
+    found = {}
+    for old, value in values.items():
+        new, meant = RENAMED.get((method, old), (old, {}))
+        found[new] = meant.get(value, value) if meant else value
+    return found
+
+
+def keeping_shape(given: T, known: T) -> T:
+    """``given`` with the shape of ``known``, a model to start from; a shape that is given must be the model's own."""
+    options: Any = given
+    usual = type(given)()
+    kept = {f.name: getattr(known, f.name) for f in dataclasses.fields(options) if f.metadata["changes"] == "shape"}
+    for name, value in kept.items():
+        if getattr(given, name) not in (getattr(usual, name), value):
+            raise OptionError(f"{name} is {value!r} in the model to start from, not {getattr(given, name)!r}")
+    found: T = dataclasses.replace(options, **kept)
+    return found
 
 
 def identity_of(options: Any) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def _rows_of(batch):
 @pytest.mark.parametrize("sequences", ["sentences", "stream"])
 @pytest.mark.parametrize("of", [2, 3, 40])  # 40: more than there are rows
 def test_gradients_of_the_shares_weighed_by_their_sizes_are_those_of_the_batch(corpus, sequences, of):
-    options = ElmoOptions(**TINY, sequences=sequences, unroll=10, negatives=20, dropout=0.5)
+    options = ElmoOptions(**TINY, sequences=sequences, unroll=10, negative=20, dropout=0.5)
     alone, several = make_task(corpus, options), [make_task(corpus, options) for _ in range(of)]
     for index in range(2):
         whole, loss = _gradients(alone, index, Part())
@@ -267,7 +267,7 @@ def _by_two_processes(corpus, folder, options, *, stop_at=0):
 @pytest.mark.parametrize("sequences", ["sentences", "stream"])
 def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_path, sequences):
     corpus = Corpus.from_sentences(fifty_lines, tmp_path / "corpus")
-    options = {**TINY, "epochs": 2, "negatives": 20, "sequences": sequences, "unroll": 20}  # and the usual dropout
+    options = {**TINY, "epochs": 2, "negative": 20, "sequences": sequences, "unroll": 20}  # and the usual dropout
     code, said = _by_two_processes(corpus, tmp_path, options)
     assert code == 0, said
     together = polyseme.load(tmp_path / "0").parts().tensors
@@ -281,7 +281,7 @@ def test_two_processes_do_what_one_does_with_the_joint_batch(fifty_lines, tmp_pa
 
 def test_a_stream_that_two_processes_began_goes_on_in_one(fifty_lines, tmp_path):
     corpus = Corpus.from_sentences(fifty_lines, tmp_path / "corpus")
-    options = {**TINY, "epochs": 2, "negatives": 20, "sequences": "stream", "unroll": 20}  # three rows: two and one
+    options = {**TINY, "epochs": 2, "negative": 20, "sequences": "stream", "unroll": 20}  # three rows: two and one
     code, said = _by_two_processes(corpus, tmp_path, options, stop_at=4)
     assert code, said
     assert (tmp_path / "0.checkpoint").exists(), said

@@ -42,7 +42,7 @@ def objective(cells: Cooccurrence, words: np.ndarray, contexts: np.ndarray, opti
         for w, c in [(i, j), (j, i)] if i != j else [(i, j)]:
             scores = words[w].astype(float) @ contexts.T.astype(float)
             rank = sum(max(0.0, 1 - scores[c] + rival) for rival in scores)
-            total += r[cell] * float(rho(np.array((rank + options.beta) / options.alpha), options))
+            total += r[cell] * float(rho(np.array((rank + options.rank_shift) / options.rank_scale), options))
     return total
 
 

@@ -31,6 +31,8 @@ class TrainingOptions:
     momentum: float = option(0.0, "share of the last move that goes into the next (sgd)", minimum=0, maximum=1)
     accumulator: float = option(1.0, "first value of the sum of squares (adagrad)", minimum=0)
     patience: int = option(4, "reports without a better held-out score after which to stop; 0: never", minimum=0)
-    threads: int = option(0, "cores to use; 1 is reproducible; 0: all there are", minimum=0, changes="speed")
+    threads: int | None = option(
+        None, "cores to use; unless given, all there are; 1 is reproducible", minimum=1, changes="speed"
+    )
     device: str = option("auto", "where to compute; auto: a GPU where there is one", choices=DEVICES, changes="speed")
     seed: int = option(1, "seed of every random choice", minimum=0)

@@ -67,7 +67,7 @@ class Supervised:
     """A fastText model that tells labels: trained here, or read from a published file."""
 
     def __init__(self, model: PublishedFastText) -> None:
-        if model.options.model != "supervised" or not len(model.labels):
+        if model.options.architecture != "supervised" or not len(model.labels):
             raise OptionError("this fastText model was trained without labels: it has vectors, and tells no labels")
         self.model = model
         prefixed = all(label.startswith(LABEL) for label in model.labels.words)
@@ -238,7 +238,7 @@ def train_supervised(
     return PublishedFastText(
         vocabulary,
         subwords.compose(vocabulary.words),
-        options=FastTextFileOptions(model="supervised", loss=options.loss, buckets=options.buckets or 0, **kept),
+        options=FastTextFileOptions(architecture="supervised", loss=options.loss, buckets=options.buckets or 0, **kept),
         about=About(segmentation=segmentation, corpus={"tokens": int(vocabulary.counts.sum())}, curve=run.curve),
         output=outputs,
         subwords=subwords,

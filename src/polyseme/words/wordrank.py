@@ -52,10 +52,10 @@ class WordRankOptions:
     dim: int = option(100, "length of a vector", minimum=1)
     window: int = option(15, "words on each side that count as near, by 1/distance", minimum=1, maximum=1000)
     x_max: float = option(100.0, "count from which on a cell has full weight", minimum=1e-9)
-    epsilon: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
+    alpha: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
     rho: str = option("log", "what becomes of a rank", choices=("identity", "log", "inverse-log", "power"))
-    alpha: float = option(100.0, "ranks are divided by this …", minimum=1e-9)
-    beta: float = option(99.0, "… after this was added", minimum=0)
+    rank_scale: float = option(100.0, "ranks are divided by this …", minimum=1e-9)
+    rank_shift: float = option(99.0, "… after this was added", minimum=0)
     power: float = option(1.5, "t of rho=power: (x^(1-t) - 1) / (1 - t)", minimum=1.0001)
     negative: int = option(5, "random contexts that a true one is ranked above, for each visit", minimum=1)
     epochs: int = option(20, "passes over the cells", minimum=1)
@@ -146,7 +146,7 @@ def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None
 
 def cell_weights(counts: FloatArray, options: WordRankOptions) -> FloatArray:
     """r = min(1, (x / x_max)^ε), scaled to a mean of 1 so that the learning rate does not depend on the text."""
-    weights = np.minimum(1, np.asarray(counts, dtype=np.float64) / options.x_max) ** options.epsilon
+    weights = np.minimum(1, np.asarray(counts, dtype=np.float64) / options.x_max) ** options.alpha
     return np.asarray(weights / weights.mean(), dtype=np.float32)
 
 
@@ -245,4 +245,4 @@ def exact_ranks(
 
     for _ in in_threads(work, range(-(-cells.n_words // step)), threads):
         pass
-    return (ranks.reshape(2, -1).T + options.beta) / options.alpha
+    return (ranks.reshape(2, -1).T + options.rank_shift) / options.rank_scale

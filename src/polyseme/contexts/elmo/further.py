@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import torch
 from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS
 from polyseme.contexts.elmo.bilm import BiLM
-from polyseme.contexts.elmo.options import BiLMShape, ElmoOptions
-from polyseme.errors import OptionError
 
 
 def joined(known: list[str], more: list[str]) -> list[str]:
     """What is known in its order, then what is new."""
     seen = set(known)
     return [*known, *(item for item in more if item not in seen)]
-
-
-def with_shape_of(known: ElmoOptions, given: ElmoOptions) -> ElmoOptions:
-    """The given options of learning; a shape that is given must be the model's own."""
-    shape = {f.name: getattr(known, f.name) for f in fields(BiLMShape)}
-    usual = BiLMShape()
-    for name in shape:
-        if getattr(given, name) not in (getattr(usual, name), getattr(known, name), known.value(name)):
-            raise OptionError(
-                f"{name} is {known.value(name)!r} in the model to start from, not {getattr(given, name)!r}"
-            )
-    return replace(given, **shape)
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyseme.errors import OptionError
-from polyseme.options import option
+from polyseme.options import option, shape
 from polyseme.training.options import TrainingOptions
 
 PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
@@ -42,29 +42,29 @@ ALPHABETS = ("bytes", "chars", "words", "chars+words")
 class BiLMShape:
     """What a biLM is made of: the options that its weights depend on, and that stay when it is trained further."""
 
-    size: str = option("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
-    alphabet: str | None = option(
+    size: str = shape("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
+    alphabet: str | None = shape(
         None, "what a word is spelt in: UTF-8 bytes, Unicode characters, word ids, or characters and word ids",
         choices=ALPHABETS,
     )  # fmt: skip
-    char_dim: int | None = option(None, "length of a character's vector", minimum=1, maximum=4096)
-    max_characters: int | None = option(
+    char_dim: int | None = shape(None, "length of a character's vector", minimum=1, maximum=4096)
+    max_characters: int | None = shape(
         None, "letters of a word that are read, its two boundary marks counted", minimum=3, maximum=1000
     )
-    filters: str | None = option(None, "convolutions over the characters, as WIDTHxNUMBER, e.g. '1x32 2x64 3x96'")
-    activation: str = option("relu", "what follows the convolutions", choices=("relu", "tanh"))
-    n_highway: int | None = option(None, "highway layers behind the convolutions", minimum=0, maximum=32)
-    word_dim: int | None = option(None, "length of a word's own vector, where word ids are read", minimum=1)
-    hidden: int | None = option(None, "LSTM cells per direction and layer", minimum=1, maximum=65536)
-    projection: int | None = option(None, "length of a state per direction; vectors are twice it", minimum=1)
-    reader: str = option("lstm", "what reads the words, in each direction", choices=READERS)
-    n_layers: int = option(2, "layers of the reader", minimum=1, maximum=32)
-    width: int = option(4, "words that a layer of the cnn reader sees at once", minimum=1, maximum=64)
-    n_heads: int = option(4, "attention heads of the transformer reader", minimum=1, maximum=128)
-    cell_clip: float = option(3.0, "bound of a cell's value; 0 for none", minimum=0)
-    projection_clip: float = option(3.0, "bound of a projected state; 0 for none", minimum=0)
-    skip: bool = option(True, "add a layer's input to its output, from the second layer on")
-    conventions: str = option(
+    filters: str | None = shape(None, "convolutions over the characters, as WIDTHxNUMBER, e.g. '1x32 2x64 3x96'")
+    activation: str = shape("relu", "what follows the convolutions", choices=("relu", "tanh"))
+    n_highway: int | None = shape(None, "highway layers behind the convolutions", minimum=0, maximum=32)
+    word_dim: int | None = shape(None, "length of a word's own vector, where word ids are read", minimum=1)
+    hidden: int | None = shape(None, "LSTM cells per direction and layer", minimum=1, maximum=65536)
+    projection: int | None = shape(None, "length of a state per direction; vectors are twice it", minimum=1)
+    reader: str = shape("lstm", "what reads the words, in each direction", choices=READERS)
+    n_layers: int = shape(2, "layers of the reader", minimum=1, maximum=32)
+    width: int = shape(4, "words that a layer of the cnn reader sees at once", minimum=1, maximum=64)
+    n_heads: int = shape(4, "attention heads of the transformer reader", minimum=1, maximum=128)
+    cell_clip: float = shape(3.0, "bound of a cell's value; 0 for none", minimum=0)
+    projection_clip: float = shape(3.0, "bound of a projected state; 0 for none", minimum=0)
+    skip: bool = shape(True, "add a layer's input to its output, from the second layer on")
+    conventions: str = shape(
         "polyseme", "whose rules a loaded file follows where programs differ (left alone in training)",
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
@@ -85,14 +85,14 @@ class ElmoOptions(TrainingOptions, BiLMShape):
 
     lr: float = option(1e-2, "learning rate", minimum=0)
     min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
-    max_vocabulary: int = option(200_000, "classes of the softmax at most; 0: no limit", minimum=0)
+    max_size: int | None = option(200_000, "most classes of the softmax", minimum=1)
     sequences: str = option(
         "sentences", "train on whole sentences, or on a stream of text with states carried on (as the paper's authors)",
         choices=("sentences", "stream"),
     )  # fmt: skip
     batch_tokens: int = option(1024, "predictions of a step, in each direction", minimum=1)
     unroll: int = option(60, "longest piece of a sentence, or the steps of a stream that gradients go back", minimum=1)
-    negatives: int = option(512, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
+    negative: int = option(512, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
     dropout: float = option(0.3, "share of a layer's input left out in training", minimum=0, maximum=0.95)
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5

@@ -32,7 +32,7 @@ from polyseme.contexts.elmo.batches import (
     word_counts,
 )
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo.further import joined, take_over, with_shape_of
+from polyseme.contexts.elmo.further import joined, take_over
 from polyseme.contexts.elmo.model import Elmo, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
@@ -41,6 +41,7 @@ from polyseme.machine import cores
 from polyseme.neural.cnn import lay_out_by_offset
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.options import keeping_shape
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
@@ -80,7 +81,7 @@ class BiLMTask(Task):
         self.held_out = SentenceBatches(held_out, tokens=BATCH_TOKENS, longest=1 << 30, seed=0)
         self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
         counts = class_counts(words, training)
-        self.sampler = ClassSampler(counts, options.negatives or bilm.config.n_classes)
+        self.sampler = ClassSampler(counts, options.negative or bilm.config.n_classes)
         self.report_classes = None
         if len(counts) > REPORT_CLASSES:
             self.report_classes = ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
@@ -193,10 +194,10 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
     if not corpus.n_tokens:
         raise TrainingError("the corpus has no words to train on")
     training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)
-    classes = corpus.vocabulary.cut(min_count=options.min_count, max_size=options.max_vocabulary or None).words
+    classes = corpus.vocabulary.cut(min_count=options.min_count, max_size=options.max_size).words
     characters, project = _characters(corpus), None
     if start is not None:
-        options, project = with_shape_of(start.options, options), start.bilm.config.project
+        options, project = keeping_shape(options, with_sizes(start.options)), start.bilm.config.project
         classes = joined(start.classes or start.alphabet.words, classes)
         characters = joined(start.alphabet.characters, characters)
     options = with_sizes(options)

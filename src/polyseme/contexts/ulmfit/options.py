@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from polyseme.options import option
+from polyseme.options import option, shape
 from polyseme.training.options import TrainingOptions
 from polyseme.training.schedules import SCHEDULES
 
@@ -17,11 +17,11 @@ DIRECTIONS = ("forward", "backward")
 class UlmfitOptions(TrainingOptions):
     """Shape of the AWD-LSTM, and how it learns. The defaults suit a CPU; the paper has 400, 1150 and 3 layers."""
 
-    direction: str = option("forward", "the direction in which the text is read", choices=DIRECTIONS)
-    units: str = option("words", "what is predicted: words, characters or byte-pair pieces", choices=UNITS)
-    dim: int = option(200, "length of a unit's vector, and of the last layer", minimum=1, maximum=8192)
-    hidden: int = option(400, "cells of the layers before the last", minimum=1, maximum=65536)
-    n_layers: int = option(3, "LSTM layers", minimum=1, maximum=16)
+    direction: str = shape("forward", "the direction in which the text is read", choices=DIRECTIONS)
+    units: str = shape("words", "what is predicted: words, characters or byte-pair pieces", choices=UNITS)
+    dim: int = shape(200, "length of a unit's vector, and of the last layer", minimum=1, maximum=8192)
+    hidden: int = shape(400, "cells of the layers before the last", minimum=1, maximum=65536)
+    n_layers: int = shape(3, "LSTM layers", minimum=1, maximum=16)
     min_count: int = option(2, "units seen fewer times are unknown", minimum=1)
     max_size: int | None = option(30_000, "most units in the vocabulary; pieces of bpe", minimum=10)
 

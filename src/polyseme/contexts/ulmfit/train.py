@@ -7,7 +7,6 @@ A unit that is new to the model to go on from begins as the mean of its units' v
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,16 +17,16 @@ from torch import Tensor, nn
 from polyseme.contexts.ulmfit.awd import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import TrainingError
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.options import keeping_shape
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import BatchTask, Part, Score
 
 if TYPE_CHECKING:
     from polyseme.contexts.ulmfit.model import Ulmfit
 
-SHAPE = ("direction", "units", "dim", "hidden", "n_layers")  # what a model that is trained further keeps
 HELD_OUT = 20_000  # units at most
 REPORT_UNITS = 1_000_000  # between two reports, where an epoch is longer
 EVALUATED = 32  # rows that held-out text is read in
@@ -132,7 +131,7 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
     """Everything that is to be learned, before the first step, and the units it is learned in."""
     training, held_out = _split(corpus, options.hold_out)
     if start is not None:
-        options = _with_shape_of(start.options, options)
+        options = keeping_shape(options, start.options)
     units = _units(corpus, options, start)
     if not units.known:
         raise TrainingError(f"no unit is seen {options.min_count} times or more: give more text, or lower min_count")
@@ -169,14 +168,6 @@ def _units(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> Unit
         return units
     known = start.units.index
     return Units(units.kind, [*start.units.known, *(unit for unit in units.known if unit not in known)])
-
-
-def _with_shape_of(known: UlmfitOptions, given: UlmfitOptions) -> UlmfitOptions:
-    usual = {field.name: field.default for field in fields(UlmfitOptions)}
-    for name in SHAPE:
-        if getattr(given, name) not in (usual[name], getattr(known, name)):
-            raise OptionError(f"{name} is {getattr(known, name)!r} in the model to start from; leave it out")
-    return replace(given, **{name: getattr(known, name) for name in SHAPE})
 
 
 @torch.no_grad()

@@ -44,7 +44,7 @@ def open_fasttext(path: str | Path) -> PublishedFastText:
     kept = {name: value for name, value in vars(settings).items() if name not in ("dim", "model", "loss")}
     options = FastTextFileOptions(
         source=Path(path).name,
-        model=MODELS[settings.model],
+        architecture=MODELS[settings.model],
         loss=LOSSES[settings.loss],
         end_is_whole=file.end_is_whole,
         **kept,
@@ -65,7 +65,7 @@ class FastTextFileOptions:
     """What a fastText file says of its training."""
 
     source: str = option("", "the file the model was read from")
-    model: str = option("skipgram", "what was trained", choices=tuple(MODELS.values()))
+    architecture: str = option("skipgram", "what was trained", choices=tuple(MODELS.values()))
     loss: str = option("negative", "training objective", choices=tuple(LOSSES.values()))
     window: int = option(5, "words on each side that a word is trained with")
     epochs: int = option(5, "passes over the text")
