@@ -1,11 +1,13 @@
 """Write tables from the code: of methods into both READMEs, of options into docs/methods. ``--check`` only compares.
 
-Each table stands between two markers. A page of a method that has none gets its table at the end.
+Each table stands between two markers. A page of a method that has none gets its table at the end, or in the place of one
+that was written by hand.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from polyseme.api import options_of
 from polyseme.catalog import METHODS, Row
 
 ROOT = Path(__file__).resolve().parents[1]
+BY_HAND = re.compile(r"\| option \| meaning \|\n\|---\|---\|\n(?:\|.*\n)+")
 HEADERS = {
     "README.md": ("method", "Chinese name", "kind", "paper"),
     "README.zh-CN.md": ("方法", "名称", "类别", "论文"),
@@ -57,8 +60,9 @@ def meaning(field: dataclasses.Field[Any]) -> str:
 def placed(text: str, name: str, new: str) -> str:
     """The text with a table between its markers; at the end where it has none."""
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-    if begin not in text:
-        text = f"{text.rstrip()}\n\n## Options\n\n{begin}{end}\n"
+    if begin not in text:  # in the place of a table written by hand
+        text, found = BY_HAND.subn(f"{begin}{end}\n", text, count=1)
+        text = text if found else f"{text.rstrip()}\n\n## Options\n\n{begin}{end}\n"
     before, rest = text.split(begin)
     return before + begin + new + end + rest.split(end)[1]
 
