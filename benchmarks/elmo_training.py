@@ -146,9 +146,9 @@ def reports(corpus: Corpus, n: int) -> None:
     """CPU-seconds of a step and of a report, sampled and whole, and how far the sampled perplexity is off."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    caps = {f"{cap:,}": {"max_vocabulary": cap} for cap in (20_000, 50_000, 100_000)}
+    caps = {f"{cap:,}": {"max_size": cap} for cap in (20_000, 50_000, 100_000)}
     loops = {}
-    for name, options in {**caps, "min_count 3": {}, "min_count 1": {"min_count": 1, "max_vocabulary": 0}}.items():
+    for name, options in {**caps, "min_count 3": {}, "min_count 1": {"min_count": 1, "max_size": None}}.items():
         given = ElmoOptions(threads=1, **options)
         loops[name] = Loop(make_task(corpus, given), given, Run())
     times = {name: [] for name in loops}
