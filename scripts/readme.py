@@ -1,7 +1,7 @@
 """Write tables from the code: of methods into both READMEs, of options into docs/methods. ``--check`` only compares.
 
-Each table stands between two markers. A page of a method that has none gets its table at the end, or in the place of one
-that was written by hand.
+Each table stands between two markers. A page of a method that has none gets its table at the end, or in the place of
+one that was written by hand.
 """
 
 from __future__ import annotations
