@@ -79,7 +79,7 @@ def test_the_context_changes_the_vectors_but_not_those_it_reads(model):
 def test_given_vectors_are_read_as_they_are_and_unknown_words_as_zeros(pairs, tmp_path):
     corpus = polyseme.Corpus.from_sentences([["i", "see", "you", "."]] * 5)
     polyseme.train("word2vec", corpus, dim=8, min_count=1, sample=0.0, threads=1).save(tmp_path / "wv")
-    model = polyseme.train("cove", pairs, vectors=str(tmp_path / "wv"), epochs=1, **SMALL)
+    model = polyseme.train("cove", pairs, word_vectors=str(tmp_path / "wv"), epochs=1, **SMALL)
     vectors = polyseme.load(tmp_path / "wv")
     (found,) = model.encode_tokens([["see", "unseen"]])
     np.testing.assert_allclose(found.layers[0, 0, :8], vectors["see"])

@@ -75,10 +75,10 @@ class Cove(Trainable, ContextEncoder):
         """Learn to translate the first language of ``data`` into the second."""
         from polyseme.training.loop import fit
 
-        given = run.models.get("vectors")
+        given = run.models.get("word_vectors")
         if given is not None and not isinstance(given, WordVectors):
             raise OptionError(
-                f"option 'vectors' names word vectors, and {options.vectors} is a model of {given.method}"
+                f"option 'word_vectors' names word vectors, and {options.word_vectors} is a model of {given.method}"
             )
         options = replace(options, target_units=_units(data, options.target_units))
         cut = data.segmentations[0], _target_segmentation(options, data.segmentations[1])

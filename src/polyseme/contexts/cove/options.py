@@ -14,7 +14,7 @@ TARGET_UNITS = ("auto", "words", "chars")
 class CoveOptions(TrainingOptions):
     """Shape of the translation model, and how it learns. The paper has 300 cells and SGD at 1.0, halved on plateaus."""
 
-    vectors: str | None = option(
+    word_vectors: str | None = option(
         None, "word vectors that the encoder reads, a model or a published file; unless given, they are learned",
         names="model",
     )  # fmt: skip
