@@ -22,6 +22,8 @@ from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
+from polyseme.training.step import Position
+from polyseme.training.task import Loss
 
 HERE = Path(__file__).parent
 ONE = TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0)
@@ -155,6 +157,31 @@ def test_a_limit_of_time_holds_for_the_last_report_too_and_reports_take_a_twenti
     assert len(run.curve) == pytest.approx(n_reports, rel=0.1)
     # The first report is made before its cost is known, the last one in any case.
     assert (len(run.curve) - 2) * cost <= 0.05 * clock.now
+
+
+def test_a_limit_of_time_has_its_first_report_early_enough_to_know_the_cost_of_the_last(monkeypatch):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    run, task = Run(began=0.0), TimedTask(clock, 3.0)
+    task.reports = 0  # by position there would be none before the end
+    fit(task, TrainingOptions(epochs=0, minutes=1.0, threads=1, patience=0), run)
+    assert [record["seconds"] for record in run.curve] == pytest.approx([6, 57], abs=0.6)
+    assert clock.now == pytest.approx(60, abs=0.6)
+
+
+def test_the_last_report_waits_for_the_workers_to_stop(monkeypatch):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    state = loop.Loop(TimedTask(clock, 1.0), TrainingOptions(epochs=0, minutes=1.0), Run(began=0.0))
+    state.workers_go_on = True
+    state.position = Position(0, 3, 3)
+    clock.pass_seconds(61)
+    state.after_step(Loss(1.0, 1), state.clock())
+    assert state.finished()
+    assert state.of_run.curve == []
+    state.workers_go_on = False
+    state.after_step(Loss(0.0, 0), state.clock())
+    assert [record["step"] for record in state.of_run.curve] == [3]
 
 
 def test_what_came_before_the_first_step_counts_as_time_too(monkeypatch):

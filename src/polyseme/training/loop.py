@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
 PROGRESS_SECONDS = 0.5
+FIRST_REPORT = 0.1  # of a limited time, at the latest: then the cost of the last one is known
 SHARE = 0.05  # of the time that reports may take, and checkpoints
 
 
@@ -141,9 +142,13 @@ class Loop:
         if now <= self._reported:
             return False
         if self.progress() >= 1:
-            return True
+            return not self.workers_go_on
         passed = int(now * self.task.reports + 1e-6) > int(self._reported * self.task.reports + 1e-6)
-        return passed and not (self.options.minutes and self._too_soon())
+        if not self.options.minutes:
+            return passed
+        if not self._report_cost:
+            return passed or self.time_share() >= FIRST_REPORT
+        return passed and not self._too_soon()
 
     def _too_soon(self) -> bool:
         """Whether the last report, or the final one to come, is nearer than the cost of a report allows."""
