@@ -74,6 +74,8 @@ def test_train_says_what_a_method_learns_from(files: dict[str, Path], tmp_path: 
         polyseme.train("word2vec", files["texts"])
     vectors = polyseme.train("svd", files["texts"], format="text", dim=2, min_count=1)
     assert "text_a" in vectors
+    with pytest.raises(TextError, match="a source is a path, not LabelledText"):
+        Corpus.build(Examples.of([("一", "0")]))
     with pytest.raises(OptionError, match="learns from one source"):
         polyseme.train("word2vec", {"a": files["corpus"]})
     with pytest.raises(OptionError, match="unknown option 'columns'"):

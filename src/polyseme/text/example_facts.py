@@ -46,11 +46,13 @@ def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
     else:
         counts = np.bincount(targets.astype(np.int64), minlength=len(rows.names)).tolist() if rows.names else []
         facts = {"labels": {name: n for name, n in zip(rows.names, counts, strict=True) if n}}
-    parts = [rows.parts(i) for i in order.tolist()]
     roles = ("text",) if rows.kind == "texts" else ("first", "second")
-    means = {role: _mean(sum(len(part[n]) for part in parts), len(parts)) for n, role in enumerate(roles)}
-    facts["mean_characters"] = means
-    empty = sum(not all(map(str.strip, part)) for part in parts)
+    lengths, empty = [0] * len(roles), 0
+    for i in order.tolist():
+        parts = rows.parts(i)
+        lengths = [length + len(part) for length, part in zip(lengths, parts, strict=True)]
+        empty += not all(map(str.strip, parts))
+    facts["mean_characters"] = {role: _mean(n, len(order)) for role, n in zip(roles, lengths, strict=True)}
     return {**facts, **({"with_an_empty_text": empty} if empty else {})}
 
 
@@ -65,16 +67,17 @@ def _facts_of_tagged(rows: TaggedRows, order: Places) -> dict[str, Any]:
 
 
 def _facts_of_passages(rows: PassageRows, order: Places) -> dict[str, Any]:
-    found = [rows.row(i) for i in order.tolist()]
-    passages = {row.passage for row in found}
-    return {
-        "passages": len(passages),
-        "answered": sum(bool(row.answers) for row in found),
-        "mean_characters": {
-            "passage": _mean(sum(map(len, passages)), len(passages)),
-            "question": _mean(sum(len(row.question) for row in found), len(found)),
-        },
-    }
+    answered = asked = read = 0
+    groups = rows.groups()
+    passages: set[int] = set()
+    for i in order.tolist():
+        row = rows.row(i)
+        answered += bool(row.answers)
+        asked += len(row.question)
+        read += 0 if groups[i] in passages else len(row.passage)
+        passages.add(groups[i])
+    means = {"passage": _mean(read, len(passages)), "question": _mean(asked, len(order))}
+    return {"passages": len(passages), "answered": answered, "mean_characters": means}
 
 
 def _mean(total: float, number: int) -> float:

@@ -140,8 +140,11 @@ class Parallel(Sequence[tuple[str, str]]):
     @cached_property
     def facts(self) -> dict[str, Any]:
         """How many pairs, how long; and where they were read."""
-        lengths = np.sum([[len(source), len(target)] for source, target in self], axis=0) / max(len(self), 1)
-        means = {"source": round(float(lengths[0]), 1), "target": round(float(lengths[1]), 1)}
+        lengths = [0, 0]
+        for source, target in self:
+            lengths[0] += len(source)
+            lengths[1] += len(target)
+        means = {side: round(n / max(len(self), 1), 1) for side, n in zip(("source", "target"), lengths, strict=True)}
         return {"kind": "parallel", "rows": len(self), "mean_characters": means, **self._source}
 
     def __repr__(self) -> str:

@@ -58,6 +58,8 @@ def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     """The files behind paths and folders, in order; a folder's files sorted, without hidden ones and what we made."""
     found: list[Source] = []
     for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TextError(f"a source is a path, not {type(path).__name__}: {str(path)[:40]!r}")
         name = os.fspath(path)
         if name == STDIN:
             found.append(Source(STDIN))
