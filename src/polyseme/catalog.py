@@ -242,6 +242,36 @@ METHODS: tuple[Row, ...] = (
         2016,
         "Yang et al., Hierarchical Attention Networks for Document Classification",
     ),
+    Row(
+        "infersent",
+        "自然语言推断句编码器",
+        "sentences",
+        ("pairs",),
+        "polyseme.sentences.inference:InferSent",
+        "polyseme.sentences.options:InferSentOptions",
+        2017,
+        "Conneau et al., Supervised Learning of Universal Sentence Representations from NLI Data",
+    ),
+    Row(
+        "quick-thought",
+        "快速思维向量",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.neighbours:QuickThought",
+        "polyseme.sentences.options:QuickThoughtOptions",
+        2018,
+        "Logeswaran and Lee, An efficient framework for learning sentence representations",
+    ),
+    Row(
+        "conversation",
+        "对话句编码器",
+        "sentences",
+        ("dialogues=corpus", "nli=pairs"),
+        "polyseme.sentences.conversation:Conversation",
+        "polyseme.sentences.options:ConversationOptions",
+        2018,
+        "Yang et al., Learning Semantic Textual Similarity from Conversations",
+    ),
 )
 
 # What is read from published files and saved in model folders, but cannot be trained here.

@@ -109,7 +109,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     # ---- training
 
     @classmethod
-    def train(cls, data: Examples, options: LearnedOptions, run: Run) -> Self:
+    def train(cls, data: Any, options: Any, run: Run) -> Self:
         """Learn to tell the labels of texts; the encoder is kept, the last layer is not."""
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)

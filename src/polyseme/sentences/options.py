@@ -108,3 +108,52 @@ class HanOptions(RnnOptions):
     cell: str = option("gru", "recurrent cells", choices=CELLS)
     hidden: int = option(50, "units of a recurrent layer in each direction", minimum=1)
     attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)
+
+
+INFERSENT_ENCODERS = ("bilstm-max", "bilstm-mean", "bigru-last", "lstm", "gru", "self-attentive", "hierarchical-conv")
+VECTORS = "word vectors that are read, a model or a published file; unless given, they are learned"
+
+
+@dataclass(frozen=True)
+class InferSentOptions(LearnedOptions):
+    """Options of InferSent."""
+
+    word_vectors: str | None = option(None, VECTORS, names="model")
+    encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
+    hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
+    classifier: int = option(512, "units of the classifier's layers", minimum=1)
+    nonlinear: bool = option(False, "tanh and dropout between the classifier's layers")
+    batch_size: int = option(64, "pairs of a batch", minimum=1)
+    dropout: float = option(0.1, "share dropped in a nonlinear classifier", minimum=0, maximum=0.95)
+
+
+@dataclass(frozen=True)
+class QuickThoughtOptions(LearnedOptions):
+    """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
+
+    word_vectors: str | None = option(None, VECTORS, names="model")
+    hidden: int = option(256, "units of each encoder in each direction", minimum=1)
+    bidirectional: bool = option(False, "whether sentences are read in both directions")
+    dim: int | None = option(200, "length of learned word vectors, half of it for each encoder", minimum=0)
+    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
+    longest: int = option(40, "words of a sentence that are read", minimum=1)
+    max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
+    batch_size: int = option(200, "consecutive sentences among which neighbours are chosen", minimum=2)
+    hold_out: float = option(0.02, "share of the batches kept for the reports", minimum=0, maximum=0.5)
+    epochs: int = option(1, "passes over the sentences", minimum=0)
+    lr: float = option(5e-4, "learning rate", minimum=0)
+    input_dropout: float = option(
+        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+
+
+@dataclass(frozen=True)
+class ConversationOptions(InferSentOptions):
+    """Options of the conversation encoder."""
+
+    encoder: str = option("dan", "what reads a turn", choices=("dan", "bilstm-max"))
+    hidden: int = option(256, "length of a vector", minimum=2)
+    n_layers: int = option(2, "layers that only the answers go through", minimum=0, maximum=10)
+    batch_size: int = option(256, "turns of a batch, each choosing among all its answers", minimum=2)
+    hold_out: float = option(0.05, "share of the answers kept for the reports", minimum=0, maximum=0.5)
+    epochs: int = option(10, "passes over the turns", minimum=0)

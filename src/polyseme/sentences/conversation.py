@@ -1,0 +1,183 @@
+"""Sentence vectors from conversations 对话句编码器: sentences are alike when their answers are.
+
+Yang et al., "Learning Semantic Textual Similarity from Conversations", RepL4NLP 2018. A turn of a dialogue chooses the
+one that follows it among all answers of the batch:
+
+    u = encoder(turn),   v = layers(encoder(answer)),   p(answer | turn) = exp(u·v) / Σ_batch exp(u·v')
+
+The layers over the answer are dropped afterwards: vectors are the encoder's own. Equal answers within a batch ("好的")
+are no false candidates: all but the true one are left out. With labelled pairs beside the dialogues (``nli=``) the same
+encoder also learns as InferSent's does, a batch of each in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.errors import TrainingError
+from polyseme.neural.recurrent import Recurrent
+from polyseme.sentences.averaging import DanModule
+from polyseme.sentences.inference import PairNet, PairTask, given_vectors
+from polyseme.sentences.inputs import PreparedTexts
+from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes
+from polyseme.sentences.modules import TextModule
+from polyseme.sentences.options import ConversationOptions
+from polyseme.sentences.recurrent import BiLstmMaxModule
+from polyseme.sentences.sources import Ints
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import BatchTask, Part, Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MOST_HELD_OUT = 2000  # answers
+REPORT_BATCHES = 200  # between two reports, where an epoch is longer
+
+
+class Conversation(LearnedEncoder):
+    """An encoder that chose the answers of turns."""
+
+    method: ClassVar[str] = "conversation"
+    Options: ClassVar[type] = ConversationOptions
+
+    @classmethod
+    def make_module(cls, options: ConversationOptions, dim: int, beside: int) -> TextModule:
+        if options.encoder == "dan":
+            return DanModule(dim, 2, options.hidden, 0.1, options.dropout)
+        return BiLstmMaxModule(Recurrent(dim, options.hidden // 2))
+
+    @classmethod
+    def train(cls, data: Mapping[str, Any], options: ConversationOptions, run: Run) -> Self:
+        """Learn from ``dialogues`` (documents whose lines are turns) and, where given, labelled pairs (``nli``)."""
+        if "dialogues" not in data:
+            raise TrainingError(
+                "conversation learns from dialogues: give dialogues=PATH, a document each, turns by line"
+            )
+        dialogues: Corpus = data["dialogues"]
+        turns = _turns(dialogues)
+        pairs: Examples | None = data.get("nli")
+        texts: list[Any] = [*turns.texts]
+        if pairs is not None:
+            check_classes(pairs)
+            texts += [side for row in pairs for side in (row.first, row.second)]  # type: ignore[union-attr]
+        about = About(dialogues.segmentation, dialogues.facts, run.curve)
+        encoder = cls.of(texts, given_vectors(run, options.word_vectors), about, options)
+        prepared = encoder.prepare(turns.texts, run.progress)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            module = AnswerNet(encoder.net, encoder.dim, options.n_layers)
+            inference = None if pairs is None else PairNet(encoder.net, encoder.dim, len(pairs.labels), options)
+        task = AnswerTask(module, prepared, turns, options)
+        if pairs is not None and inference is not None:
+            task.join(inference, PairTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress))
+        fit(task, options, run)
+        encoder.net.eval()
+        return encoder
+
+
+class Turns:
+    """Turns of dialogues, and which of them is answered by the one behind it."""
+
+    def __init__(self, texts: list[list[str]], answered: Ints) -> None:
+        self.texts, self.answered = texts, answered
+        numbers: dict[str, int] = {}
+        self.same = np.array([numbers.setdefault("\0".join(words), len(numbers)) for words in texts], dtype=np.int64)
+
+
+def _turns(corpus: Corpus) -> Turns:
+    """A turn is a line: its sentences in a row."""
+    lines = np.append(corpus.paragraph_offsets, corpus.n_sentences)
+    lines = np.unique(lines)
+    texts: list[list[str]] = []
+    documents: list[int] = []
+    for first, end in zip(lines[:-1].tolist(), lines[1:].tolist(), strict=True):
+        start, stop = corpus.sentence_offsets[first], corpus.sentence_offsets[end]
+        if stop > start:
+            texts.append([corpus.all_words[word] for word in corpus.ids[start:stop].tolist()])
+            documents.append(int(corpus.sentence_documents[first]))
+    of = np.array(documents)
+    answered = np.flatnonzero(of[1:] == of[:-1])
+    if not len(answered):
+        raise TrainingError("no turn of the dialogues is answered: a dialogue is a document, its turns are its lines")
+    return Turns(texts, answered)
+
+
+class AnswerNet(nn.Module):
+    """The encoder, and the layers that only answers go through."""
+
+    def __init__(self, net: EncoderNet, dim: int, n_layers: int) -> None:
+        super().__init__()
+        self.net = net
+        self.layers = nn.Sequential(*(part for _ in range(n_layers) for part in (nn.Linear(dim, dim), nn.Tanh())))
+
+    def forward(self, batches: tuple[Any, Any]) -> Tensor:
+        """Scores ``(B, B)`` of every answer for every turn."""
+        u, v = (self.net(batch).vectors for batch in batches)
+        found: Tensor = u @ self.layers(v).t()
+        return found
+
+
+class AnswerTask(BatchTask):
+    """Turns that choose their answers among those of the batch; joined, every other batch is one of labelled pairs."""
+
+    unit = "turns"
+
+    def __init__(self, module: AnswerNet, texts: PreparedTexts, turns: Turns, options: ConversationOptions) -> None:
+        self.module, self.answers, self.texts, self.turns, self.options = module, module, texts, turns, options
+        order = np.random.default_rng(20180420).permutation(turns.answered)
+        n = min(round(options.hold_out * len(order)), MOST_HELD_OUT)
+        self.training, self.held_out = np.sort(order[n:]), order[:n]
+        self.reports = max(1, round(len(self.training) / options.batch_size / REPORT_BATCHES))
+        self.pairs: PairTask | None = None
+
+    def join(self, inference: PairNet, pairs: PairTask) -> None:
+        """Learn from labelled pairs too."""
+        self.pairs = pairs
+        self.module = nn.ModuleDict({"answers": self.answers, "inference": inference})
+
+    def n_steps(self, epoch: int) -> int:
+        own = -(-len(self.training) // self.options.batch_size)
+        return own + min(own, self.pairs.n_steps(epoch)) if self.pairs else own
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        if self.pairs is not None:
+            n_pairs = self.pairs.n_steps(epoch)
+            if index % 2 and index // 2 < n_pairs:
+                return self.pairs.loss(epoch, index // 2, part)
+            index = index - min((index + 1) // 2, n_pairs)
+        if part.rank:  # a batch is one choice for every turn of it
+            return torch.zeros(()), 0
+        order = np.random.default_rng((self.options.seed, epoch)).permutation(self.training)
+        size = self.options.batch_size
+        rows = order[index * size : (index + 1) * size]
+        scores = self._scores(self.answers, rows)
+        return F.cross_entropy(scores, torch.arange(len(rows), device=self.device), reduction="sum"), len(rows)
+
+    def _scores(self, net: nn.Module, rows: Ints) -> Tensor:
+        batches = tuple(self.texts.batch(which).to(self.device) for which in (rows, rows + 1))
+        scores: Tensor = net(batches)
+        same = torch.from_numpy(self.turns.same[rows + 1]).to(self.device)
+        twins = (same[:, None] == same[None]).fill_diagonal_(False)
+        return scores.masked_fill(twins, -torch.inf)
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        net = module["answers"] if isinstance(module, nn.ModuleDict) else module
+        total, right, n = 0.0, 0, 0
+        with torch.inference_mode():
+            for start in range(0, len(self.held_out), 100):
+                rows = self.held_out[start : start + 100]
+                scores = self._scores(net, rows)
+                wanted = torch.arange(len(rows), device=self.device)
+                total += float(F.cross_entropy(scores, wanted, reduction="sum"))
+                right, n = right + int((scores.argmax(dim=1) == wanted).sum()), n + len(rows)
+        return Score(total / n, {"held_out_loss": total / n, "answers_found": right / n}) if n else None

@@ -1,0 +1,160 @@
+"""Encoders that learn from the order of sentences 相邻句编码器: quick-thought.
+
+Logeswaran and Lee, "An efficient framework for learning sentence representations", ICLR 2018. Two encoders, f and g
+with word vectors of their own, read consecutive sentences of a text; a sentence's neighbours are to be chosen among all
+sentences of the batch:
+
+    p(s' | s) = exp(f(s)·g(s')) / Σ_{s'' ≠ s} exp(f(s)·g(s''))        vector of s = [f(s); g(s)]
+
+A sentence with two neighbours has both as targets, each with ½. What differs from the authors' program: the sentence
+itself is no candidate (theirs has a score of 0 there), and neighbours never lie in different documents.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.errors import TrainingError
+from polyseme.neural.recurrent import Recurrent
+from polyseme.nouns import FloatArray
+from polyseme.sentences.inference import given_vectors
+from polyseme.sentences.inputs import PreparedTexts
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder
+from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.options import QuickThoughtOptions
+from polyseme.sentences.sources import Ints
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import BatchTask, Part, Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+HELD_OUT_BATCHES = 20  # at most
+REPORT_BATCHES = 500  # between two reports, where an epoch is longer
+
+
+class TwinModule(TextModule):
+    """Two recurrent encoders side by side; with vectors of their own, each reads its half of every token."""
+
+    def __init__(self, dim: int, options: QuickThoughtOptions, *, apart: bool) -> None:
+        super().__init__()
+        self.apart = apart
+        size = dim // 2 if apart else dim
+        make = {"kind": "gru", "bidirectional": options.bidirectional}
+        self.of_sentence = Recurrent(size, options.hidden, **make)  # type: ignore[arg-type]
+        self.of_candidate = Recurrent(size, options.hidden, **make)  # type: ignore[arg-type]
+        self.dim = 2 * self.of_sentence.dim
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        halves = tokens.x.chunk(2, dim=2) if self.apart else (tokens.x, tokens.x)
+        encoders = (self.of_sentence, self.of_candidate)
+        found = [one.last_of(one(half, tokens.mask)[1]) for one, half in zip(encoders, halves, strict=True)]
+        return Encoding(torch.cat(found, dim=1))
+
+
+class QuickThought(LearnedEncoder):
+    """Two encoders that chose the neighbours of sentences."""
+
+    method: ClassVar[str] = "quick-thought"
+    Options: ClassVar[type] = QuickThoughtOptions
+
+    @classmethod
+    def make_module(cls, options: QuickThoughtOptions, dim: int, beside: int) -> TwinModule:
+        return TwinModule(dim, options, apart=options.word_vectors is None)
+
+    @classmethod
+    def train(cls, data: Corpus, options: QuickThoughtOptions, run: Run) -> Self:
+        """Learn from the order of a corpus's sentences."""
+        chosen = sentences_of(data, options.max_sentences, options.longest)
+        documents = data.sentence_documents[chosen]
+        if not (documents[1:] == documents[:-1]).any():
+            raise TrainingError("no document of the corpus has two sentences in a row: there is no order to learn from")
+        texts = [data.sentence(int(number))[: options.longest] for number in chosen]
+        about = About(data.segmentation, data.facts, run.curve)
+        encoder = cls.of(texts, given_vectors(run, options.word_vectors), about, options)
+        task = NeighbourTask(encoder.net, encoder.prepare(texts, run.progress), documents, options)
+        fit(task, options, run)
+        encoder.net.eval()
+        return encoder
+
+
+def sentences_of(corpus: Corpus, most: int, longest: int) -> Ints:
+    """Sentences with words, in order, from the beginning of the corpus."""
+    filled = np.flatnonzero(np.diff(corpus.sentence_offsets) > 0)
+    if len(filled) < 2:
+        raise TrainingError("the corpus has no two sentences to learn from")
+    return filled[:most]
+
+
+class NeighbourTask(BatchTask):
+    """Batches of consecutive sentences; each chooses its neighbours among the batch."""
+
+    module: EncoderNet
+    unit = "sentences"
+
+    def __init__(self, net: EncoderNet, texts: PreparedTexts, documents: Ints, options: QuickThoughtOptions) -> None:
+        self.module, self.texts, self.documents, self.options = net, texts, documents, options
+        n_batches = -(-len(documents) // options.batch_size)
+        self.n_held_out = min(round(options.hold_out * n_batches), HELD_OUT_BATCHES)
+        self.last = len(documents) - self.n_held_out * options.batch_size  # what follows is held out
+        self.reports = max(1, round(n_batches / REPORT_BATCHES))
+        self._starts = lru_cache(maxsize=2)(self._make_starts)
+
+    def _make_starts(self, epoch: int) -> Ints:
+        """Where batches begin: shifted and in another order in every epoch."""
+        random = np.random.default_rng((self.options.seed, epoch))
+        size = self.options.batch_size
+        first = int(random.integers(min(size, max(self.last - 1, 1)))) if epoch and self.last > size else 0
+        return random.permutation(np.arange(first, max(self.last - 1, 1), size))
+
+    def n_steps(self, epoch: int) -> int:
+        return len(self._starts(epoch))
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        start = int(self._starts(epoch)[index])
+        rows = np.arange(start, min(start + self.options.batch_size, self.last))
+        if part.rank:  # a batch is one choice, so the processes of a group take turns in the data, not in its rows
+            return torch.zeros(()), 0
+        total, n, _ = self._choices(self.module, rows)
+        return total, n
+
+    def _choices(self, net: nn.Module, rows: Ints) -> tuple[Tensor, int, int]:
+        """The sum of the losses, the sentences that have neighbours, and those whose best choice is one."""
+        vectors = net(self.texts.batch(rows).to(self.device)).vectors
+        f, g = vectors.chunk(2, dim=1)
+        logits = (f @ g.t()).fill_diagonal_(-torch.inf)
+        targets = torch.from_numpy(neighbour_targets(self.documents[rows])).to(self.device)
+        some = targets.sum(dim=1) > 0
+        if not bool(some.any()):
+            return vectors.sum() * 0, 0, 0
+        chances = torch.log_softmax(logits[some], dim=1)
+        wanted = targets[some]
+        total = -(wanted * chances.masked_fill(wanted == 0, 0)).sum()
+        right = int((wanted.gather(1, chances.argmax(dim=1, keepdim=True)) > 0).sum())
+        return total, int(some.sum()), right
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        total, n, right = 0.0, 0, 0
+        with torch.inference_mode():
+            for start in range(self.last, len(self.documents), self.options.batch_size):
+                rows = np.arange(start, min(start + self.options.batch_size, len(self.documents)))
+                loss, some, hits = self._choices(module, rows)
+                total, n, right = total + float(loss), n + some, right + hits
+        return Score(total / n, {"held_out_loss": total / n, "neighbours_found": right / n}) if n else None
+
+
+def neighbour_targets(documents: Ints) -> FloatArray:
+    """``(B, B)``: the neighbours of each of consecutive sentences, which share a weight of one."""
+    n = len(documents)
+    near = np.zeros((n, n), dtype=np.float32)
+    together = np.flatnonzero(documents[1:] == documents[:-1])
+    near[together, together + 1] = near[together + 1, together] = 1
+    return np.asarray(near / np.maximum(near.sum(axis=1, keepdims=True), 1), dtype=np.float32)

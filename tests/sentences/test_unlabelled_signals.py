@@ -1,0 +1,164 @@
+"""Encoders that learn from inference, from neighbours and from answers, against NumPy and worlds made for them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import polyseme
+from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.recurrent import Recurrent
+from polyseme.sentences.inference import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
+from polyseme.sentences.learned import EncoderNet
+from polyseme.sentences.modules import Tokens
+from polyseme.sentences.neighbours import NeighbourTask, neighbour_targets
+from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+
+QUESTIONS = {
+    "where": ["park", "station", "school"],
+    "when": ["monday", "noon", "today"],
+    "who": ["wang", "li", "zhang"],
+}
+
+
+def test_the_features_of_a_pair_are_the_papers_and_two_of_them_do_not_know_the_order():
+    u, v = torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 0.5]])
+    assert pair_features(u, v).tolist() == [[1, -2, 3, 0.5, 2, 2.5, 3, -1]]
+    torch.testing.assert_close(pair_features(u, v)[:, 4:], pair_features(v, u)[:, 4:])
+
+
+def test_the_classifier_is_linear_unless_asked_otherwise():
+    torch.manual_seed(0)
+    net = PairNet(EncoderNet(torch.nn.Identity(), torch.nn.Identity()), 2, 3, InferSentOptions(classifier=5))
+    x, y = torch.randn(4, 8), torch.randn(4, 8)
+    bias = net.output(torch.zeros(1, 8))
+    torch.testing.assert_close(net.output(x + y) - bias, net.output(x) - bias + net.output(y) - bias)
+
+
+def test_inner_attention_is_a_weighted_sum_of_projected_states():
+    torch.manual_seed(0)
+    module = InnerAttentionModule(Recurrent(3, 2)).eval()
+    x, mask = torch.randn(1, 4, 3), torch.tensor([[True, True, True, False]])
+    found = module(Tokens(x, mask))
+    states = module.states(x, mask)[0][0, :3].detach().numpy()
+    scores = np.tanh(states @ module.keys.weight.detach().numpy().T) @ module.queries.weight.detach().numpy().T
+    weights = np.exp(scores) / np.exp(scores).sum(axis=0)
+    expected = weights.T @ (states @ module.values.weight.detach().numpy().T)
+    np.testing.assert_allclose(found.vectors[0].detach(), expected.reshape(-1), atol=1e-5)
+    np.testing.assert_allclose(found.attention.sum().item(), 1, atol=1e-6)
+
+
+def test_the_hierarchical_convolution_keeps_the_maximum_of_every_layer():
+    torch.manual_seed(0)
+    module = HierarchicalConvModule(3, 5).eval()
+    x = torch.randn(1, 6, 3)
+    short = module(Tokens(x[:, :4], torch.ones(1, 4, dtype=torch.bool))).vectors
+    padded = module(Tokens(x, torch.arange(6)[None] < 4)).vectors
+    torch.testing.assert_close(short, padded)
+    layer, expected = x[:, :4].transpose(1, 2), []
+    for convolution in module.layers:
+        layer = torch.relu(convolution(layer))
+        expected.append(layer.amax(dim=2))
+    torch.testing.assert_close(short, torch.cat(expected, dim=1))
+
+
+@pytest.mark.parametrize("encoder", INFERSENT_ENCODERS)
+def test_each_of_the_seven_encoders_learns_whether_sentences_share_their_subject(encoder):
+    subjects, ends = ["cat", "dog", "bird"], ["sleeps", "eats", "runs"]
+    rows = [
+        (f"the {a} {x}", f"a {b} {y}", "same" if a == b else "other")
+        for a in subjects for b in subjects for x in ends for y in ends
+    ]  # fmt: skip
+    options = {"dim": 12, "hidden": 12, "classifier": 16, "nonlinear": True, "dropout": 0.0, "input_dropout": 0.0}
+    steady = {"epochs": 20, "lr": 0.01, "batch_size": 12, "patience": 0, "threads": 1}
+    model = polyseme.train("infersent", Examples.of(rows), encoder=encoder, **options, **steady)
+    assert max(report["accuracy"] for report in model.about.curve) > 0.9
+    assert np.isfinite(model.encode(["the cat", "", "unseen"])).all()
+
+
+def test_neighbours_share_a_weight_of_one_and_never_cross_documents():
+    found = neighbour_targets(np.array([0, 0, 0, 1, 2, 2]))
+    expected = np.zeros((6, 6))
+    expected[0, 1] = expected[2, 1] = expected[4, 5] = expected[5, 4] = 1
+    expected[1, [0, 2]] = 0.5
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_an_untrained_quick_thought_chooses_by_chance():
+    lines = [f"w{n} w{n + 1} w{n + 2}" for n in range(40)]
+    corpus = Corpus.from_sentences(lines)
+    options = QuickThoughtOptions(dim=8, hidden=6, batch_size=40, min_count=1, hold_out=0.0)
+    from polyseme.sentences.neighbours import QuickThought
+    from polyseme.store.model import About
+
+    texts = [line.split() for line in lines]
+    encoder = QuickThought.of(texts, [], About(), options)
+    task = NeighbourTask(encoder.net.eval(), encoder.prepare(texts), corpus.sentence_documents, options)
+    total, n, _ = task._choices(encoder.net, np.arange(40))
+    assert float(total.detach()) / n == pytest.approx(math.log(39), abs=0.1)
+
+
+def test_quick_thought_brings_sentences_of_one_topic_together():
+    random = np.random.default_rng(0)
+    topics = [[f"{letter}{n}" for n in range(8)] for letter in "abc"]
+    blocks = [random.choice(topics[block % 3], 4).tolist() for block in range(60) for _ in range(10)]
+    corpus = Corpus.from_sentences(blocks)
+    options = {"dim": 16, "hidden": 12, "epochs": 6, "batch_size": 60, "min_count": 1, "lr": 0.01, "threads": 1}
+    model = polyseme.train("quick-thought", corpus, **options)
+    assert model.dim == 2 * 12
+    a, other_a, b = (unit for unit in model.encode([topics[0][:4], topics[0][4:], topics[1][:4]]))
+    assert a @ other_a > a @ b
+
+
+def test_a_corpus_without_an_order_is_refused():
+    with pytest.raises(TrainingError, match="order"):
+        polyseme.train("quick-thought", Corpus.from_sentences(["a b", "c d", "e f"], documents="line"), min_count=1)
+
+
+def dialogues(n: int, path) -> str:
+    random = np.random.default_rng(0)
+    lines = []
+    for _ in range(n):
+        kind = random.choice(list(QUESTIONS))
+        ask = random.choice([f"{kind} do you mean", f"please tell me {kind}", f"so {kind} then"])
+        lines.append(f"{ask}\nthe {random.choice(QUESTIONS[kind])} of course\n")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def test_turns_with_the_same_answers_become_alike(tmp_path):
+    data = {"dialogues": dialogues(300, tmp_path / "d.txt")}
+    options = {"dim": 16, "hidden": 16, "epochs": 12, "batch_size": 30, "lr": 0.01, "threads": 1}
+    model = polyseme.train("conversation", data, **options)
+    assert model.about.curve[-1]["answers_found"] > 0.05
+    alike = model.similarity(["where do you mean"], ["please tell me where", "please tell me when"])[0]
+    assert alike[0] > alike[1]
+
+
+def test_pairs_join_in_and_both_are_learned(tmp_path):
+    rows = [(f"the {a} sleeps", f"a {b} sleeps", "same" if a == b else "other") for a in "xyz" for b in "xyz"] * 6
+    data = {"dialogues": dialogues(60, tmp_path / "d.txt"), "nli": Examples.of(rows)}
+    model = polyseme.train("conversation", data, dim=8, hidden=8, classifier=8, epochs=1, batch_size=16, threads=1)
+    assert np.isfinite(model.encode(["where do you mean", "the x sleeps"])).all()
+    with pytest.raises((OptionError, TrainingError), match="dialogues"):
+        polyseme.train("conversation", {"nli": Examples.of(rows)})
+
+
+def test_equal_answers_are_no_false_candidates(tmp_path):
+    from polyseme.sentences.conversation import AnswerNet, AnswerTask, Conversation, _turns
+    from polyseme.sentences.options import ConversationOptions
+    from polyseme.store.model import About
+
+    (tmp_path / "d.txt").write_text("hello there\nok\n\nhow are you\nok\n\nbye now\nsee you\n", encoding="utf-8")
+    turns = _turns(Corpus.build(tmp_path / "d.txt"))
+    assert turns.answered.tolist() == [0, 2, 4]
+    options = ConversationOptions(dim=4, hidden=4, hold_out=0.0)
+    encoder = Conversation.of(turns.texts, [], About(), options)
+    task = AnswerTask(AnswerNet(encoder.net.eval(), encoder.dim, 1), encoder.prepare(turns.texts), turns, options)
+    scores = task._scores(task.answers, np.array([0, 2, 4]))
+    assert torch.isinf(scores).int().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
