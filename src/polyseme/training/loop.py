@@ -139,7 +139,7 @@ class Loop:
     def report_due(self) -> bool:
         """Whether to report here. Without a limit of time that follows from the position alone: the best weights do."""
         now = self._epochs()
-        if now <= self._reported:
+        if now <= self._reported or not self._since_report.n:
             return False
         if self.progress() >= 1:
             return not self.workers_go_on
