@@ -5,36 +5,32 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from polyseme import catalog
-from polyseme.disk.atomic import check_replaceable
+from polyseme.disk.opened import Opened, steady
 from polyseme.disk.packed import first_bytes
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import Progress, silent
 from polyseme.options import identity_of, make_options, renamed
 from polyseme.sentences.lift import lift
-from polyseme.store.fingerprint import model_fingerprint
-from polyseme.store.folder import MARKER, MODEL, Parts, model_names, read_curve, read_parts
+from polyseme.store.fingerprint import folder_fingerprint, model_fingerprint
+from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.data import Data, Given, fingerprint_of, read_data, reading_options
+from polyseme.text.data import Given, fingerprint_of, read_data, reading_options
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
-from polyseme.training.checkpoint import Checkpoint
+from polyseme.training.output import Output, output
 from polyseme.training.run import Run, Trainable
 from polyseme.words.distil import Distilled, DistilOptions
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M", bound=Model)
-
 HEAD = 1 << 18  # bytes that a file is told by
-DEEPEST = 8  # models within models
 
 
 def class_of(name: str) -> type[Model]:
@@ -54,6 +50,10 @@ def options_of(name: str) -> type:
 
 def load(path: str | Path) -> Any:
     """The model at ``path``, whatever its format."""
+    return steady(path, lambda: _load(path))
+
+
+def _load(path: str | Path) -> Any:
     name = recognise(path)
     if name == "polyseme":
         return open_folder(path)
@@ -86,24 +86,30 @@ def recognise(path: str | Path) -> str:
     return stranger or ("binary" if b"\x00" in head else "text")
 
 
-def open_folder(path: str | Path, *, depth: int = 0) -> Model:
+def open_folder(path: str | Path) -> Model:
     """The model in a folder of ours, with the models it is composed of."""
-    path = Path(path)
-    manifest = MODEL.read(path)
+    with MODEL.open(path) as folder:
+        folder.verify()
+        return model_in(folder)
+
+
+def model_in(folder: Opened) -> Model:
+    """The model in a folder that is open."""
+    found, path = folder.found, folder.path
     try:
-        cls = class_of(manifest["method"])
-        options: Any = make_options(cls.Options, renamed(manifest["method"], manifest["options"]))
+        cls = class_of(found["method"])
+        options: Any = make_options(cls.Options, renamed(found["method"], found["options"]))
     except OptionError as error:
         raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
-    if depth > DEEPEST:
-        raise FormatError(f"{path} was altered: models within models, deeper than {DEEPEST}")
-    parts = read_parts(path, manifest)
-    models = {name: open_folder(path / name, depth=depth + 1) for name in model_names(path, manifest)}
-    segmentation = manifest.get("segmentation")
+    parts = read_parts(folder)
+    models = {name: model_in(inner) for name, inner in folder.inner.items()}
+    segmentation, corpus = found.get("segmentation"), found.get("corpus")
     about = About(
         segmentation=Segmentation.from_json(segmentation, where=path / MARKER) if segmentation else None,
-        corpus=manifest.get("corpus") or {},
-        curve=read_curve(path),
+        corpus=corpus if isinstance(corpus, dict) else {},
+        curve=read_curve(folder),
+        recipe=str(found.get("recipe") or ""),
+        fingerprint=folder_fingerprint(folder),
     )
     return cls.from_parts(options, Parts(parts.tensors, parts.tables, parts.files, models), about)
 
@@ -118,6 +124,7 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     start: Model | str | Path | None = None,
+    force: bool = False,
     progress: Progress = silent,
     **options: Any,
 ) -> Any:
@@ -128,7 +135,8 @@ def train(
     options that say how files are read and cut (``segment``, ``columns``, ``encoding`` …: text/options.py) may stand
     among those of the method. With ``out`` the model is saved there, and unfinished work beside it in
     ``<out>.checkpoint``, which ``resume`` goes on from; the options that change the result must be the same then.
-    Identical bits take one thread throughout. ``start`` is a model (or its path) to train further.
+    Identical bits take one thread throughout. ``start`` is a model (or its path) to train further. Another model,
+    corpus or index that stands at ``out`` is replaced only with ``force``; a folder that is not polyseme's never.
     """
     cls = class_of(method)
     if not issubclass(cls, Trainable):
@@ -140,42 +148,17 @@ def train(
     if start is not None and not cls.trains_further:
         raise OptionError(f"{method} models are not trained further: train on all the text at once, without start")
     started: Model | None = load(start) if isinstance(start, (str, Path)) else start
-    if out is not None:
-        check_replaceable(out, marker=MARKER)
-    found = read_data(method, row.learns_from, data, reading, progress)
-    return _train(cls, found, checked, out, Run(None, resume, started, progress, _named_models(checked)))
-
-
-def _train(
-    cls: type[Trainable], data: Data | Mapping[str, Data], options: Any, out: str | Path | None, run: Run
-) -> Model:
-    if out is not None:
+    run = Run(None, resume, started, progress, _named_models(checked))
+    with output(out, method, run, force=force) as place:
+        found = read_data(method, row.learns_from, data, reading, progress)
         identity = {
-            "method": cls.method,
-            "options": {**identity_of(options), **_fingerprints(options, run.models)},
-            "corpus": fingerprint_of(data),
-            "model to train further": None if run.start is None else _words_of(run.start),
+            "method": method,
+            "options": {**identity_of(checked), **_fingerprints(checked, run.models)},
+            "corpus": fingerprint_of(found),
+            "model to train further": None if started is None else _words_of(started),
         }
-        run.checkpoint = _checkpoint(out, identity, run.resume)
-    return _saved(cls.train(data, options, run), out, run)
-
-
-def _checkpoint(out: str | Path, identity: dict[str, Any], resume: bool) -> Checkpoint:
-    """Where unfinished work is kept; says what becomes of what is there."""
-    kept = Checkpoint(Path(f"{out}.checkpoint"), identity)
-    if kept.path.exists() and not resume:
-        log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", kept.path)
-    elif resume and not kept.path.exists():
-        log.warning("there is no %s to go on from: training starts at the beginning", kept.path)
-    return kept
-
-
-def _saved(model: M, out: str | Path | None, run: Run) -> M:
-    """The model, saved where that was asked for; then nothing is left to resume."""
-    if run.checkpoint is not None and out is not None and _writes_the_model():
-        model.save(out)
-        run.checkpoint.remove()
-    return model
+        place.begin(identity, *([] if started is None else [started.about.fingerprint]))
+        return place.saved(cls.train(found, checked, run))
 
 
 def distil(
@@ -184,6 +167,7 @@ def distil(
     *,
     out: str | Path | None = None,
     resume: bool = False,
+    force: bool = False,
     progress: Progress = silent,
     **options: Any,
 ) -> Distilled:
@@ -192,24 +176,35 @@ def distil(
     ``model`` is the encoder, best as a path: then ``resume`` can tell that it is still the same. ``data`` is a corpus,
     its path, or raw text, which is cut as the model's own text was. ``options`` are those of ``DistilOptions``.
     """
-    if out is not None:
-        check_replaceable(out, marker=MARKER)
+    run = Run(None, resume, None, progress)
+    with output(out, Distilled.method, run, force=force) as place:
+        return _distilled(model, data, options, run, place)
+
+
+def _distilled(
+    model: Model | str | Path,
+    data: Corpus | str | Path | Sequence[str | Path],
+    options: dict[str, Any],
+    run: Run,
+    place: Output,
+) -> Distilled:
     opened = load(model) if isinstance(model, (str, Path)) else model
     encoder = lift(opened, "contexts")
     checked = make_options(DistilOptions, {**options, "encoder": opened.method})
     if isinstance(data, (str, Path)) and is_corpus(data):
         data = Corpus.open(data)
-    corpus = data if isinstance(data, Corpus) else Corpus.build(data, segment=opened.segmentation, progress=progress)
-    run = Run(None, resume, None, progress)
-    if out is not None:
-        identity = {
-            "method": Distilled.method,
-            "options": identity_of(checked),
-            "corpus": corpus.fingerprint,
-            "model": model_fingerprint(model) if isinstance(model, (str, Path)) else None,
-        }
-        run.checkpoint = _checkpoint(out, identity, resume)
-    return _saved(Distilled.of(encoder, corpus, checked, run), out, run)
+    corpus = (
+        data if isinstance(data, Corpus) else Corpus.build(data, segment=opened.segmentation, progress=run.progress)
+    )
+    known = opened.about.fingerprint or (model_fingerprint(model) if isinstance(model, (str, Path)) else "")
+    identity = {
+        "method": Distilled.method,
+        "options": identity_of(checked),
+        "corpus": corpus.fingerprint,
+        "model": known or None,
+    }
+    place.begin(identity, known)
+    return place.saved(Distilled.of(encoder, corpus, checked, run))
 
 
 def _named_models(options: Any) -> dict[str, Model]:
@@ -231,11 +226,6 @@ def _words_of(start: Model) -> str:
     if "counts" in parts.tensors:
         digest.update(parts.tensors["counts"].tobytes())
     return f"{start.method} {digest.hexdigest()[:16]}"
-
-
-def _writes_the_model() -> bool:
-    """Of several processes started by torchrun, all hold the same model and the first one writes it."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def _named(where: str) -> Any:

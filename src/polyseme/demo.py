@@ -171,7 +171,13 @@ class Demo:
 
     def _build_index(self) -> None:
         build_index(
-            self.folder / "elmo", self.corpus, self.folder / "index", resume=True, layers="all", progress=self.progress
+            self.folder / "elmo",
+            self.corpus,
+            self.folder / "index",
+            resume=True,
+            force=True,  # a model trained anew since makes the index stale
+            layers="all",
+            progress=self.progress,
         )
 
 

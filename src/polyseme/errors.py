@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class PolysemeError(Exception):
@@ -16,6 +18,16 @@ class TextError(PolysemeError):
 
 class FormatError(PolysemeError):
     """A file or folder that is cut short, altered, of another format or of a newer one."""
+
+
+class DiskFull(PolysemeError, OSError):
+    """No room for a result; what stood in its place still does."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(errno.ENOSPC, f"no space left on {place}, nothing was replaced: free some and start again")
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 class OptionError(PolysemeError):

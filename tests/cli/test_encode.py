@@ -137,8 +137,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, suffix):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert done.returncode == 1
-    assert done.stderr.startswith(f"polyseme: out.{suffix}: ".encode())
-    assert done.stderr.count(b"\n") == 1
+    said = f"polyseme: no space left on {tmp_path}, nothing was replaced: free some and start again\n"
+    assert done.stderr.decode() == said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt", "w.vec"]
 
 
@@ -146,7 +146,7 @@ def test_pooled_lines(folder, wanted):
     encode(folder, "p.npy")
     assert (folder / "p.offsets.npy").exists()
     for layers, plane in (("top", wanted[2][-1]), ("all", wanted[2].mean(axis=0))):
-        found = np.load(encode(folder, "p.npy", "--pool", "max", "--layers", layers))
+        found = np.load(encode(folder, "p.npy", "--pool", "max", "--layers", layers, "--force"))
         assert found.shape == (4, wanted[0].shape[2])
         np.testing.assert_allclose(found[2], plane.max(axis=0), atol=1e-6)
         assert not found[1].any()

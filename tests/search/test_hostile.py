@@ -80,6 +80,30 @@ def test_cut_files_with_checksums_that_fit(made: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (420,), }",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (",
+        '"' * 3,
+        "\\",
+        "(" * 60,
+        "__import__('os').abort()",
+        "{'descr': 'O', 'fortran_order': False, 'shape': (420,), }",
+        "{'descr': '<i8', 'fortran_order': True, 'shape': (420,), }",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (" + "9" * 60 + ",), }",
+    ],
+)
+def test_headers_of_arrays_are_never_taken_for_python(made: Path, header: str) -> None:
+    whole = np.load(made / TOKENS)
+    assert whole.shape == (420,)
+    for version in (1, 2, 3):
+        start = b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 if version == 1 else 4, "little")
+        (made / TOKENS).write_bytes(start + header.encode() + whole.tobytes())
+        reseal(made)
+        assert TOKENS in refused(made)
+
+
+@pytest.mark.parametrize(
     ("change", "says"),
     [
         (lambda m: m.update(format=99), "upgrade polyseme"),
@@ -141,6 +165,14 @@ def test_a_moved_corpus_is_found_beside_the_index_or_named(made: Path, tmp_path:
     assert "is not the corpus" in refused(moved, corpus=other)
 
 
+def test_an_index_keeps_no_path_of_the_machine_where_its_sources_lie_beside_it(made: Path, tmp_path: Path) -> None:
+    manifest = json.loads((made / MARKER).read_text())
+    assert {**manifest["corpus"], "fingerprint": ""} == {"relative": "../corpus", "fingerprint": ""}
+    assert str(tmp_path) not in (made / MARKER).read_text()
+    build_index(Neighbours(), tmp_path / "corpus", tmp_path / "deep" / "index", dim=8)
+    assert json.loads((tmp_path / "deep" / "index" / MARKER).read_text())["corpus"]["path"] == str(tmp_path / "corpus")
+
+
 def test_an_index_without_a_known_model_says_how_to_name_it(made: Path) -> None:
     with pytest.raises(FormatError, match="--model"):
         Index.open(made).same_sense("去 打 篮球", word="打")
@@ -167,7 +199,7 @@ def test_other_folders_are_no_index_and_are_not_written_over(made: Path, tmp_pat
         Index.open(tmp_path / "corpus")
     with pytest.raises(FormatError, match="choose another output path"):
         build_index(Neighbours(), tmp_path / "corpus", tmp_path / "corpus", dim=8)
-    again = build_index(Neighbours(), tmp_path / "corpus", made, dim=6)  # an index is replaced by an index
+    again = build_index(Neighbours(), tmp_path / "corpus", made, dim=6, force=True)  # an index is replaced by an index
     assert again.facts["dim"] == 6
 
 

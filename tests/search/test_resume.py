@@ -8,12 +8,15 @@ import sys
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from polyseme.errors import TrainingError
-from polyseme.search import build, build_index, cells, scan
+from polyseme.contexts.static import StaticEncoder
+from polyseme.errors import FormatError, TrainingError
+from polyseme.search import build, build_index, cells, layout, scan
 from polyseme.search.layout import MARKER
 from polyseme.text.corpus import Corpus
+from polyseme.words.vectors import WordVectors
 
 from .conftest import Neighbours, two_sense_sentences
 
@@ -36,9 +39,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_a_killed_index_goes_on_where_it_was(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "i"
-    script = KILLED.format(here=str(Path(__file__).parent), corpus=str(corpus.path), out=str(out))
-    ended = subprocess.run([sys.executable, "-c", script], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    killed_at_work(corpus, out)
     assert not out.exists()
     resumed = Neighbours()
     monkeypatch.setattr(build, "_BLOCK_TOKENS", 200)
@@ -66,9 +67,64 @@ def test_a_kill_while_the_index_is_finished_does_not_cost_the_encoding(
     assert content(out) == content(build_index(Neighbours(), corpus, tmp_path / "j", dim=16).path)
 
 
+def killed_at_work(corpus: Corpus, out: Path) -> None:
+    script = KILLED.format(here=str(Path(__file__).parent), corpus=str(corpus.path), out=str(out))
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+
+
+def test_unfinished_work_that_was_damaged_is_refused(tmp_path: Path, corpus: Corpus) -> None:
+    killed_at_work(corpus, tmp_path / "i")
+    part = tmp_path / "i.checkpoint"
+    for name in sorted(file.name for file in part.iterdir()):
+        whole = (part / name).read_bytes()
+        written = np.flatnonzero(np.frombuffer(whole, np.uint8))[200]  # not where nothing is written yet
+        (part / name).write_bytes(whole[:written] + bytes([whole[written] ^ 1]) + whole[written + 1 :])
+        with pytest.raises(FormatError, match=r"i\.checkpoint") as error:
+            build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=16, layers="all")
+        assert "\n" not in str(error.value)
+        (part / name).write_bytes(whole)
+    (part / "notes.txt").write_text("mine")
+    for resume in (True, False):
+        with pytest.raises(FormatError, match="in the way"):
+            build_index(Neighbours(), corpus, tmp_path / "i", resume=resume, dim=16, layers="all")
+    (part / "notes.txt").unlink()
+    build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=16, layers="all")
+
+
+def test_an_index_that_lacked_only_its_name_gets_it(tmp_path: Path, corpus: Corpus, monkeypatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    model = tmp_path / "model"
+    StaticEncoder(WordVectors(corpus.vocabulary, np.eye(len(corpus.vocabulary), 8, dtype=np.float32))).save(model)
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(build, "publish_folder", killed)
+        build_index(model, corpus, tmp_path / "i", dim=4)
+    assert not (tmp_path / "i").exists()
+    before = content(tmp_path / "i.checkpoint")
+    monkeypatch.setattr(build._Builder, "encode", killed)
+    build_index(model, corpus, tmp_path / "i", resume=True, dim=4)
+    assert content(tmp_path / "i") == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["i", "model"]
+
+
+def test_room_on_the_disk_is_taken_before_it_is_written_to(tmp_path: Path) -> None:
+    """A memory map of a file with holes dies of SIGBUS where the disk is full."""
+    array = layout.create(tmp_path / "a.npy", (1000, 1000), np.dtype(np.int8))
+    found = (tmp_path / "a.npy").stat()
+    assert found.st_blocks * 512 >= array.nbytes
+    array[999] = 7
+    array.flush()  # type: ignore[attr-defined]
+    assert np.load(tmp_path / "a.npy").sum() == 7000
+    with open(tmp_path / "b.npy", "wb") as file:  # as a copy may have made it
+        file.write((tmp_path / "a.npy").read_bytes()[:128])
+        file.truncate(found.st_size)
+    layout.reopen(tmp_path / "b.npy", (1000, 1000), np.dtype(np.int8))
+    assert (tmp_path / "b.npy").stat().st_blocks * 512 >= array.nbytes
+
+
 def test_unfinished_work_with_other_options_is_not_mixed(tmp_path: Path, corpus: Corpus) -> None:
-    script = KILLED.format(here=str(Path(__file__).parent), corpus=str(corpus.path), out=str(tmp_path / "i"))
-    subprocess.run([sys.executable, "-c", script], check=False)
+    killed_at_work(corpus, tmp_path / "i")
     with pytest.raises(TrainingError, match="delete it to start anew"):
         build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=8, layers="all")
     again = build_index(Neighbours(), corpus, tmp_path / "i", dim=8)  # without resume it starts over

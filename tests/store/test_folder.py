@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import polyseme
 from polyseme.disk.manifest import checksum
 from polyseme.errors import FormatError, TrainingError
 from polyseme.store.folder import MODEL, Contents, Parts, read_curve, read_parts, write_folder
+from polyseme.store.tensors import write as write_tensors
 from polyseme.training.checkpoint import Checkpoint, Snapshot
 
 WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]
@@ -24,12 +26,12 @@ def write(path):
 
 def test_a_model_folder_reads_back_as_it_was_written(tmp_path):
     path = write(tmp_path / "m")
-    manifest = MODEL.read(path)
-    parts = read_parts(path, manifest)
+    with MODEL.open(path) as folder:
+        parts = read_parts(folder)
+        assert read_curve(folder) == [{"epoch": 1, "loss": 0.5}]
+        assert (folder.found["format"], folder.found["method"]) == (1, "word2vec")
     assert parts.tables["vocab"] == WORDS
     np.testing.assert_array_equal(parts.tensors["vectors"], np.ones((7, 4)))
-    assert read_curve(path) == [{"epoch": 1, "loss": 0.5}]
-    assert (manifest["format"], manifest["method"]) == (1, "word2vec")
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "vocab.txt", "training.jsonl"])
@@ -49,20 +51,20 @@ def test_a_damaged_folder_is_refused_by_the_name_of_the_file(tmp_path, name, how
 
 def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified(tmp_path, monkeypatch):
     monkeypatch.setattr("polyseme.store.folder.MODEL", replace(MODEL, whole=64))
-    monkeypatch.setattr("polyseme.disk.manifest.ENDS", 16)
+    monkeypatch.setattr("polyseme.disk.description.ENDS", 16)
     path = write(tmp_path / "m")
     weights = path / "weights.safetensors"
     data = bytearray(weights.read_bytes())
     data[len(data) // 2] ^= 1
     weights.write_bytes(data)
-    manifest = MODEL.read(path)
-    MODEL.verify(path, manifest)
-    with pytest.raises(FormatError, match="checksum"):
-        MODEL.verify(path, manifest, everything=True)
+    with MODEL.open(path) as folder:
+        folder.verify()
+        with pytest.raises(FormatError, match="checksum"):
+            folder.verify(everything=True)
     data[-1] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(FormatError, match="checksum"):
-        MODEL.verify(path, manifest)
+    with MODEL.open(path) as folder, pytest.raises(FormatError, match="checksum"):
+        folder.verify()
 
 
 @pytest.mark.parametrize(
@@ -70,10 +72,21 @@ def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified
     [
         ({"format": 2}, "upgrade polyseme"),
         ({"format": 0}, "make it again with polyseme train"),
-        ({"format": "1"}, "not the description of a model"),
+        ({"format": "1"}, "not the description of a folder"),
         ({"options": None}, "options"),
         ({"files": []}, "files"),
         ({"tables": ["../../etc/passwd"]}, "not among its files"),
+        ({"tables": ["词" * 5000]}, "not among its files"),
+        ({"tables": [["vocab"]]}, "no lists of names"),
+        ({"parts": "vocab.txt"}, "no lists of names"),
+        ({"models": ["../m"]}, "no plain names"),
+        ({"models": {"m/m": ""}}, "no plain names"),
+        ({"models": ["m"]}, "m/m does not exist"),
+        ({"files": {"../m/model.json": {"size": 1}}}, "no name of a file"),
+        ({"files": {"词" * 5000: {"size": 1}}}, "no name of a file"),
+        ({"files": {"\0": {"size": 1}}}, "no name of a file"),
+        ({"files": {"\ud800": {"size": 1}}}, "no name of a file"),
+        ({"files": {"vocab.txt": {}}}, "no size is kept"),
     ],
 )
 def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
@@ -81,8 +94,9 @@ def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
     manifest = json.loads((path / "model.json").read_text())
     manifest |= change
     (path / "model.json").write_text(json.dumps({**manifest, "checksum": checksum(manifest)}))
-    with pytest.raises(FormatError, match=message):
-        read_parts(path, MODEL.read(path))
+    with pytest.raises(FormatError, match=message) as error:
+        polyseme.load(path)
+    assert "\n" not in str(error.value)
 
 
 def test_no_byte_of_a_description_changes_unseen(tmp_path):
@@ -104,7 +118,8 @@ def test_a_description_that_was_written_before_they_had_a_checksum_is_read(tmp_p
 
 
 def test_a_description_may_hold_what_json_changes(tmp_path):
-    MODEL.write(tmp_path, {"method": "\ud83d\ude00", "options": {10: (1, 2.5), 9: float("inf")}, "tables": []}, {})
+    files = {name: {"size": 0} for name in ("weights.safetensors", "training.jsonl")}
+    MODEL.write(tmp_path, {"method": "\ud83d\ude00", "options": {10: (1, 2.5), 9: float("inf")}, "tables": []}, files)
     assert MODEL.read(tmp_path)["options"] == {"10": [1, 2.5], "9": float("inf")}
 
 
@@ -124,6 +139,51 @@ def test_a_checkpoint_keeps_arrays_and_state_and_belongs_to_one_training(tmp_pat
     np.testing.assert_array_equal(snapshot.tensors["v"], [0, 1, 2])
     with pytest.raises(TrainingError, match="dim was 4 and is 5"):
         Checkpoint(checkpoint.path, {"options": {"dim": 5}, "corpus": "abc"}).load()
-    checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:40])
-    with pytest.raises(FormatError):
-        checkpoint.load()
+
+
+def test_a_checkpoint_that_was_damaged_or_edited_is_refused_in_one_line(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "m.checkpoint", {"corpus": "abc"})
+    checkpoint.save(Snapshot({"v": np.arange(300.0)}, {"epoch": 2}))
+    whole = checkpoint.path.read_bytes()
+    edited = whole.replace(b'epoch\\": 2', b'epoch\\": 9')
+    assert edited != whole
+    unsealed = tmp_path / "old"
+    write_tensors(unsealed, {"v": np.arange(3)}, {"checkpoint": '{"identity": {}, "state": {}}'})
+    for data in (whole[:40], whole[:-1], whole[:-9] + b"\1" + whole[-8:], edited, b"", unsealed.read_bytes()):
+        checkpoint.path.write_bytes(data)
+        for call in (checkpoint.load, lambda: checkpoint.check(resume=True), lambda: checkpoint.check(resume=False)):
+            with pytest.raises(FormatError, match=r"m\.checkpoint.*move it away") as error:
+                call()
+            assert "\n" not in str(error.value)
+    checkpoint.path.write_bytes(whole)
+    assert checkpoint.check(resume=True)
+
+
+def test_arrays_of_a_checkpoint_may_change_while_it_is_written(tmp_path):
+    """Processes that share the weights do not wait for the one that saves them."""
+    values, stop = np.zeros(1 << 18), threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            values[:] += 1
+
+    worker = threading.Thread(target=change)
+    worker.start()
+    try:
+        checkpoint = Checkpoint(tmp_path / "m.checkpoint", {})
+        for _ in range(5):
+            checkpoint.save(Snapshot({"v": values}, {}))
+            checkpoint.load()
+    finally:
+        stop.set()
+        worker.join()
+
+
+def test_a_snapshot_fills_arrays_of_its_own_shapes_only():
+    snapshot = Snapshot({"v": np.arange(3)}, {})
+    target = np.zeros(3)
+    snapshot.fill(v=target)
+    np.testing.assert_array_equal(target, [0, 1, 2])
+    for arrays in ({"v": np.zeros(4)}, {"w": np.zeros(3)}):
+        with pytest.raises(FormatError, match="does not fit this training"):
+            snapshot.fill(**arrays)

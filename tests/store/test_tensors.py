@@ -79,6 +79,52 @@ def test_a_lying_header_allocates_nothing(tmp_path, entry):
         tensors.read(tmp_path / "w")
 
 
+def file_of(header: dict[str, object], data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    ("places", "size", "why"),
+    [
+        ([(0, 8), (4, 12)], 12, "lies over another"),
+        ([(0, 8), (0, 8)], 8, "lies over another"),
+        ([(0, 8), (12, 20)], 20, "does not follow"),
+        ([(4, 12)], 12, "does not follow"),
+        ([(0, 8)], 12, "goes on behind its arrays"),
+        ([], 4, "goes on behind its arrays"),
+        ([(0, 8), (8, 16)], 12, "does not lie inside the file"),
+    ],
+)
+def test_arrays_that_overlap_or_leave_holes_are_refused(tmp_path, places, size, why):
+    header = {f"a{n}": {"dtype": "F32", "shape": [2], "data_offsets": list(p)} for n, p in enumerate(places)}
+    (tmp_path / "w").write_bytes(file_of(header, bytes(size)))
+    with pytest.raises(FormatError, match=why):
+        tensors.read(tmp_path / "w")
+
+
+@pytest.mark.parametrize("metadata", [[], "text", {"a": 1}, {"a": {}}])
+def test_what_stands_beside_the_arrays_is_text(tmp_path, metadata):
+    (tmp_path / "w").write_bytes(file_of({"__metadata__": metadata}, b""))
+    with pytest.raises(FormatError, match="no text"):
+        tensors.read_with_metadata(tmp_path / "w")
+
+
+def test_no_bit_of_a_sealed_file_changes_unseen(tmp_path):
+    tensors.write_sealed(tmp_path / "w", ARRAYS, {"note": "词", "quote": '"sha256":"' + "0" * 64 + '"'})
+    arrays, metadata = tensors.read_sealed(tmp_path / "w")
+    assert metadata["note"] == "词"
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(arrays[name], array)
+        np.testing.assert_array_equal(load_file(tmp_path / "w")[name], array)
+    whole = (tmp_path / "w").read_bytes()
+    for place in range(len(whole)):
+        for bit in (1, 16):
+            (tmp_path / "w").write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+            with pytest.raises(FormatError):
+                tensors.read_sealed(tmp_path / "w")
+
+
 def test_a_file_can_be_read_by_whom_the_umask_allows(tmp_path):
     tensors.write(tmp_path / "w", ARRAYS)
     (tmp_path / "plain").touch()

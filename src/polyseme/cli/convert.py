@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.show import Choice
+from polyseme.cli.show import Choice, force_option
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
@@ -24,7 +24,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.argument("target", metavar="DST")
 @click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
 @click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all their zeros.")
-def convert(source: str, target: str, form: str | None, dense: bool) -> None:
+@force_option
+def convert(source: str, target: str, form: str | None, dense: bool, force: bool) -> None:
     """Write the model at SRC (any format that is read) to DST.
 
     \b
@@ -40,29 +41,31 @@ def convert(source: str, target: str, form: str | None, dense: bool) -> None:
     """
     from polyseme.api import load
     from polyseme.cli.words import only_words
+    from polyseme.disk.atomic import writing
     from polyseme.nouns import WordVectors
     from polyseme.words.files.published import save_vectors_as
 
     path = Path(target)
     _check_name(path, form)
-    opened = load(source)
-    if form in OF_ENCODERS or (form in (None, "polyseme") and not isinstance(opened, WordVectors)):
-        _write_encoder(opened, path, form or "polyseme")
-        return
-    model = only_words(opened, source)
-    chosen = form or _form_of(path, model)
-    save_vectors_as(model, path, chosen, dense=dense)
+    with writing(path):
+        opened = load(source)
+        if form in OF_ENCODERS or (form in (None, "polyseme") and not isinstance(opened, WordVectors)):
+            _write_encoder(opened, path, form or "polyseme", force)
+            return
+        model = only_words(opened, source)
+        chosen = form or _form_of(path, model)
+        save_vectors_as(model, path, chosen, dense=dense, force=force)
     say(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
 
 
-def _write_encoder(model: Any, path: Path, form: str) -> None:
+def _write_encoder(model: Any, path: Path, form: str, force: bool) -> None:
     if form == "polyseme":
-        model.save(path)
+        model.save(path, force=force)
     elif form == "bilm-tf":
         from polyseme.contexts.elmo.files.bilm import write_bilm
         from polyseme.contexts.elmo.model import Elmo
 
-        write_bilm(_only(model, form, Elmo), path / "options.json", path / "weights.hdf5")
+        write_bilm(_only(model, form, Elmo), path / "options.json", path / "weights.hdf5", force=force)
     else:
         from polyseme.contexts.transformer.files.huggingface import write_huggingface
         from polyseme.contexts.transformer.model import TransformerEncoder
@@ -70,9 +73,10 @@ def _write_encoder(model: Any, path: Path, form: str) -> None:
         from polyseme.sentences.transformer import SentenceTransformer
 
         if form == "huggingface":
-            write_huggingface(_only(model, form, TransformerEncoder), path)
+            write_huggingface(_only(model, form, TransformerEncoder), path, force=force)
         else:
-            write_sentence_transformers(_only(model, form, SentenceTransformer, TransformerEncoder), path)
+            known = _only(model, form, SentenceTransformer, TransformerEncoder)
+            write_sentence_transformers(known, path, force=force)
     say(f"{model.method} model in {path} ({form})", err=True)
 
 

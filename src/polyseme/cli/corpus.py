@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import given_flags, with_flags
-from polyseme.cli.show import json_option, out_folder, print_json, shown_progress
+from polyseme.cli.show import force_option, json_option, out_folder, print_json, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.text.options import READING, Reading
 
@@ -20,6 +20,7 @@ from polyseme.text.options import READING, Reading
 @click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Leave rarer words out.")
 @click.option("--max-size", type=click.IntRange(1), help="Keep at most so many words.")
 @click.option("--workers", type=click.IntRange(1), help="Cores to use; all unless given.")
+@force_option
 @json_option
 @click.pass_context
 def corpus(
@@ -30,20 +31,18 @@ def corpus(
     min_count: int,
     max_size: int | None,
     workers: int | None,
+    force: bool,
     as_json: bool,
     **_: Any,
 ) -> None:
     """Build a corpus from text: files, folders, .gz .bz2 .xz, .jsonl, or - for stdin."""
-    from polyseme.disk.atomic import check_replaceable
     from polyseme.text.corpus import Corpus
-    from polyseme.text.layout import MARKER
 
-    check_replaceable(out, marker=MARKER)
     reading = given_flags(ctx, READING)
     begun = time.monotonic()
     limits: dict[str, Any] = {"min_count": min_count, "max_size": max_size, "workers": workers}
     with shown_progress() as progress:
-        built = Corpus.build(sources, out, progress=progress, **limits, **reading)
+        built = Corpus.build(sources, out, force=force, progress=progress, **limits, **reading)
     facts = {**built.facts, "vocabulary": built.n_vocabulary}
     if as_json:
         print_json({"corpus": out, **facts, "fingerprint": built.fingerprint})

@@ -7,18 +7,18 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import option_flags
-from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.show import force_flag, out_folder, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.words.distil import DistilOptions
 
 
-def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, **given: Any) -> None:
+def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, force: bool, **given: Any) -> None:
     from polyseme.api import distil as run
 
     options = {name: value for name, value in given.items() if value is not None}
     source = sources[0] if len(sources) == 1 else sources
     with shown_progress() as progress:
-        vectors = run(model, source, out=out, resume=resume, progress=progress, **options)
+        vectors = run(model, source, out=out, resume=resume, force=force, progress=progress, **options)
     say(f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}", err=True)
 
 
@@ -29,6 +29,7 @@ distil = click.Command(
         click.Argument(["sources"], nargs=-1, required=True, metavar="TEXT_OR_CORPUS..."),
         click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the word vectors."),
         click.Option(["--resume"], is_flag=True, help="Go on with an interrupted run."),
+        force_flag(),
         *(flag for flag in option_flags(DistilOptions) if flag.name != "encoder"),
     ],
     callback=_call,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from polyseme.cli.show import Choice, shown_progress
+from polyseme.cli.show import Choice, force_option, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
 from polyseme.nouns import (
@@ -48,9 +48,18 @@ _LINES_BETWEEN_REPORTS = 64
 @click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
 @click.option("--pool", type=Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
 @click.option("--pieces", is_flag=True, help="Of a Transformer: vectors of its pieces, special ones too, not of words.")
+@force_option
 @click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
 def encode(
-    model: str, file: str, out: str, layers: str, form: str | None, pool: str | None, pieces: bool, segment: str | None
+    model: str,
+    file: str,
+    out: str,
+    layers: str,
+    form: str | None,
+    pool: str | None,
+    pieces: bool,
+    force: bool,
+    segment: str | None,
 ) -> None:
     """Vectors of every line of FILE (standard input where it is - or left out).
 
@@ -72,7 +81,7 @@ def encode(
             "features and pieces are of words in their context: not of a model of sentences, or with --pool"
         )
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
-    with shown_progress() as progress, _writing(chosen, out, planes.names if planes else []) as write:
+    with shown_progress() as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
         lines = Lines(file, progress)
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):
@@ -180,12 +189,12 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
 
 
 @contextmanager
-def _writing(form: str, out: str, names: Sequence[int | str]) -> Iterator[Write]:
+def _writing(form: str, out: str, names: Sequence[int | str], force: bool) -> Iterator[Write]:
     """To the file named, or to standard output: there JSON lines as they come, other formats when they are whole."""
     from polyseme.store.vector_files import stream_lines, writer
 
     if out != "-":
-        with writer(form, Path(out), names=names) as write:
+        with writer(form, Path(out), force=force, names=names) as write:
             yield write
     elif form in ("jsonl", "features"):
         with stream_lines(form, sys.stdout.fileno(), names=names) as write:

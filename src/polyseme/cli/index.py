@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import option_flags
-from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.show import force_flag, out_folder, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.search.build import IndexOptions, build_index
 
 
-def _call(model: str, corpus: str, out: str, resume: bool, **given: Any) -> None:
+def _call(model: str, corpus: str, out: str, resume: bool, force: bool, **given: Any) -> None:
     options = {name: value for name, value in given.items() if value is not None}
     with shown_progress() as progress:
-        index = build_index(model, corpus, out, resume=resume, progress=progress, **options)
+        index = build_index(model, corpus, out, resume=resume, force=force, progress=progress, **options)
     facts = index.facts
     found = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
     say(f"{len(index):,} occurrences of {len(index.words):,} words in {out} ({found})", err=True)
@@ -28,6 +28,7 @@ index = click.Command(
         click.Argument(["corpus"], metavar="CORPUS"),
         click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the index."),
         click.Option(["--resume"], is_flag=True, help="Go on with an interrupted index."),
+        force_flag(),
         *option_flags(IndexOptions),
     ],
     callback=_call,

@@ -95,7 +95,8 @@ def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
 
     corpus = Corpus.open(path)
     if verify:
-        CORPUS.verify(path, CORPUS.read(path), everything=True)
+        with CORPUS.open(path) as folder:
+            folder.verify(everything=True)
     return {
         "kind": "corpus",
         **corpus.facts,
@@ -112,17 +113,20 @@ def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
 
 
 def _model(path: str, verify: bool) -> dict[str, Any]:
-    from polyseme.api import load
+    from polyseme.api import model_in
     from polyseme.store.folder import MODEL
 
-    manifest = MODEL.read(path)
-    MODEL.verify(path, manifest, everything=verify)
+    with MODEL.open(path) as folder:
+        folder.verify(everything=verify)
+        manifest = folder.found
+        size = _size(model_in(folder)) if manifest.get("kind") == "words" else {}  # memory-mapped: no work
+        made_of = {name: inner.found["method"] for name, inner in folder.inner.items()}
     return {
         "kind": "model",
         "method": manifest["method"],
-        **(_size(load(path)) if manifest.get("kind") == "words" else {}),  # which is memory-mapped: no work
+        **size,
         "options": manifest["options"],
-        **_made_of(path, manifest),
+        **({"made_of": made_of} if made_of else {}),  # a composed model: the methods of those below it
         "corpus": manifest.get("corpus"),
         "segmentation": manifest.get("segmentation"),
         "polyseme": manifest.get("polyseme"),
@@ -132,25 +136,18 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
     }
 
 
-def _made_of(path: str, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Of a composed model, the methods of the models in the folders below it."""
-    from polyseme.store.folder import MODEL, model_names
-
-    names = model_names(path, manifest)
-    return {"made_of": {name: MODEL.read(os.path.join(path, name))["method"] for name in names}} if names else {}
-
-
 def _index(path: str, verify: bool) -> dict[str, Any]:
     from polyseme.search.layout import INDEX
 
-    manifest = INDEX.read(path)
-    INDEX.verify(path, manifest, everything=verify)
+    with INDEX.open(path) as folder:
+        folder.verify(everything=verify)
+        manifest = folder.found
     return {
         "kind": "index",
         **manifest["facts"],
         "options": manifest["options"],
-        "model": manifest["model"].get("path"),
-        "corpus": manifest["corpus"].get("path"),
+        "model": manifest["model"].get("path", manifest["model"].get("relative")),
+        "corpus": manifest["corpus"].get("path", manifest["corpus"].get("relative")),
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
         "verified": VERIFIED[verify],
     }

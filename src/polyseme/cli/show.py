@@ -32,6 +32,16 @@ def out_folder(ctx: click.Context, parameter: click.Parameter, path: str) -> str
     return path
 
 
+def force_flag() -> click.Option:
+    """The flag of every command that writes."""
+    return click.Option(["--force"], is_flag=True, help="Replace what stands at the output path, if polyseme made it.")
+
+
+def force_option(command: Any) -> Any:
+    """The same as a decorator, above that of the command or below it."""
+    return click.option("--force", is_flag=True, help=force_flag().help)(command)
+
+
 def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any], Any]:
     """A flag with named values, of which the first is the default."""
     return click.option(flag, type=Choice(choices), default=choices[0], show_default=True, help=help)

@@ -10,7 +10,7 @@ import click
 
 from polyseme import catalog
 from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.show import out_folder, shown_progress
+from polyseme.cli.show import force_option, out_folder, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
@@ -81,9 +81,17 @@ def _command(row: catalog.Row) -> click.Command:
     @click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the model.")
     @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
     @click.option("--from", "start", help="A saved model to train further.")
+    @force_option
     @click.pass_context
     def call(
-        ctx: click.Context, /, sources: tuple[str, ...], out: str, resume: bool, start: str | None, **flags: Any
+        ctx: click.Context,
+        /,
+        sources: tuple[str, ...],
+        out: str,
+        resume: bool,
+        start: str | None,
+        force: bool,
+        **flags: Any,
     ) -> None:
         from polyseme.api import train as run
 
@@ -91,7 +99,7 @@ def _command(row: catalog.Row) -> click.Command:
         data = _by_name(sources) if named else sources[0] if len(sources) == 1 else sources
         try:
             with shown_progress() as progress:
-                run(row.name, data, out=out, resume=resume, start=start, progress=progress, **options)
+                run(row.name, data, out=out, resume=resume, start=start, force=force, progress=progress, **options)
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
                 say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)

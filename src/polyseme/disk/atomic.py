@@ -1,10 +1,8 @@
-"""Files and folders that appear whole or not at all: written in a temporary folder beside their place, then renamed.
+"""Files and folders that appear whole or not at all: written in a folder beside their place, then renamed.
 
-Where the path is a symbolic link, its place is where the link leads.
-
-The temporary folder, ``.NAME.xxxxxxxx.part``, holds what is ``new`` and, for the moment of the change, what is ``old``.
-Its writer holds a lock on it, which the system lifts when the process dies, however it dies. So the next writer of the
-same path can tell what a dead one left, and clears it away.
+Where the path is a symbolic link, its place is where the link leads. The folder to work in, ``.NAME.part``, is locked:
+of two writers of one path the second is refused (see locks.py). It holds what is ``new`` and, where two names cannot
+change places in one step, what is ``old``, which the next writer puts back if this one dies in between.
 """
 
 from __future__ import annotations
@@ -13,55 +11,138 @@ import os
 import re
 import shutil
 import tempfile
-import time
 import weakref
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from polyseme.disk.exchange import exchange, sync_file, sync_names, sync_tree
+from polyseme.disk.locks import hold, hold_new, remove_abandoned
+from polyseme.disk.room import told_when_full
 from polyseme.errors import FormatError
 
-try:
-    import fcntl
-except ImportError:  # not on this system: nobody's folders are ever taken for abandoned
-    fcntl = None  # type: ignore[assignment]
+LONGEST_NAME = 240  # bytes: a few more are needed beside it
+_SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")
+
+# Raises where what stands at a path may not be replaced; called with the path and, once it is there, the new folder.
+Check = Callable[[Path, Path | None], None]
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[Path]:
+    """Be the only writer of ``path``; the folder to work in, which is gone when the block ends.
+
+    A writer may ask again inside the block, as ``train`` does, which writes checkpoints and saves the model in the end.
+    """
+    path = followed(path)
+    check_place(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workshop = path.parent.resolve() / f".{path.name}.part"
+    held = hold(workshop, then=lambda: _clear(workshop, path), who=str(path))
+    try:
+        with told_when_full(path):
+            yield workshop
+    finally:
+        if held.mine:
+            held.depth -= 1
+            _clear(workshop, path)
+            if not held.depth:
+                held.release()
 
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
     name, path = Path(path).name, followed(path)
-    _check_file(path)
-    _check_writable(path.parent)
-    with _workshop(path) as workshop:
-        new = workshop / "new"  # a folder here too, for writers that put a temporary file beside theirs
-        new.mkdir()
-        part = new / name
+    check_file(path)
+    with writing(path) as workshop:
+        part = _new(workshop) / name
         part.touch()
         yield part
-        _sync(part)
+        sync_file(part)
         os.replace(part, path)
+        sync_names(path.parent)
 
 
 @contextmanager
-def new_folder(path: str | Path, *, marker: str) -> Iterator[Path]:
-    """The same for a folder. An old one is replaced only if it holds ``marker``, so never a stranger's folder."""
+def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[list[Path]]:
+    """The same for files of one folder that belong together; of those ``beside``, what was not written is removed.
+
+    Where the folder is new, it appears with all of them. Else ``path`` says that they are there: it is taken away
+    first and put in its place last, so a kill in between never leaves new files beside old ones. Files that are there
+    are replaced with ``force`` only.
+    """
+    path = Path(path)
+    paths = [path, *beside]
+    if not path.parent.exists():
+        with new_folder(path.parent, check_absent) as folder:
+            yield [folder / each.name for each in paths]
+        return
+    if not beside:
+        with writing(path):
+            check_file(path, force=force)
+            with new_file(path) as part:
+                yield [part]
+        return
+    with writing(path) as workshop:
+        for each in paths:
+            check_file(each, force=force)
+        new = _new(workshop)
+        yield [new / each.name for each in paths]
+        sync_tree(new)
+        (workshop / "written").write_bytes(b"\0".join(os.fsencode(name) for name in os.listdir(new)))
+        olds = workshop / "olds"
+        olds.mkdir()
+        for each in paths:
+            if each.exists():
+                os.rename(each, olds / each.name)
+        for each in reversed(paths):
+            if (new / each.name).exists():
+                os.rename(new / each.name, each)
+        sync_names(path.parent)
+
+
+@contextmanager
+def new_folder(path: str | Path, check: Check) -> Iterator[Path]:
+    """The same for a folder; ``check`` says, before and after the work, whether it may replace what is there."""
     path = followed(path)
-    check_replaceable(path, marker=marker)
-    with _workshop(path) as workshop:
-        new = workshop / "new"
-        new.mkdir()
+    with writing(path) as workshop:
+        check(path, None)
+        new = _new(workshop)
         yield new
+        check(path, new)
         _put(new, path, workshop)
+
+
+def publish_folder(part: Path, path: Path, check: Check) -> None:
+    """Give a finished folder its name; ``path`` is one that ``writing`` holds."""
+    with writing(path) as workshop:
+        check(path, part)
+        _put(part, path, workshop)
+        if os.path.lexists(part):  # the two have changed places
+            os.rename(part, workshop / "new")
+
+
+def rewrite(file: Path, data: bytes) -> None:
+    """Replace a small file inside a folder that nobody else writes to."""
+    aside = file.with_name(f".{file.name}")
+    aside.write_bytes(data)
+    sync_file(aside)
+    os.replace(aside, file)
 
 
 class Scratch:
     """A folder among the system's temporary ones that is gone with this object; after a crash, with the next one."""
 
     def __init__(self) -> None:
-        held = ExitStack()
-        self.path = held.enter_context(_workshop(Path(tempfile.gettempdir()) / "polyseme")) / "new"
-        self.close = weakref.finalize(self, held.close)
+        place = Path(tempfile.gettempdir())
+        with suppress(OSError):
+            for entry in os.scandir(place):
+                if _SCRATCH.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    remove_abandoned(Path(entry))
+        held = hold_new(lambda: Path(tempfile.mkdtemp(prefix=".polyseme.", suffix=".part", dir=place)))
+        self.path = held.folder / "new"
+        self.close = weakref.finalize(self, held.release)
         self.path.mkdir()
 
     def __enter__(self) -> Path:
@@ -69,14 +150,6 @@ class Scratch:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def publish_folder(part: str | Path, path: str | Path, *, marker: str) -> None:
-    """Give a finished folder its name, in the place of an earlier result of the same kind."""
-    path = followed(path)
-    check_replaceable(path, marker=marker)
-    with _workshop(path) as workshop:
-        _put(Path(part), path, workshop)
 
 
 def followed(path: str | Path) -> Path:
@@ -89,143 +162,69 @@ def followed(path: str | Path) -> Path:
     return Path(end)
 
 
-def check_replaceable(path: str | Path, *, marker: str) -> None:
-    """Refuse to write over anything that is not an earlier result of ours; call it before long work."""
-    path = followed(path)
-    with _alone(path.parent):
-        _check_replaceable(path, marker)
+def check_absent(path: Path, new: Path | None) -> None:
+    """Nothing is replaced."""
+    if os.path.lexists(path):
+        raise FormatError(f"{path} has appeared meanwhile: choose another output path")
 
 
-def _check_replaceable(path: Path, marker: str) -> None:
-    if path.is_dir():
-        if path.resolve() == Path.cwd():
-            raise FormatError(f"{path} is the folder you are in, which cannot be replaced: choose another output path")
-        if not (path / marker).exists() and any(path.iterdir()):
-            raise FormatError(f"{path} is a folder with other things in it (no {marker}): choose another output path")
-    elif path.exists():
-        raise FormatError(f"{path} is a file, and the result is a folder: choose another output path")
-    _check_writable(path.parent)
-
-
-def _check_writable(folder: Path) -> None:
-    there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
+def check_place(path: Path) -> None:
+    """A place that nothing can be written to is told before long work."""
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise FormatError(f"{str(path)[:80]}… is too long a name: choose another output path")
+    folder = path.parent
+    there = next((place for place in (folder, *folder.parents) if os.path.exists(place)), folder)
     if not there.is_dir():
         raise FormatError(f"{there} is a file, so nothing can be written inside it: choose another output path")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FormatError(f"{there} cannot be written to: choose another output path")
 
 
-def _check_file(path: Path) -> None:
-    # A rename would put a plain file in the place of a device or pipe.
-    if path.is_dir():
+def check_file(path: str | Path, *, force: bool = True) -> None:
+    """Refuse to put a file in the place of a folder, device or pipe, or of a file that holds something unasked."""
+    path = followed(path)
+    if os.path.isdir(path):
         raise FormatError(f"{path} is a folder, and the result is a file: choose another output path")
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise FormatError(f"{path} is no plain file, and the result takes the place of what is there: name a file")
+    if not force and os.path.isfile(path) and (size := os.path.getsize(path)):
+        raise FormatError(
+            f"{path} is a file of {size:,} bytes: replace it with --force (force=True), or choose another output path"
+        )
+
+
+def _new(workshop: Path) -> Path:
+    """A folder for what is written, for files too, whose writers may put a temporary file beside theirs."""
+    new = workshop / "new"
+    new.mkdir()
+    return new
 
 
 def _put(folder: Path, path: Path, workshop: Path) -> None:
-    for file in folder.iterdir():
-        _sync(file)
-    with _alone(path.parent):
-        if path.exists():
-            os.rename(path, workshop / "old")
+    sync_tree(folder)
+    if os.path.lexists(path) and not exchange(folder, path):
+        os.rename(path, workshop / "old")
+    if os.path.lexists(folder) and not os.path.lexists(path):
         os.rename(folder, path)  # where this fails, _clear puts the old one back
-
-
-@contextmanager
-def _workshop(path: Path) -> Iterator[Path]:
-    """A locked folder beside ``path``, cleared away in the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _clear_abandoned(path)
-    workshop, handle = _locked_folder(path)
-    try:
-        yield workshop
-    except OSError as error:
-        if error.filename is None:  # a write to a full disk does not say where it was
-            error.filename = str(path)
-        raise
-    finally:
-        _clear(workshop, path)
-        if handle is not None:
-            os.close(handle)
-
-
-def _locked_folder(path: Path) -> tuple[Path, int | None]:
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-        try:
-            handle = _lock(folder)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # taken for abandoned before it was locked, and cleared away: make another
-        except OSError:
-            return folder, None  # this file system has no locks, so nobody will take it for abandoned either
-        if folder.exists():
-            return folder, handle
-        os.close(handle)
-
-
-def _lock(folder: Path) -> int:
-    """Lock a folder until the handle is closed or the process ends; an OSError where it is locked or cannot be."""
-    if fcntl is None:
-        raise OSError("this system has no locks")
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Of all the writers into this folder, one at a time: while one changes names, another sees none or half.
-
-    A courtesy of a moment: a stranger who holds a lock on the folder for longer does not stop us.
-    """
-    handle = None
-    for _ in range(100):
-        try:
-            handle = _lock(folder)
-        except BlockingIOError:  # noqa: PERF203 - a wait, not work
-            time.sleep(0.02)
-        except OSError:
-            break  # it does not exist yet, or has no locks
-        else:
-            break
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _clear_abandoned(path: Path) -> None:
-    """Clear away what dead writers of ``path`` left. A courtesy: where it fails, the work goes on."""
-    ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
-    with suppress(OSError):
-        for folder in [entry for entry in path.parent.iterdir() if ours.fullmatch(entry.name) and entry.is_dir()]:
-            try:
-                handle = _lock(folder)
-            except OSError:
-                continue  # its writer lives, or another process was quicker
-            try:
-                if {entry.name for entry in folder.iterdir()} <= {"new", "old"}:
-                    _clear(folder, path)
-            finally:
-                os.close(handle)
+    sync_names(path.parent)
 
 
 def _clear(workshop: Path, path: Path) -> None:
-    """Remove a workshop. An old result that was to be replaced and was not goes back to its place first."""
-    if os.path.lexists(workshop / "old"):
-        with _alone(path.parent):
-            if not os.path.lexists(path):
-                os.rename(workshop / "old", path)
-    shutil.rmtree(workshop, ignore_errors=True)
+    """Empty a workshop. An old result that was to be replaced and was not goes back to its place first."""
+    if os.path.lexists(workshop / "olds") and os.path.lexists(workshop / "new" / path.name):
+        _put_back(workshop, path)
+    if os.path.lexists(workshop / "old") and not os.path.lexists(path):
+        os.rename(workshop / "old", path)
+    for name in ("new", "old", "olds"):
+        shutil.rmtree(workshop / name, ignore_errors=True)
+    (workshop / "written").unlink(missing_ok=True)
 
 
-def _sync(file: Path) -> None:
-    if file.is_file():
-        with open(file, "r+b") as handle:  # Windows syncs only what may be written
-            os.fsync(handle.fileno())
+def _put_back(workshop: Path, path: Path) -> None:
+    """Undo ``new_files``, of which ``path`` has not come yet: away with what was put beside it, the old ones again."""
+    new, olds = workshop / "new", workshop / "olds"
+    for name in map(os.fsdecode, (workshop / "written").read_bytes().split(b"\0")):
+        if not os.path.lexists(new / name):
+            path.with_name(name).unlink(missing_ok=True)
+    for name in sorted(os.listdir(olds), key=lambda name: name == path.name):
+        os.replace(olds / name, path.with_name(name))

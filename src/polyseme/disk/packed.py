@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from polyseme.disk.plain import open_plain
 from polyseme.errors import FormatError
 
 PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))  # first bytes, opener
@@ -22,7 +23,7 @@ _BY_SUFFIX = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
     """The bytes inside, and how many there are; None where they are compressed and nobody can know yet."""
     try:
-        with open(path, "rb") as plain:
+        with open_plain(path) as plain:
             start = plain.read(6)
             plain.seek(0)
             for magic, opener in PACKED:
@@ -30,11 +31,9 @@ def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
                     with opener(plain, "rb") as inside:
                         yield inside, None  # type: ignore[misc]
                     return
-            yield plain, path.stat().st_size
+            yield plain, os.fstat(plain.fileno()).st_size
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise FormatError(f"{path} is cut short or damaged: its compressed data cannot be read ({error})") from None
-    except io.UnsupportedOperation:
-        raise FormatError(f"{path} is a pipe, and a model is read from a file or folder") from None
     except OSError as error:
         if error.errno is None:  # bz2 speaks of damage this way
             raise FormatError(f"{path} is damaged: its compressed data cannot be read ({error})") from None

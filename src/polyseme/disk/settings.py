@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from polyseme.disk.plain import parse_json, read_small
 from polyseme.errors import FormatError
 
 LONGEST_SETTINGS = 1 << 20
@@ -14,8 +14,8 @@ LONGEST_SETTINGS = 1 << 20
 def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
     """The table in the bytes of a JSON file."""
     try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
+        record = parse_json(content)
+    except ValueError:
         raise FormatError(f"{where} is not JSON") from None
     if not isinstance(record, dict):
         raise FormatError(f"{where} is not a table of settings")
@@ -25,8 +25,6 @@ def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
 def read_settings(path: Path) -> dict[str, Any]:
     """The table in a JSON file."""
     try:
-        if path.stat().st_size > LONGEST_SETTINGS:
-            raise FormatError(f"{path} is too large to be settings")
-        return parsed_settings(path.read_bytes(), where=path)
+        return parsed_settings(read_small(path, LONGEST_SETTINGS), where=path)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import warnings
 import zipfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from polyseme.disk.plain import open_plain
 from polyseme.errors import FormatError
 
 # What torch.load raises over files that are cut, altered, or hold something other than data.
@@ -24,14 +26,16 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     """The state dict in a ``.pkl``, ``.th`` or ``.pt`` file."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:  # torch stores, never compresses
-                if sum(entry.file_size for entry in archive.infolist()) > size:
-                    raise FormatError(f"{path} claims to hold more than it is large")
-        with warnings.catch_warnings():  # about what it then refuses
-            warnings.simplefilter("ignore")
-            found = torch.load(path, map_location="cpu", weights_only=True)
+        with open_plain(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if zipfile.is_zipfile(file):
+                with zipfile.ZipFile(file) as archive:  # torch stores, never compresses
+                    if sum(entry.file_size for entry in archive.infolist()) > size:
+                        raise FormatError(f"{path} claims to hold more than it is large")
+            file.seek(0)
+            with warnings.catch_warnings():  # about what it then refuses
+                warnings.simplefilter("ignore")
+                found = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
     except _DAMAGES as error:

@@ -2,14 +2,12 @@
 
 The corpus is read once, in order; the code of an occurrence goes straight to its place on disk, so memory does not grow
 with the corpus. Unfinished work lies in ``<out>.checkpoint`` and says how many sentences are done: after a kill,
-``resume`` goes on from there and ends in the same bytes.
+``resume`` goes on from there and ends in the same bytes (see unfinished.py).
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.atomic import check_replaceable, followed, new_file, publish_folder
+from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, writing
+from polyseme.disk.description import sha256
+from polyseme.disk.ours import Standing, check_new, check_replaceable, recipe
+from polyseme.disk.plain import PlainFile
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.nouns import ContextEncoder, FloatArray, Progress, silent
 from polyseme.options import make_options, option, options_to_json
-from polyseme.search import layout, sources
+from polyseme.search import layout, sources, unfinished
 from polyseme.search.cells import Cells, build_cells
 from polyseme.search.cluster import learn_apart
 from polyseme.search.index import Index
@@ -30,14 +31,13 @@ from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
+from polyseme.search.unfinished import State, Sums
 from polyseme.store import tensors as tensor_file
-from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
 from polyseme.version import VERSION
 
 log = logging.getLogger(__name__)
 
-_STATE = "building.json"
 _BLOCK_TOKENS = 8192  # encoded between two writes
 _CHECKPOINT_TOKENS = 20 * _BLOCK_TOKENS
 _WORDS_TO_LEARN_FROM = 40  # how far senses lie apart, from so many words with
@@ -65,27 +65,27 @@ def build_index(
     out: str | Path,
     *,
     resume: bool = False,
+    force: bool = False,
     progress: Progress = silent,
     **options: Any,
 ) -> Index:
     """Index every occurrence of every word of ``corpus`` as ``model`` sees it, and open the index.
 
     ``model`` is best given as a path: the index remembers it, and encodes the sentences of later queries with it.
+    Another index, model or corpus that stands at ``out`` is replaced only with ``force``.
     """
     checked = make_options(IndexOptions, options)
     out = followed(out)  # so that unfinished work lies on the same disk
-    check_replaceable(out, marker=layout.MARKER)
-    text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
-    known: dict[str, Any] = {"fingerprint": None}
-    if isinstance(model, ContextEncoder):
-        encoder = model
-    else:
-        encoder = sources.load_encoder(model)
-        known = {**sources.place(model, out), "fingerprint": model_fingerprint(model)}
-    builder = _Builder(encoder, known, text, out, checked, progress)
-    builder.begin(resume)
-    builder.encode()
-    builder.finish()
+    with writing(out):
+        check_replaceable(out, "index", force=force or resume)
+        text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+        known: dict[str, Any] = {"fingerprint": None}
+        if isinstance(model, ContextEncoder):
+            encoder = model
+        else:
+            encoder, fingerprint = sources.load_encoder(model)
+            known = {**sources.place(model, out), "fingerprint": fingerprint}
+        _Builder(encoder, known, text, out, checked, progress).build(resume=resume, force=force)
     return Index.open(out, model=encoder, corpus=text)
 
 
@@ -119,51 +119,100 @@ class _Builder:
             "corpus": corpus.fingerprint,
             "polyseme": VERSION,
         }
+        self.recipe = recipe(self.identity) if known["fingerprint"] else ""
         self.done = 0  # sentences whose codes are on disk
+        self.sums = Sums()
+        self.kept_sums: dict[str, str] = {}  # of what an earlier run wrote
         self.projections: dict[int, Projection] = {}
         self.codes: dict[int, NDArray[Any]] = {}
 
-    def begin(self, resume: bool) -> None:
-        """Open what an earlier run left, or start: fit the projections and lay out the empty arrays."""
-        state = self.part / _STATE
-        if self.part.exists() and not state.exists() and any(self.part.iterdir()) and not self._ours():
-            raise FormatError(f"{self.part} is in the way: it holds other things than an unfinished index")
-        if resume and state.exists():
-            self._reopen(state)
-            return
-        if state.exists():
+    def build(self, *, resume: bool, force: bool) -> None:
+        """Go on with what an earlier run left, or start over."""
+        there = unfinished.find(self.part)
+        if resume and there is not None:
+            self._check_identity(there)
+            force = True  # as it was begun
+        check_replaceable(self.out, "index", recipe=self.recipe, force=force)
+        if not (resume and isinstance(there, Standing)):  # else it lacks nothing but its name
+            if resume and isinstance(there, State):
+                self._reopen(there)
+            else:
+                self._begin(there)
+            self.encode()
+            self.finish()
+        publish_folder(self.part, self.out, lambda path, new: check_new(path, new, layout.MARKER, force=force))
+
+    def _check_identity(self, there: State | Standing) -> None:
+        if isinstance(there, State):
+            same = there.identity == self.identity
+        else:
+            same = bool(self.recipe) and there.found.get("recipe") == self.recipe
+        if not same:
+            raise TrainingError(f"{self.part} belongs to another model, corpus or options: delete it to start anew")
+
+    def _begin(self, there: State | Standing | None) -> None:
+        """Fit the projections and lay out the empty arrays."""
+        if there is not None:
             log.warning("starting over: the unfinished index in %s is thrown away (resume goes on with it)", self.part)
-        shutil.rmtree(self.part, ignore_errors=True)
-        self.part.mkdir(parents=True)
+            with writing(self.part) as workshop:
+                self.part.rename(workshop / "new")
         self._fit()
-        self.tokens = layout.create(self.part / layout.TOKENS, (self.n,), np.dtype(np.int64))
-        for layer in self.layers:
-            shape = (self.n, self.projections[layer].dim)
-            file = self.part / layout.codes_name(layer)
-            self.codes[layer] = layout.create(file, shape, CODES[self.options.precision])
-        self._save_state()
+        tables: dict[str, NDArray[Any]] = {}
+        for layer, projection in self.projections.items():
+            tables.update(projection.tensors(f"layer{layer}"))
+        with new_folder(self.part, check_absent) as part:
+            self.tokens = layout.create(part / layout.TOKENS, (self.n,), np.dtype(np.int64))
+            for layer in self.layers:
+                shape = (self.n, self.projections[layer].dim)
+                file = part / layout.codes_name(layer)
+                self.codes[layer] = layout.create(file, shape, CODES[self.options.precision])
+            tensor_file.write(part / unfinished.PROJECTIONS, tables)
+            self._save_state(part)
 
     def encode(self) -> None:
         """Codes of all sentences that are not done yet."""
         corpus, offsets = self.corpus, self.corpus.sentence_offsets
-        places = Places(self.counts)
-        places.skip(self._counts_before(self.done))
+        places = self._places()
         since = 0
-        for first, last in _blocks(offsets, self.done, _BLOCK_TOKENS):
-            begin, end = int(offsets[first]), int(offsets[last])
-            ids = np.asarray(corpus.ids[begin:end])
-            mask = (ids < len(self.kept)) & self.kept[np.minimum(ids, len(self.kept) - 1)]
-            rows = places.take(ids[mask])
+        for first, last in _blocks(offsets, self.done, corpus.n_sentences):
+            rows, mask, tokens = self._rows(places, first, last)
             states = self._states(range(first, last), mask)
             for layer in self.layers:
-                self.codes[layer][rows] = self.projections[layer].codes(states[layer])
-            self.tokens[rows] = begin + np.flatnonzero(mask)
-            self.done, since = last, since + end - begin
+                codes = self.projections[layer].codes(states[layer])
+                self.codes[layer][rows] = codes
+                self.sums.add(layout.codes_name(layer), codes)
+            self.tokens[rows] = tokens
+            self.sums.add(layout.TOKENS, tokens)
+            self.done, since = last, since + int(offsets[last] - offsets[first])
             if since >= _CHECKPOINT_TOKENS:
-                self._save_state()
+                self._save_state(self.part)
                 since = 0
-            self.progress("encode occurrences", end, corpus.n_tokens)
-        self._save_state()
+            self.progress("encode occurrences", int(offsets[last]), corpus.n_tokens)
+        self._save_state(self.part)
+
+    def _rows(self, places: Places, first: int, last: int) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
+        """Of some sentences: the rows of their occurrences, which tokens these are, and where in the corpus."""
+        begin, end = (int(self.corpus.sentence_offsets[at]) for at in (first, last))
+        ids = np.asarray(self.corpus.ids[begin:end])
+        mask = (ids < len(self.kept)) & self.kept[np.minimum(ids, len(self.kept) - 1)]
+        return places.take(ids[mask]), mask, begin + np.flatnonzero(mask)
+
+    def _places(self) -> Places:
+        """The places that are free; what stands in the others is compared with the sums that were kept of it."""
+        places = Places(self.counts)
+        for first, last in _blocks(self.corpus.sentence_offsets, 0, self.done):
+            rows, _, _ = self._rows(places, first, last)
+            for name, array in self._arrays().items():
+                self.sums.add(name, array[rows])
+        if self.sums.to_json() != self.kept_sums:
+            raise self._damaged()
+        return places
+
+    def _damaged(self) -> FormatError:
+        return FormatError(f"{self.part} was damaged or altered since it was written: delete it to start anew")
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {layout.TOKENS: self.tokens, **{layout.codes_name(k): codes for k, codes in self.codes.items()}}
 
     def finish(self) -> None:
         """Cells where the index is large, the description, and the folder gets its name."""
@@ -183,17 +232,19 @@ class _Builder:
             tables.update(projection.tensors(f"layer{layer}"))
         if cells:
             tables.update(cells.tensors())
-        with new_file(self.part / layout.TABLES) as part:  # resuming reads the projections from it
-            tensor_file.write(part, tables)
+        tensor_file.write(self.part / layout.TABLES, tables)
         manifest = {
             "model": self.model,
             "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
             "options": options_to_json(self.options),
             "facts": self._facts(cells, recall),
+            **({"recipe": self.recipe} if self.recipe else {}),
         }
-        layout.INDEX.write(self.part, manifest, layout.INDEX.seals(self.part, aside=(_STATE,)))
-        (self.part / _STATE).unlink()  # last: a kill before this line costs the cells, not the encoding
-        publish_folder(self.part, self.out, marker=layout.MARKER)
+        names = [*self._arrays(), layout.TABLES, *([layout.CELLS] if cells else [])]
+        seals = {name: layout.INDEX.seal(self.part / name) for name in sorted(names)}
+        layout.INDEX.write(self.part, manifest, seals)
+        for name in (unfinished.PROJECTIONS, unfinished.STATE):  # a kill before this line costs the cells only
+            (self.part / name).unlink()
 
     def _facts(self, cells: Cells | None, recall: float) -> dict[str, Any]:
         return {
@@ -257,61 +308,37 @@ class _Builder:
                 found[layer].append(layer_states(sentence.layers, layer, self.kind))
         return {layer: np.concatenate(states)[mask] for layer, states in found.items()}
 
-    def _counts_before(self, sentence: int) -> NDArray[np.int64]:
-        end, size = int(self.corpus.sentence_offsets[sentence]), len(self.kept)
-        counts = np.zeros(size, dtype=np.int64)
-        for begin in range(0, end, 1 << 20):
-            ids = np.asarray(self.corpus.ids[begin : min(begin + (1 << 20), end)])
-            counts += np.bincount(ids[ids < size], minlength=size)
-        return np.where(self.kept, counts, 0)
-
-    def _save_state(self) -> None:
+    def _save_state(self, part: Path) -> None:
         # The codes first: a state on disk never promises more than what is there.
-        self.tokens.flush()  # type: ignore[attr-defined]
-        for codes in self.codes.values():
-            codes.flush()  # type: ignore[attr-defined]
-        tables: dict[str, NDArray[Any]] = {}
-        for layer, projection in self.projections.items():
-            tables.update(projection.tensors(f"layer{layer}"))
-        if not (self.part / layout.TABLES).exists():
-            with new_file(self.part / layout.TABLES) as part:
-                tensor_file.write(part, tables)
-        with new_file(self.part / _STATE) as part:
-            part.write_text(json.dumps({"identity": self.identity, "sentences": self.done}), encoding="utf-8")
+        for array in self._arrays().values():
+            array.flush()  # type: ignore[attr-defined]
+        with PlainFile(part / unfinished.PROJECTIONS) as file:
+            sums = {unfinished.PROJECTIONS: sha256(file)}
+        State(self.identity, self.done, {**self.sums.to_json(), **sums}).write(part)
 
-    def _reopen(self, state: Path) -> None:
-        try:
-            record = json.loads(state.read_text(encoding="utf-8"))
-            identity, done = record["identity"], int(record["sentences"])
-        except (ValueError, KeyError, TypeError):
-            raise FormatError(f"{state} is not the state of an unfinished index: delete {self.part}") from None
-        if identity != self.identity:
-            raise TrainingError(f"{self.part} belongs to another model, corpus or options: delete it to start anew")
-        if not 0 <= done <= self.corpus.n_sentences:
-            raise FormatError(f"{state} was altered: the corpus has {self.corpus.n_sentences:,} sentences")
-        arrays = tensor_file.read(self.part / layout.TABLES)
-        precision, where = self.options.precision, str(self.part / layout.TABLES)
-        self.tokens = layout.reopen(self.part / layout.TOKENS, (self.n,), np.dtype(np.int64), writable=True)
+    def _reopen(self, state: State) -> None:
+        sums = dict(state.sums)
+        if not 0 <= state.sentences <= self.corpus.n_sentences:
+            raise self._damaged()
+        with PlainFile(self.part / unfinished.PROJECTIONS) as file:
+            if sums.pop(unfinished.PROJECTIONS, None) != sha256(file):
+                raise self._damaged()
+            arrays, where = tensor_file.read(file), str(file.path)
+        precision = self.options.precision
+        self.tokens = layout.reopen(self.part / layout.TOKENS, (self.n,), np.dtype(np.int64))
         for layer in self.layers:
             projection = Projection.from_tensors(arrays, f"layer{layer}", precision, where)
             self.projections[layer] = projection
-            file = self.part / layout.codes_name(layer)
-            self.codes[layer] = layout.reopen(file, (self.n, projection.dim), CODES[precision], writable=True)
-        self.done = done
-        log.info("going on at sentence %d of %d", done, self.corpus.n_sentences)
-
-    def _ours(self) -> bool:
-        return all(
-            file.name.startswith(("codes.", "tokens.", "tables.", "cells.", layout.MARKER, "."))
-            for file in self.part.iterdir()
-        )
+            codes = self.part / layout.codes_name(layer)
+            self.codes[layer] = layout.reopen(codes, (self.n, projection.dim), CODES[precision])
+        self.done, self.kept_sums = state.sentences, sums
+        log.info("going on at sentence %d of %d", self.done, self.corpus.n_sentences)
 
 
-def _blocks(offsets: NDArray[np.int64], first: int, tokens: int) -> Iterator[tuple[int, int]]:
-    """Runs of sentences of about so many tokens, from sentence ``first`` on."""
-    last = len(offsets) - 1
+def _blocks(offsets: NDArray[np.int64], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Runs of sentences of about so many tokens as are encoded at once, from ``first`` on."""
     while first < last:
-        end = int(np.searchsorted(offsets, offsets[first] + tokens, side="right")) - 1
+        end = int(np.searchsorted(offsets, offsets[first] + _BLOCK_TOKENS, side="right")) - 1
         end = min(max(end, first + 1), last)
         yield first, end
         first = end

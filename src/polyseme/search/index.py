@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.search import layout, scan, sources
@@ -43,10 +44,11 @@ _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the bes
 class Index:
     """Every occurrence of every indexed word of a corpus, with its vector. Made by ``build_index``."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any], corpus: Corpus, model: Any) -> None:
-        self.path, self.corpus = path, corpus
-        self.facts: dict[str, Any] = manifest["facts"]
-        self._model_record, self._model = manifest["model"], model
+    def __init__(self, folder: Opened, corpus: Corpus, model: Any) -> None:
+        path = self.path = folder.path
+        self.corpus = corpus
+        self.facts: dict[str, Any] = folder.found["facts"]
+        self._model_record, self._model = folder.found["model"], model
         try:
             self.layers = [int(layer) for layer in self.facts["layers"]]
             self._kind, precision = str(self.facts["states"]), str(self.facts["precision"])
@@ -58,17 +60,17 @@ class Index:
         if not self.layers or self._kind not in KINDS:
             raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole")
         where = str(path / layout.TABLES)
-        arrays = tensor_file.read(path / layout.TABLES)
+        arrays = tensor_file.read(folder.file(layout.TABLES))
         self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
-        self._tokens = layout.reopen(path / layout.TOKENS, (n,), np.dtype(np.int64))
+        self._tokens = layout.array(folder.file(layout.TOKENS), (n,), np.dtype(np.int64))
         self._projections = {k: Projection.from_tensors(arrays, f"layer{k}", precision, where) for k in self.layers}
         self._codes = {
-            k: layout.reopen(path / layout.codes_name(k), (n, p.dim), dtype) for k, p in self._projections.items()
+            k: layout.array(folder.file(layout.codes_name(k)), (n, p.dim), dtype) for k, p in self._projections.items()
         }
         self._origins: dict[tuple[str, int], FloatArray] = {}
         self._cells: Cells | None = None
         if searched == "cells":
-            rows = layout.reopen(path / layout.CELLS, (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
+            rows = layout.array(folder.file(layout.CELLS), (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
             dim = self._projections[self.layers[0]].dim
             self._cells = Cells.from_tensors(arrays, rows, probes, dim, where)
 
@@ -82,8 +84,13 @@ class Index:
     ) -> Index:
         """Open an index. ``model`` and ``corpus`` say where they are now, if they were moved since."""
         path = Path(path)
-        manifest = layout.read_manifest(path)
-        return cls(path, manifest, sources.open_corpus(manifest["corpus"], path, corpus), model)
+
+        def once() -> Index:
+            with layout.INDEX.open(path) as folder:
+                folder.verify()
+                return cls(folder, sources.open_corpus(folder.found["corpus"], path, corpus), model)
+
+        return steady(path, once)
 
     def __len__(self) -> int:
         return self._n
@@ -103,7 +110,7 @@ class Index:
         """The model the index was made with, loaded at first use."""
         if isinstance(self._model, ContextEncoder):
             return self._model
-        return sources.load_encoder(self.model_path())
+        return sources.open_encoder(self._model_record, self.path, self._model)
 
     def model_path(self) -> Path:
         """Where the model lies, compared with the one the index was made with."""
@@ -111,6 +118,7 @@ class Index:
 
     def use(self, encoder: ContextEncoder) -> None:
         """Take a model that was loaded from ``model_path`` already instead of loading it again."""
+        sources.check_encoder(encoder, self._model_record, self.path)
         self._model = encoder
 
     def count(self, word: str) -> int:

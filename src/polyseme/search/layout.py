@@ -13,6 +13,8 @@ Occurrences are sorted by word, then by place in the corpus, so those of one wor
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.manifest import Manifest
+from polyseme.disk.plain import PlainFile
+from polyseme.disk.room import take_room
 from polyseme.errors import FormatError
 
 MARKER = "index.json"
-INDEX = Manifest(
-    "an index", MARKER, 1, "polyseme index", {"model": dict, "corpus": dict, "options": dict, "facts": dict}
-)
 TABLES = "tables.safetensors"
 TOKENS = "tokens.npy"
 CELLS = "cells.npy"
@@ -36,26 +37,65 @@ def codes_name(layer: int) -> str:
     return f"codes.{layer}.npy"
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """index.json, checked, and the files it speaks of compared with it."""
-    manifest = INDEX.read(path)
-    INDEX.verify(path, manifest)
-    return manifest
+def _needs(found: dict[str, Any]) -> list[str]:
+    facts = found["facts"]
+    layers = facts.get("layers") if isinstance(facts.get("layers"), list) else []
+    cells = [CELLS] if facts.get("search") == "cells" else []
+    return [TABLES, TOKENS, *(codes_name(layer) for layer in layers), *cells]
+
+
+INDEX = Manifest(
+    "an index", MARKER, 1, "polyseme index", {"model": dict, "corpus": dict, "options": dict, "facts": dict}, _needs
+)
+
+# An array file of NumPy, as its version 1.0 is written. Its own reader takes the header for Python and parses it.
+_MAGIC = b"\x93NUMPY\x01\x00"
+_HEADER = re.compile(
+    rb"\{'descr': '([<|=]\w{1,8})', 'fortran_order': False, 'shape': \((\d{1,18}),(?: (\d{1,18}))?\), \} *\n"
+)
+_LONGEST_HEADER = 1 << 10
 
 
 def create(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new array on disk, to be filled in any order."""
-    return np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape)
+    """A new array on disk, to be filled in any order; room for all of it is taken at once."""
+    with open(file, "w+b") as target:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(target, header)
+        target.flush()
+        begin = target.tell()
+        take_room(target.fileno(), begin + math.prod(shape) * dtype.itemsize)
+        return np.memmap(target, dtype=dtype, mode="r+", offset=begin, shape=shape)
 
 
-def reopen(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, writable: bool = False) -> NDArray[Any]:
+def array(file: PlainFile, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array on disk as a memory map, if it is of the shape and type expected."""
+    begin = _begin(file, shape, dtype)
+    return file.mapped(dtype, begin).reshape(shape)
+
+
+def reopen(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The same of an array that is to be filled further."""
     try:
-        array: NDArray[Any] = np.load(file, mmap_mode="r+" if writable else "r", allow_pickle=False)
+        with PlainFile(path) as file, open(path, "r+b") as target:
+            begin = _begin(file, shape, dtype)
+            take_room(target.fileno(), file.size)
+            return np.memmap(target, dtype=dtype, mode="r+", offset=begin, shape=shape)
     except FileNotFoundError:
-        raise FormatError(f"{file.parent} is incomplete: {file.name} is missing") from None
-    except (ValueError, OSError, EOFError, SyntaxError, TypeError):
-        raise FormatError(f"{file} is cut short or is not an array") from None
-    if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
-        raise FormatError(f"{file} was altered: it holds {array.dtype} {array.shape}, not {dtype} {shape}")
-    return array
+        raise FormatError(f"{path.parent} is incomplete: {path.name} is missing") from None
+
+
+def _begin(file: PlainFile, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Where the numbers begin."""
+    start = file.piece(0, len(_MAGIC) + 2)
+    length = int.from_bytes(start[len(_MAGIC) :], "little")
+    header = file.piece(len(start), length) if length <= _LONGEST_HEADER else b""
+    found = _HEADER.fullmatch(header) if start.startswith(_MAGIC) else None
+    if found is None:
+        raise FormatError(f"{file.path} is cut short or is not an array")
+    its_type, its_shape = found[1].decode(), tuple(int(n) for n in found.groups()[1:] if n)
+    if its_shape != shape or its_type != np.lib.format.dtype_to_descr(dtype):
+        raise FormatError(f"{file.path} was altered: it holds {its_type} {its_shape}, not {dtype} {shape}")
+    begin = len(start) + length
+    if file.size - begin != math.prod(shape) * dtype.itemsize:
+        raise FormatError(f"{file.path} is cut short or goes on behind its end")
+    return begin

@@ -9,23 +9,29 @@ from typing import Any
 from polyseme.api import load
 from polyseme.errors import FormatError
 from polyseme.nouns import ContextEncoder
-from polyseme.store.fingerprint import model_fingerprint
+from polyseme.store.fingerprint import files_of, model_fingerprint
+from polyseme.store.folder import MARKER
 from polyseme.text.corpus import Corpus
+
+_TRIES = 10
 
 
 def place(path: str | Path, index: str | Path) -> dict[str, str]:
-    """Both ways to a source: from the root, and from the index, which holds when both are moved together."""
+    """The way to a source from the index; from the root too, where it does not lie beside the index."""
     absolute = os.path.abspath(path)
-    return {"path": absolute, "relative": os.path.relpath(absolute, os.path.abspath(index))}
+    relative = os.path.relpath(absolute, os.path.abspath(index))
+    beside = Path(relative).parts[:2] != ("..", "..")
+    return {"relative": relative} if beside else {"path": absolute, "relative": relative}
 
 
 def find(record: dict[str, Any], index: Path, what: str) -> Path:
     """Where a source lies now; a FormatError with the option that mends it where it is not found."""
-    relative, absolute = record.get("relative"), record.get("path")
+    relative = record.get("relative")
+    absolute = record.get("path", relative)
     if not isinstance(relative, str) or not isinstance(absolute, str):
         raise FormatError(f"{index} does not know where its {what} is: name it with --{what}")
-    for path in (index / relative, Path(absolute)):
-        if path.exists():
+    for path in (index / relative, index / absolute):
+        if os.path.exists(path):
             return path.resolve()  # of a link to an index, .. is beside where the link leads
     raise FormatError(f"the {what} of {index} is not at {absolute} any more: name it with --{what}")
 
@@ -46,15 +52,52 @@ def encoder_path(record: dict[str, Any], index: Path, given: str | Path | None) 
     if not path.exists():
         raise FormatError(f"{path} does not exist")
     if model_fingerprint(path) != record.get("fingerprint"):
-        raise FormatError(f"{path} is not the model that {index} was made with, or was trained again: index anew")
+        raise _other_model(path, index)
     return path
 
 
-def load_encoder(path: str | Path) -> ContextEncoder:
-    """A model that gives a vector to every occurrence."""
-    model = load(path)
-    if not isinstance(model, ContextEncoder):
-        raise FormatError(
-            f"{path} gives a word the same vector everywhere: an index needs a contextual model such as elmo"
-        )
-    return model
+def open_encoder(record: dict[str, Any], index: Path, given: str | Path | None) -> ContextEncoder:
+    """The index's model, the same as when it encoded the corpus."""
+    path = Path(given) if given else find(record, index, "model")
+    if (path / MARKER).is_file():
+        encoder_path(record, index, given)  # quickly told
+    encoder, fingerprint = load_encoder(path)
+    if fingerprint != record.get("fingerprint"):
+        raise _other_model(path, index)
+    return encoder
+
+
+def check_encoder(encoder: ContextEncoder, record: dict[str, Any], index: Path) -> None:
+    """Refuse a model that was loaded when its folder held another one than the index was made with."""
+    fingerprint = _known_fingerprint(encoder)
+    if fingerprint and fingerprint != record.get("fingerprint"):
+        raise _other_model("the model that is loaded", index)
+
+
+def _other_model(what: str | Path, index: Path) -> FormatError:
+    return FormatError(f"{what} is not the model that {index} was made with, or was trained again: index anew")
+
+
+def load_encoder(path: str | Path) -> tuple[ContextEncoder, str]:
+    """A model that gives a vector to every occurrence, and the fingerprint of the files it was read from."""
+    for _ in range(_TRIES):
+        before = _signature(Path(path))
+        model = load(path)
+        if not isinstance(model, ContextEncoder):
+            raise FormatError(
+                f"{path} gives a word the same vector everywhere: an index needs a contextual model such as elmo"
+            )
+        fingerprint = _known_fingerprint(model) or model_fingerprint(path)
+        if _known_fingerprint(model) or _signature(Path(path)) == before:
+            return model, fingerprint
+    raise FormatError(f"{path} is being replaced again and again: try when it is finished")
+
+
+def _known_fingerprint(model: Any) -> str:
+    return str(getattr(getattr(model, "about", None), "fingerprint", ""))
+
+
+def _signature(path: Path) -> list[tuple[int, ...]]:
+    """Whether published files were replaced while they were read."""
+    found = [os.stat(file) for file in files_of(path) if file.exists()]
+    return [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in found]

@@ -67,11 +67,10 @@ class Library:
             if loaded and item.kind == "index":
                 try:
                     encoder = loaded.get(os.path.realpath(item.thing.model_path()))
+                    if encoder is not None:
+                        item.thing.use(encoder)
                 except FormatError as error:  # the corpus can be searched all the same
                     log.warning("%s", error)
-                    continue
-                if encoder is not None:
-                    item.thing.use(encoder)
 
     def hide_paths(self) -> None:
         """Show names in their place: to people on other machines they say nothing, or too much."""

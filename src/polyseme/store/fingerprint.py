@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 
-from polyseme.disk.manifest import sha256
-from polyseme.store.folder import MARKER
+from polyseme.disk.description import sha256
+from polyseme.disk.opened import Opened
+from polyseme.disk.plain import PlainFile
+from polyseme.store.folder import MARKER, MODEL
 
 _ASIDE = {"README.md"}  # may change without the vectors changing
 
@@ -14,13 +17,32 @@ _ASIDE = {"README.md"}  # may change without the vectors changing
 def model_fingerprint(path: str | Path) -> str:
     """Of every byte of a model's files; of folders of ours, of each model.json, which has their SHA-256."""
     path = Path(path)
-    files = [path]
-    if path.is_dir():
-        ours = (path / MARKER).is_file()
-        files = sorted(f for f in path.rglob(MARKER if ours else "*") if f.is_file())
+    if (path / MARKER).is_file():
+        with MODEL.open(path) as folder:
+            return folder_fingerprint(folder)
     digest = hashlib.sha256()
-    for file in files:
-        if file.name not in _ASIDE and not file.name.startswith("."):
-            name = str(file.relative_to(path)) if path.is_dir() else "file"
-            digest.update(f"{name}\0{sha256(file)}\0".encode("utf-8", "surrogateescape"))
+    for file in files_of(path):
+        name = str(file.relative_to(path)) if path.is_dir() else "file"
+        with PlainFile(file) as opened:
+            digest.update(f"{name}\0{sha256(opened)}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def folder_fingerprint(folder: Opened) -> str:
+    """The same of a folder of ours that is open."""
+    digest = hashlib.sha256()
+    for name, description in sorted(_descriptions(folder, PurePath())):
+        digest.update(f"{name}\0{hashlib.sha256(description).hexdigest()}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _descriptions(folder: Opened, place: PurePath) -> Iterator[tuple[PurePath, bytes]]:
+    yield place / MARKER, folder.description
+    for name, inner in folder.inner.items():
+        yield from _descriptions(inner, place / name)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of a published model that its vectors depend on."""
+    found = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    return [file for file in found if file.name not in _ASIDE and not file.name.startswith(".")]

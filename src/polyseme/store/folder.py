@@ -6,6 +6,7 @@ memory-mapped: opening costs nothing. How they are checked, see disk/manifest.py
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.atomic import new_folder
 from polyseme.disk.manifest import Manifest
+from polyseme.disk.opened import Opened
+from polyseme.disk.ours import CARD
+from polyseme.disk.plain import LONGEST_JSON, parse_json
 from polyseme.errors import FormatError
 from polyseme.store import tensors as tensor_file
 from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
 
 MARKER = "model.json"
-MODEL = Manifest("a model folder", MARKER, 1, "polyseme train", {"method": str, "options": dict, "tables": list})
+WEIGHTS, CURVE = "weights.safetensors", "training.jsonl"
+
+
+def _needs(found: dict[str, Any]) -> list[str]:
+    parts = found.get("parts", [])
+    if not isinstance(parts, list) or not all(isinstance(name, str) for name in (*parts, *found["tables"])):
+        raise FormatError(f"{MARKER} was altered: its 'tables' and 'parts' are no lists of names")
+    return [WEIGHTS, CURVE, *(f"{name}.txt" for name in found["tables"]), *parts]
+
+
+MODEL = Manifest(
+    "a model folder", MARKER, 1, "polyseme train", {"method": str, "options": dict, "tables": list}, _needs
+)
 
 
 @dataclass
@@ -46,72 +61,54 @@ class Contents:
     card: str
 
 
-def write_folder(path: str | Path, contents: Contents) -> None:
-    """Write a model folder, whole or not at all."""
-    with new_folder(path, marker=MARKER) as part:
+def write_folder(path: str | Path, contents: Contents, *, force: bool = False) -> None:
+    """Write a model folder, whole or not at all; ``force`` replaces another model, corpus or index."""
+    with MODEL.new_folder(path, force=force) as part:
         _write(part, contents)
 
 
-def _write(folder: Path, contents: Contents) -> None:
+def _write(folder: Path, contents: Contents) -> dict[str, Any]:
     parts = contents.parts
-    tensor_file.write(folder / "weights.safetensors", parts.tensors)
+    tensor_file.write(folder / WEIGHTS, parts.tensors)
     for name, words in parts.tables.items():
         (folder / f"{name}.txt").write_bytes(words_to_bytes(words))
     for name, content in parts.files.items():
         (folder / name).write_bytes(content)
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in contents.curve)
-    (folder / "training.jsonl").write_text(lines, encoding="utf-8")
-    (folder / "README.md").write_text(contents.card, encoding="utf-8")
-    for name, model in contents.models.items():
-        (folder / name).mkdir()
-        _write(folder / name, model)
-    listed = {"tables": sorted(parts.tables)}
+    (folder / CURVE).write_text(lines, encoding="utf-8")
+    card = contents.card.encode("utf-8", "replace")
+    (folder / CARD).write_bytes(card)
+    listed: dict[str, Any] = {"tables": sorted(parts.tables), "card": hashlib.sha256(card).hexdigest()}
     if parts.files:
         listed["parts"] = sorted(parts.files)
     if contents.models:
-        listed["models"] = sorted(contents.models)
-    MODEL.write(folder, {**contents.manifest, **listed}, MODEL.seals(folder, aside=("README.md",)))
+        listed["models"] = {name: _write_inner(folder / name, model) for name, model in contents.models.items()}
+    return MODEL.write(folder, {**contents.manifest, **listed}, MODEL.seals(folder, aside=(CARD,)))
 
 
-def read_parts(path: str | Path, manifest: dict[str, Any]) -> Parts:
+def _write_inner(folder: Path, contents: Contents) -> str:
+    folder.mkdir()
+    return str(_write(folder, contents)["checksum"])
+
+
+def read_parts(folder: Opened) -> Parts:
     """Arrays (memory-mapped), tables and files of a folder whose files are what model.json says they are."""
-    path = Path(path)
-    MODEL.verify(path, manifest)
+    found = folder.found
     tables = {}
-    for name in manifest["tables"]:
-        file = _listed(path, manifest, f"{name}.txt")
-        tables[str(name)] = words_from_bytes(file.read_bytes(), where=str(file))
-    files = {str(name): _listed(path, manifest, name).read_bytes() for name in _names(path, manifest, "parts")}
-    return Parts(tensor_file.read(path / "weights.safetensors"), tables, files)
+    for name in found["tables"]:
+        file = folder.file(f"{name}.txt")
+        tables[name] = words_from_bytes(file.read(), where=str(file.path))
+    files = {name: folder.file(name).read() for name in found.get("parts", [])}
+    return Parts(tensor_file.read(folder.file(WEIGHTS)), tables, files)
 
 
-def model_names(path: str | Path, manifest: dict[str, Any]) -> list[str]:
-    """The folders below that hold the models this one is composed of."""
-    return _names(Path(path), manifest, "models")
-
-
-def _listed(path: Path, manifest: dict[str, Any], name: str) -> Path:
-    if name not in manifest["files"]:
-        raise FormatError(f"{path / MARKER} was altered: {name!r} is not among its files")
-    return path / name
-
-
-def _names(path: Path, manifest: dict[str, Any], key: str) -> list[str]:
-    names = manifest.get(key, [])
-    if not isinstance(names, list) or not all(
-        isinstance(n, str) and n == Path(n).name and n not in ("", "..") for n in names
-    ):
-        raise FormatError(f"{path / MARKER} was altered: its {key!r} are no plain names")
-    return names
-
-
-def read_curve(path: str | Path) -> list[dict[str, Any]]:
+def read_curve(folder: Opened) -> list[dict[str, Any]]:
     """The records of training.jsonl."""
-    file = Path(path) / "training.jsonl"
+    file = folder.file(CURVE)
     try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file} cannot be read: {error}") from None
+        return [parse_json(line) for line in file.read(LONGEST_JSON).splitlines()]
+    except ValueError as error:
+        raise FormatError(f"{file.path} cannot be read: {error}") from None
 
 
 def as_float32(array: NDArray[Any]) -> NDArray[np.float32]:

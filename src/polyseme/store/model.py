@@ -26,6 +26,8 @@ class About:
     segmentation: Segmentation | None = None  # None: not known, raw strings are segmented by script
     corpus: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, Any]] = field(default_factory=list)
+    recipe: str = ""  # checksum of method, options and data: what was trained of the same may take its place
+    fingerprint: str = ""  # checksum of the description it was opened by; "" of a model that was not
 
     @classmethod
     def of(cls, part: Any) -> About:
@@ -65,9 +67,12 @@ class Model(ABC):
         """How raw text is cut for this model."""
         return self.about.segmentation or Segmentation()
 
-    def save(self, path: str | Path) -> None:
-        """Write a model folder, whole or not at all."""
-        write_folder(path, self.contents())
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a model folder, whole or not at all.
+
+        A folder there that is not polyseme's is never replaced; another model, corpus or index only with ``force``.
+        """
+        write_folder(path, self.contents(), force=force)
 
     def contents(self) -> Contents:
         """What its folder holds, the models it is composed of in folders below."""
@@ -79,6 +84,7 @@ class Model(ABC):
             "options": options_to_json(self.options),
             "segmentation": segmentation,
             "corpus": self.about.corpus,
+            **({"recipe": self.about.recipe} if self.about.recipe else {}),
         }
         parts = self.parts()
         models = {name: model.contents() for name, model in parts.models.items()}

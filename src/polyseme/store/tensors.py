@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
 import os
 import re
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from polyseme.disk.plain import PlainFile, parse_json
 from polyseme.errors import FormatError
 
 _DTYPES = {
@@ -23,6 +25,8 @@ _DTYPES = {
     "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
 }  # fmt: skip
 _LONGEST_HEADER = 100 << 20
+_MOST_DIMENSIONS = 32
+_BLANK = "0" * 64
 
 
 def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, str] | None = None) -> None:
@@ -40,43 +44,108 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[
     path.chmod(stat.S_IMODE(mode))  # save_file puts a private file there; who may read a model is for the umask to say
 
 
-def read(path: str | Path) -> dict[str, NDArray[Any]]:
+def write_sealed(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> None:
+    """The same with a checksum of the file in its header, made of what was written: arrays may change meanwhile."""
+    write(path, tensors, {**metadata, "sha256": _BLANK})
+    with PlainFile(path) as file:
+        place, digest = _seal(file)
+    with open(path, "r+b") as target:
+        target.seek(place)
+        target.write(digest.encode())
+
+
+def read(file: str | Path | PlainFile) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file, memory-mapped and read-only."""
-    return _open(Path(path))[0]
+    return read_with_metadata(file)[0]
 
 
-def read_with_metadata(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def read_with_metadata(file: str | Path | PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """The arrays and the free text that stands beside them."""
-    return _open(Path(path))
-
-
-def _open(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    if isinstance(file, PlainFile):
+        return _arrays(file)
     try:
-        size = path.stat().st_size
-        with open(path, "rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if size < 8 or length > min(size - 8, _LONGEST_HEADER):
-                raise FormatError(f"{path} is cut short or is not a safetensors file")
-            header = json.loads(file.read(length))
-            if not isinstance(header, dict):
-                raise ValueError("not a table")
+        with PlainFile(file) as opened:
+            return _arrays(opened)
     except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise FormatError(f"{path} is not a safetensors file: its header is not JSON") from None
-    metadata = header.pop("__metadata__", {})
-    start = 8 + length
-    data = np.memmap(path, dtype=np.uint8, mode="r", offset=start) if size > start else np.empty(0, np.uint8)
-    return {name: _view(path, name, entry, data) for name, entry in header.items()}, metadata
+        raise FormatError(f"{file} cannot be read: {error.strerror}") from None
 
 
-def _view(path: Path, name: str, entry: Any, data: NDArray[np.uint8]) -> NDArray[Any]:
+def read_sealed(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """What ``write_sealed`` wrote; one bit that is not as it was makes it a FormatError."""
+    with PlainFile(path) as file:
+        arrays, metadata = _arrays(file)
+        place, digest = _seal(file)
+        if file.piece(place, len(digest)) != digest.encode():
+            raise FormatError(f"{path} was damaged or altered since it was written")
+    return arrays, metadata
+
+
+def _seal(file: PlainFile) -> tuple[int, str]:
+    """Where a file keeps its checksum, and what it should be: of all bytes, with zeros in that place."""
+    header = file.piece(0, 8 + int.from_bytes(file.piece(0, 8), "little"))
+    found = re.search(rb'"sha256": ?"([0-9a-f]{64})"', header)
+    if found is None:
+        raise FormatError(f"{file.path} has no checksum of itself")
+    digest = hashlib.sha256(header[: found.start(1)] + _BLANK.encode() + header[found.end(1) :])
+    for block in file.chunks(begin=len(header)):
+        digest.update(block)
+    return found.start(1), digest.hexdigest()
+
+
+def _arrays(file: PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    length = int.from_bytes(file.piece(0, 8), "little")
+    if file.size < 8 or length > min(file.size - 8, _LONGEST_HEADER):
+        raise FormatError(f"{file.path} is cut short or is not a safetensors file")
     try:
-        dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"]), entry["data_offsets"]
-        fits = all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end))
-        fits = fits and end - begin == math.prod(shape) * dtype.itemsize and end <= len(data)
-        if fits:
-            return np.asarray(data[begin:end]).view(dtype).reshape(shape)
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise FormatError(f"{path} is cut short or altered: {name!r} does not lie inside the file")
+        header = parse_json(file.piece(8, length))
+        if not isinstance(header, dict):
+            raise ValueError("not a table")
+    except ValueError:
+        raise FormatError(f"{file.path} is not a safetensors file: its header is not JSON") from None
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+        raise FormatError(f"{file.path} was altered: what stands beside its arrays is no text")
+    data = file.mapped(np.uint8, 8 + length)
+    entries = [_Entry.of(file.path, name, entry) for name, entry in header.items()]
+    _check_places(file.path, entries, len(data))
+    return {entry.name: entry.view(data) for entry in entries}, metadata
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the header says of one array."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, path: Path, name: str, entry: Any) -> _Entry:
+        try:
+            dtype, shape, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"]), entry["data_offsets"]
+            fits = all(type(n) is int and n >= 0 for n in (*shape, begin, end)) and len(shape) <= _MOST_DIMENSIONS
+            if fits and end - begin == math.prod(shape) * dtype.itemsize:
+                return cls(name, dtype, shape, begin, end)
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise FormatError(f"{path} is cut short or altered: {name[:80]!r} is not as long as its shape says")
+
+    def view(self, data: NDArray[np.uint8]) -> NDArray[Any]:
+        array: NDArray[Any] = np.asarray(data[self.begin : self.end]).view(self.dtype).reshape(self.shape)
+        return array
+
+
+def _check_places(path: Path, entries: list[_Entry], size: int) -> None:
+    """The arrays lie one behind the other, from the first byte to the last."""
+    place = 0
+    for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
+        if entry.begin != place:
+            how = "lies over another array" if entry.begin < place else "does not follow the array before it"
+            raise FormatError(f"{path} is cut short or altered: {entry.name[:80]!r} {how}")
+        place = entry.end
+        if place > size:
+            raise FormatError(f"{path} is cut short or altered: {entry.name[:80]!r} does not lie inside the file")
+    if place != size:
+        raise FormatError(f"{path} was altered: it goes on behind its arrays")

@@ -1,6 +1,7 @@
 """Vectors of sentences written one after the other: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
 
-Nothing is held but the sentence at hand, so a file may be of any length. Each file appears whole or not at all.
+Nothing is held but the sentence at hand, so a file may be of any length. Each file appears whole or not at all,
+and with those that belong to it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.disk.atomic import new_file
+from polyseme.disk.atomic import new_files
+from polyseme.disk.hdf5 import CheckedFile
 from polyseme.errors import MissingExtra
 from polyseme.nouns import FloatArray
 
@@ -33,28 +35,26 @@ _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @contextmanager
-def writer(form: str, path: Path, *, lasting: bool = True, names: Sequence[int | str] = ()) -> Iterator[Write]:
+def writer(
+    form: str, path: Path, *, force: bool = False, lasting: bool = True, names: Sequence[int | str] = ()
+) -> Iterator[Write]:
     """A function to be called with a sentence's text, its tokens and its vectors.
 
     Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``: always the same kind.
-    ``lasting`` is False for a file that is only passed on, which gets no second file beside it. ``names`` are those of
-    the layers, which features are written with.
+    ``force`` replaces a file that is there. ``lasting`` is False for a file that is only passed on, which gets no
+    second file beside it. ``names`` are those of the layers, which features are written with.
     """
     kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
-    with new_file(path) as part:
+    beside = [path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")] if lasting and form == "npy" else []
+    with new_files(path, *beside, force=force) as (part, *rest):
         target = _Features(part, names) if form == "features" else kinds[form](part)
         try:
             yield target.write
             target.close()
         finally:
             target.release()
-    if lasting and isinstance(target, _Npy):
-        beside = path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")
-        if target.offsets is None:
-            beside.unlink(missing_ok=True)  # of words that were here before
-            return
-        with new_file(beside) as part, open(part, "wb") as file:
-            np.save(file, target.offsets)
+        if isinstance(target, _Npy) and rest and target.offsets is not None:
+            np.save(rest[0], target.offsets)
 
 
 @contextmanager
@@ -83,42 +83,13 @@ class _Writer(ABC):
         """Let go of what is open, finished or not."""
 
 
-class _Disk(io.FileIO):
-    """A file for HDF5, which crashes where a write fails: it is told of none, and we raise ``failed`` ourselves."""
-
-    failed: OSError | None = None
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        try:
-            while rest and self.failed is None:
-                rest = rest[super().write(rest) or 0 :]
-        except OSError as error:
-            self.failed = error
-        return size
-
-    def truncate(self, size: int | None = None) -> int:
-        if self.failed is None:
-            try:
-                return super().truncate(size)
-            except OSError as error:
-                self.failed = error
-        return size or 0
-
-    def check(self) -> None:
-        """Raise what went wrong."""
-        if self.failed is not None:
-            raise self.failed
-
-
 class _Hdf5(_Writer):
     """One dataset a sentence, by its number, and ``sentence_to_index``, the JSON of {text: number}."""
 
     def __init__(self, path: Path) -> None:
         import h5py
 
-        self._disk = _Disk(path, "w+")
+        self._disk = CheckedFile(path, "w+")
         self._h5py: Any = h5py
         self._file: Any = h5py.File(self._disk, "w", meta_block_size=1 << 20)
         self._small = h5py.h5p.create(h5py.h5p.DATASET_CREATE)  # beside its description, without a place of its own

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.atomic import Scratch, new_folder
+from polyseme.disk.atomic import Scratch
+from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import Progress, Sentence, silent
 from polyseme.text.align import token_spans
 from polyseme.text.block import Settings
 from polyseme.text.build import Builder
 from polyseme.text.count import Counter
-from polyseme.text.layout import MARKER, check_numbers, mapped, offsets, read_header, spans
+from polyseme.text.layout import CORPUS, MARKER, TAGS, numbers, offsets, spans
 from polyseme.text.normalise import check
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.read import find_sources, read_blocks
@@ -48,38 +49,39 @@ class Corpus:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        header = read_header(self.path)
-        self.facts: dict[str, Any] = header["facts"]
-        self.fingerprint: str = header["fingerprint"]
-        self.segmentation = Segmentation.from_json(header["segmentation"], where=self.path / MARKER)
-        self._read_arrays(header)
+        with CORPUS.open(self.path) as folder:
+            folder.verify()
+            header = folder.found
+            self.facts: dict[str, Any] = header["facts"]
+            self.fingerprint: str = header["fingerprint"]
+            self.segmentation = Segmentation.from_json(header["segmentation"], where=self.path / MARKER)
+            self._read_arrays(folder)
         self._kept_alive: Any = None
 
-    def _read_arrays(self, header: dict[str, Any]) -> None:
-        folder = self.path
-        self._words: NDArray[np.uint8] = mapped(folder / "words.txt", np.uint8)
-        self._counts: NDArray[np.int64] = mapped(folder / "counts.i64", np.int64)
-        self.n_vocabulary: int = header["vocabulary"]
+    def _read_arrays(self, folder: Opened) -> None:
+        path = folder.path
+        self._words: NDArray[np.uint8] = folder.file("words.txt").mapped(np.uint8)
+        self._counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)
+        self.n_vocabulary: int = folder.found["vocabulary"]
         words = int(np.count_nonzero(self._words == ord("\n")))
         if words != len(self._counts) or not 0 <= self.n_vocabulary <= words:
-            raise FormatError(f"{folder} was altered: its words and their counts do not fit together")
-        self.ids: NDArray[np.int32] = mapped(folder / "ids.i32", np.int32)
-        check_numbers(folder / "ids.i32", np.int32, words)
-        self._text: NDArray[np.uint8] = mapped(folder / "text.utf8", np.uint8)
-        self._text_spans = spans(folder / "text.i64", len(self._text))
-        self.sentence_offsets = offsets(folder / "sentences.i64", len(self.ids))
-        self.paragraph_offsets = offsets(folder / "paragraphs.i64", self.n_sentences)
-        self.document_offsets = offsets(folder / "documents.i64", self.n_sentences)
+            raise FormatError(f"{path} was altered: its words and their counts do not fit together")
+        self.ids: NDArray[np.int32] = numbers(folder.file("ids.i32"), np.int32, words)
+        self._text: NDArray[np.uint8] = folder.file("text.utf8").mapped(np.uint8)
+        self._text_spans = spans(folder.file("text.i64"), len(self._text))
+        self.sentence_offsets = offsets(folder.file("sentences.i64"), len(self.ids))
+        self.paragraph_offsets = offsets(folder.file("paragraphs.i64"), self.n_sentences)
+        self.document_offsets = offsets(folder.file("documents.i64"), self.n_sentences)
         if len(self._text_spans) != self.n_sentences:
-            raise FormatError(f"{folder} was altered: sentences and their texts differ in number")
-        self.tag_names: list[str] = header.get("tag_names") or []
+            raise FormatError(f"{path} was altered: sentences and their texts differ in number")
+        self.tag_names: list[str] = folder.found.get("tag_names") or []
         if not isinstance(self.tag_names, list) or not all(isinstance(name, str) for name in self.tag_names):
-            raise FormatError(f"{folder / MARKER} was altered: its 'tag_names' are no names")
-        self.tags: NDArray[np.uint16] | None = mapped(folder / "tags.u16", np.uint16) if self.tag_names else None
-        if self.tags is not None:
-            check_numbers(folder / "tags.u16", np.uint16, len(self.tag_names))
+            raise FormatError(f"{path / MARKER} was altered: its 'tag_names' are no names")
+        self.tags: NDArray[np.uint16] | None = None
+        if self.tag_names:
+            self.tags = numbers(folder.file(TAGS), np.uint16, len(self.tag_names))
             if len(self.tags) != len(self.ids):
-                raise FormatError(f"{folder / 'tags.u16'} was altered: it does not fit the words")
+                raise FormatError(f"{path / TAGS} was altered: it does not fit the words")
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -95,6 +97,7 @@ class Corpus:
         min_count: int = 1,
         max_size: int | None = None,
         workers: int | None = None,
+        force: bool = False,
         progress: Progress = silent,
         **reading: Any,
     ) -> Self:
@@ -111,6 +114,7 @@ class Corpus:
         format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
         documents    auto, file, blank-line or line: what a document is
         encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252;  errors  strict or replace bad bytes
+        force        replace another corpus, model or index that stands at ``path``
         """
         how, segment = make_reading(Reading, reading)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
@@ -118,11 +122,11 @@ class Corpus:
         total = None if None in sizes else sum(size or 0 for size in sizes)
         settings = Settings(segment, how.documents, how.field, single=len(files) == 1)
         blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
-        with _Writing(path, segment, min_count, max_size) as writing:
+        with _Writing(path, segment, min_count, max_size, force, [file.name for file in files]) as writing:
             for counted, done in counted_blocks(blocks, settings, workers):
                 writing.builder.add(counted)
                 progress("corpus", done, total, tokens=writing.builder.n_tokens, words=writing.builder.n_words)
-            writing.finish([file.name for file in files])
+            writing.finish()
         return writing.opened(cls)
 
     @classmethod
@@ -135,16 +139,17 @@ class Corpus:
         documents: str = "file",
         min_count: int = 1,
         max_size: int | None = None,
+        force: bool = False,
     ) -> Self:
         """From sentences at hand: raw text or lists of words. They are one document, or each one with ``line``."""
         check("documents", documents, ("file", "line"))
         segmentation = Segmentation.of(segment)
-        with _Writing(path, segmentation, min_count, max_size) as writing:
+        with _Writing(path, segmentation, min_count, max_size, force, ["the sentences"]) as writing:
             counter = Counter(Settings(segmentation))
             rest = iter(sentences)
             while batch := list(islice(rest, BATCH)):
                 writing.builder.add(counter.count_sentences(batch, each_a_document=documents == "line"))
-            writing.finish(["the sentences"])
+            writing.finish()
         return writing.opened(cls)
 
     @cached_property
@@ -215,25 +220,34 @@ class _Writing:
     """A corpus being written: at the end of the block it is there whole, or not at all."""
 
     def __init__(
-        self, path: str | Path | None, segmentation: Segmentation, min_count: int, max_size: int | None
+        self,
+        path: str | Path | None,
+        segmentation: Segmentation,
+        min_count: int,
+        max_size: int | None,
+        force: bool,
+        sources: list[str],
     ) -> None:
         if min_count < 1 or (max_size is not None and max_size < 1):
             raise OptionError(f"min_count and max_size are at least 1; not {min_count} and {max_size}")
         self.scratch = Scratch() if path is None else None
         self.path = self.scratch.path / "corpus" if self.scratch else Path(path or "")
         self.segmentation, self.min_count, self.max_size = segmentation, min_count, max_size
+        self.force, self.sources = force, sources
 
     def __enter__(self) -> Self:
         self.open = ExitStack()
-        self.builder = Builder(self.open.enter_context(new_folder(self.path, marker=MARKER)), self.segmentation)
+        known = {"sources": self.sources, "segmentation": self.segmentation.to_json()}
+        part = self.open.enter_context(CORPUS.new_folder(self.path, force=self.force, **known))
+        self.builder = Builder(part, self.segmentation)
         self.open.callback(self.builder.close)  # may fail too, on a full disk
         return self
 
     def __exit__(self, *raised: Any) -> None:
         self.open.__exit__(*raised)
 
-    def finish(self, sources: list[str]) -> None:
-        self.builder.finish(min_count=self.min_count, max_size=self.max_size, sources=sources)
+    def finish(self) -> None:
+        self.builder.finish(min_count=self.min_count, max_size=self.max_size, sources=self.sources)
 
     def opened(self, cls: type[C]) -> C:
         corpus = cls(self.path)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from polyseme.disk.manifest import is_ours
+from polyseme.disk.ours import is_ours
 from polyseme.disk.packed import PACKED
 from polyseme.errors import TextError
 from polyseme.text import encoding as encodings

@@ -1,6 +1,7 @@
-"""Unfinished training, in one file beside the model to come: arrays, and a JSON state.
+"""Unfinished training, in one file beside the model to come: arrays and a JSON state, with a checksum of both.
 
-The file is replaced whole, so a kill at any moment leaves the last checkpoint.
+The file is replaced whole, so a kill at any moment leaves the last checkpoint. One that was damaged or edited is
+refused, and a file that is no checkpoint is never written over or removed.
 """
 
 from __future__ import annotations
@@ -14,16 +15,27 @@ from typing import Any
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import new_file
+from polyseme.disk.plain import parse_json
 from polyseme.errors import FormatError, TrainingError
 from polyseme.store import tensors as tensor_file
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass
 class Snapshot:
     """What a checkpoint holds."""
 
-    tensors: Mapping[str, NDArray[Any]]
+    tensors: Arrays
     state: dict[str, Any]
+
+    def fill(self, **arrays: NDArray[Any]) -> None:
+        """Put the arrays that were kept under these names into these, which have the same shapes."""
+        for name, array in arrays.items():
+            kept = self.tensors.get(name)
+            if kept is None or kept.shape != array.shape:
+                raise FormatError(f"the checkpoint does not fit this training ({name}): delete it to start anew")
+            array[...] = kept
 
 
 @dataclass
@@ -35,28 +47,51 @@ class Checkpoint:
 
     def save(self, snapshot: Snapshot) -> None:
         """Replace what was there."""
-        text = json.dumps({"identity": self.identity, "state": snapshot.state}, ensure_ascii=False)
+        text = json.dumps({"identity": self.identity, "state": snapshot.state})
         with new_file(self.path) as part:
-            tensor_file.write(part, snapshot.tensors, {"checkpoint": text})
+            tensor_file.write_sealed(part, snapshot.tensors, {"checkpoint": text})
+
+    def check(self, *, resume: bool) -> bool:
+        """Whether there is a checkpoint, of this training where it is to go on; anything else there is refused."""
+        found = self._read()
+        if found and resume:
+            self._check_identity(found[1])
+        return found is not None
 
     def load(self) -> Snapshot | None:
         """The last snapshot; None where there is none. One of another training is refused."""
-        if not self.path.exists():
+        found = self._read()
+        if found is None:
             return None
-        arrays, metadata = tensor_file.read_with_metadata(self.path)
-        try:
-            record = json.loads(metadata["checkpoint"])
-            identity, state = record["identity"], record["state"]
-        except (KeyError, ValueError, TypeError):
-            raise FormatError(f"{self.path} is not a checkpoint: delete it to start anew") from None
-        difference = _first_difference(json.loads(json.dumps(self.identity)), identity)
-        if difference:
-            raise TrainingError(f"{self.path} belongs to another training ({difference}): delete it to start anew")
-        return Snapshot(arrays, state)
+        arrays, record = found
+        self._check_identity(record)
+        return Snapshot(arrays, record["state"])
 
     def remove(self) -> None:
         """The training is finished."""
         self.path.unlink(missing_ok=True)
+
+    def _read(self) -> tuple[Arrays, dict[str, Any]] | None:
+        """The arrays, and the identity and state; None where there is nothing."""
+        try:
+            arrays, metadata = tensor_file.read_sealed(self.path)
+            record = parse_json(metadata["checkpoint"].encode())
+            if all(isinstance(record[name], dict) for name in ("identity", "state")):
+                return arrays, record
+        except FileNotFoundError:
+            return None
+        except FormatError as error:
+            raise FormatError(f"{error}: it is no whole checkpoint; move it away to start anew") from None
+        except OSError as error:
+            raise FormatError(f"{self.path} is in the way of a checkpoint: {error.strerror}") from None
+        except (KeyError, ValueError, TypeError):
+            pass
+        raise FormatError(f"{self.path} is no checkpoint of a training: move it away to start anew")
+
+    def _check_identity(self, record: dict[str, Any]) -> None:
+        difference = _first_difference(json.loads(json.dumps(self.identity)), record["identity"])
+        if difference:
+            raise TrainingError(f"{self.path} belongs to another training ({difference}): delete it to start anew")
 
 
 def _first_difference(now: Any, then: Any, name: str = "") -> str:

@@ -160,8 +160,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
     snapshot = run.resumed()
     first = int(snapshot.state["epoch"]) if snapshot else 0
     if snapshot:
-        for matrix, name in zip(weights, names, strict=True):
-            matrix[:] = snapshot.tensors[name]
+        snapshot.fill(**dict(zip(names, weights, strict=True)))
     bounds, train = _trainer(cells, weights, options)
     with preparing(run.progress):
         train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts

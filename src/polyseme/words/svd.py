@@ -101,7 +101,7 @@ def _factors(matrix: csr_array, options: SvdOptions, run: Run) -> FloatArray:
     done = int(snapshot.state["iteration"]) if snapshot else 0
     basis: Any = np.random.default_rng(options.seed).standard_normal((matrix.shape[1], size), dtype=np.float32)
     if snapshot:
-        basis = np.array(snapshot.tensors["basis"])
+        snapshot.fill(basis=basis)
     means = np.asarray(matrix.mean(axis=0), dtype=np.float32) if options.centre else None  # (V,)
     whole = float(np.dot(matrix.data, matrix.data.astype(np.float64)))
     if means is not None:

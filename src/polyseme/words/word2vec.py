@@ -223,7 +223,7 @@ def learn(
         carried_over(outputs, plan.old_rows, start.output)
     snapshot = run.resumed()
     if snapshot:
-        inputs[:], outputs[:] = snapshot.tensors["inputs"], snapshot.tensors["outputs"]
+        snapshot.fill(inputs=inputs, outputs=outputs)
 
     def train(epoch: int, chunk: int, begin: int, end: int, lr_begin: float, lr_end: float) -> tuple[float, float]:
         state, result = random_state(options.seed, epoch, chunk), np.zeros(2)

@@ -30,6 +30,7 @@ from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
+from polyseme.disk.hdf5 import written_hdf5
 from polyseme.neural.lstm import State
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing, mask_of
@@ -345,7 +346,7 @@ class ElmoEmbedder:
         if len(set(names)) < len(names):
             raise ValueError("a sentence occurs twice: use_sentence_keys must be False")
         vectors = self.embed_sentences((line.split() for line in lines), batch_size)
-        with new_file(output_file_path) as part, h5py.File(part, "w") as file:
+        with new_file(output_file_path) as part, written_hdf5(part) as file:
             for name, layers in zip(names, vectors, strict=True):
                 file.create_dataset(name, data=_FORMATS[output_format](layers))
             if not (forget_sentences or use_sentence_keys):

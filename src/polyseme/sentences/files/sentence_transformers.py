@@ -12,7 +12,8 @@ from typing import Any
 
 from polyseme.contexts.transformer.files.huggingface import open_huggingface, read_weights, write_into
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.disk.atomic import new_folder
+from polyseme.disk.export import new_export
+from polyseme.disk.plain import parse_json, read_small
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
@@ -62,11 +63,13 @@ def open_sentence_transformers(path: str | Path) -> SentenceTransformer:
     return SentenceTransformer(encoder, modes, steps, options=_options(folder, first, rest[0][1]))
 
 
-def write_sentence_transformers(model: SentenceTransformer | TransformerEncoder, path: str | Path) -> None:
+def write_sentence_transformers(
+    model: SentenceTransformer | TransformerEncoder, path: str | Path, *, force: bool = False
+) -> None:
     """A folder that sentence-transformers reads; a Transformer without a pooling gets the mean of its pieces."""
     if isinstance(model, TransformerEncoder):
         model = SentenceTransformer(model)
-    with new_folder(path, marker="modules.json") as folder:
+    with new_export(path, "sentence-transformers", force=force) as folder:
         write_into(model.encoder, folder)
         options = {"max_seq_length": model.runner.limit, "do_lower_case": model.options.lower}
         _write(folder / "sentence_bert_config.json", options)
@@ -87,13 +90,11 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     """Kind and folder of each module, in order."""
     file = folder / "modules.json"
     try:
-        if file.stat().st_size > 1 << 20:
-            raise FormatError(f"{file} is too large to be a list of modules")
-        listed = json.loads(file.read_bytes())
+        listed = parse_json(read_small(file, 1 << 20))
         found = [(str(entry["type"]).rpartition(".")[2], str(entry.get("path", ""))) for entry in listed]
     except OSError as error:
         raise FormatError(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise FormatError(f"{file} is not a list of modules") from None
     if not 0 < len(found) <= _MOST_MODULES:
         raise FormatError(f"{file} lists {len(found)} modules")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.disk.atomic import check_file
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray
 from polyseme.options import option
@@ -133,8 +134,13 @@ class PublishedFastText(WordVectors):
         return cls(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords, labels=labels)
 
 
-def save_vectors_as(model: WordVectors, path: str | Path, form: str, *, dense: bool = False) -> None:
-    """Write the vectors in one of ``FORMATS``. Sparse ones are written with all their zeros only where ``dense``."""
+def save_vectors_as(
+    model: WordVectors, path: str | Path, form: str, *, dense: bool = False, force: bool = False
+) -> None:
+    """Write the vectors in one of ``FORMATS``; ``force`` replaces what is there.
+
+    Sparse ones are written with all their zeros only where ``dense``.
+    """
     if form not in FORMATS:
         raise OptionError(f"no format is called {form!r}: there are {', '.join(FORMATS)}")
     if form != "polyseme" and isinstance(model.vectors, SparseRows) and not dense:
@@ -143,7 +149,9 @@ def save_vectors_as(model: WordVectors, path: str | Path, form: str, *, dense: b
             f"{form} has no sparse vectors, and with all their zeros these {rows:,} × {columns:,} take "
             f"{rows * columns * 4 / 1e9:,.1f} GB or more: reduce them (polyseme train svd), or give --dense"
         )
-    FORMATS[form](model, Path(path))
+    if form not in ("polyseme", "projector"):
+        check_file(path, force=force)
+    FORMATS[form](model, Path(path), force)
 
 
 def fasttext_file(model: WordVectors) -> FastTextFile:
@@ -188,15 +196,14 @@ def _settings(model: WordVectors) -> Settings:
     return Settings(**{**known, **shape, "dim": model.vector_size})
 
 
-def _write_folder(model: WordVectors, path: Path) -> None:
-    model.save(path)
-
-
-FORMATS: dict[str, Callable[[WordVectors, Path], None]] = {
-    "polyseme": _write_folder,
-    "word2vec-text": lambda model, path: word2vec_format.write_text(path, model.index_to_key, model.vectors),
-    "word2vec-binary": lambda model, path: word2vec_format.write_binary(path, model.index_to_key, model.vectors),
-    "glove": lambda model, path: word2vec_format.write_text(path, model.index_to_key, model.vectors, header=False),
-    "fasttext": lambda model, path: fasttext_format.write(path, fasttext_file(model)),
-    "projector": lambda model, path: projector_format.write(path, model.index_to_key, model.vectors),
+# Of a model, a path, and whether what is there is replaced.
+FORMATS: dict[str, Callable[[WordVectors, Path, bool], None]] = {
+    "polyseme": lambda model, path, force: model.save(path, force=force),
+    "word2vec-text": lambda model, path, _: word2vec_format.write_text(path, model.index_to_key, model.vectors),
+    "word2vec-binary": lambda model, path, _: word2vec_format.write_binary(path, model.index_to_key, model.vectors),
+    "glove": lambda model, path, _: word2vec_format.write_text(path, model.index_to_key, model.vectors, header=False),
+    "fasttext": lambda model, path, _: fasttext_format.write(path, fasttext_file(model)),
+    "projector": lambda model, path, force: projector_format.write(
+        path, model.index_to_key, model.vectors, force=force
+    ),
 }

@@ -21,7 +21,7 @@ from typing import IO
 import numpy as np
 
 from polyseme.disk.atomic import new_file
-from polyseme.disk.packed import first_bytes, open_for_reading, open_for_writing
+from polyseme.disk.packed import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray
 from polyseme.words.files.lines import decoded, is_number, read_lines, trailing_numbers
@@ -98,10 +98,10 @@ def _headerless(head: bytes) -> Shape | None:
 def read(path: str | Path) -> VectorFile:
     """The vectors of a word2vec, GloVe or fastText .vec file, plain or compressed."""
     path = Path(path)
-    shape = recognise(first_bytes(path, HEAD))
-    if shape is None:
-        raise FormatError(f"{path} is not a file of word vectors: it begins neither with a header nor with a row")
     with open_for_reading(path) as (file, size):
+        shape = recognise(file.read(HEAD))
+        if shape is None:
+            raise FormatError(f"{path} is not a file of word vectors: it begins neither with a header nor with a row")
         _check_claim(path, shape, size)
         file.seek(shape.start)
         blocks = _text_blocks(path, file, shape) if shape.layout == "text" else _binary_blocks(path, file, shape, size)

@@ -23,7 +23,9 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.names import find_pair, read_options
 from polyseme.contexts.elmo.model import Elmo, filled, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
-from polyseme.disk.atomic import new_file
+from polyseme.disk.atomic import new_files
+from polyseme.disk.hdf5 import written_hdf5
+from polyseme.disk.plain import PlainFile
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 
@@ -168,7 +170,8 @@ class _Weights:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            self._size = self.path.stat().st_size
+            with PlainFile(path) as plain:
+                self._size = plain.size
             self._file = h5py.File(self.path, "r")
         except _DAMAGES:
             reason = "is cut short or is not an HDF5 file" if self.path.is_file() else "does not exist"
@@ -227,8 +230,8 @@ class _Weights:
         return FormatError(f"{self.path} is cut short or altered: {name!r} cannot be read ({reason})")
 
 
-def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path) -> None:
-    """Write bilm-tf's pair of files. Only a biLM that reads bytes has a place in that format."""
+def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path, *, force: bool = True) -> None:
+    """Write bilm-tf's pair of files, into one folder. Only a biLM that reads bytes has a place in that format."""
     config = model.bilm.config
     if model.alphabet.kind != "bytes":
         raise FormatError(
@@ -253,11 +256,13 @@ def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path) -
             "activation": config.activation,
         },
     }
-    with new_file(weight_file) as part, h5py.File(part, "w") as file:
-        for name, array in _their_arrays(model).items():
-            file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
-    with new_file(options_file) as part:
-        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    if Path(options_file).parent != Path(weight_file).parent:
+        raise OptionError("the two files of a biLM are written into one folder: give them the same one")
+    with new_files(options_file, Path(weight_file), force=force) as (options, weights):
+        with written_hdf5(weights) as file:
+            for name, array in _their_arrays(model).items():
+                file.create_dataset(name, data=np.ascontiguousarray(array, dtype=np.float32))
+        options.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def _plain(clip: float) -> float | int | None:

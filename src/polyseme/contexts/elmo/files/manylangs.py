@@ -18,6 +18,7 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
+from polyseme.disk.plain import read_small
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.torch_file import Tensors
@@ -26,6 +27,7 @@ from polyseme.options import make_options
 # In the order of our tables: unknown, begin and end of the sentence, then of the word (exchanged), padding.
 _LETTER_SPECIALS = ("<oov>", "<bos>", "<eos>", "<eow>", "<bow>", "<pad>")
 _WORD_SPECIALS = ("<oov>", "<bos>", "<eos>")
+_LONGEST_DICTIONARY = 1 << 30
 _NO_CUT = 1000  # characters: longer than a word of any dictionary
 # The network of every language they published, under the two names that their program knows it by.
 _PUBLISHED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
@@ -144,7 +146,7 @@ def _dictionary(path: Path) -> dict[str, int]:
     """``token<TAB>id`` a line; a line with the id alone speaks of U+3000, which their reader strips."""
     found = {}
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = read_small(path, _LONGEST_DICTIONARY).decode("utf-8").split("\n")
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:

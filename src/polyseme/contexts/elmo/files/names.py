@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from polyseme.disk.plain import open_plain
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError
 
@@ -31,11 +32,16 @@ def read_options(path: str | Path) -> dict[str, Any]:
 
 def is_hdf5(path: Path) -> bool:
     """Does this file begin as an HDF5 file does?"""
+    return _first_bytes(path, 8) == _HDF5
+
+
+def _first_bytes(path: Path, n: int) -> bytes:
+    """None of what is no plain file."""
     try:
-        with open(path, "rb") as file:
-            return file.read(8) == _HDF5
-    except OSError:
-        return False
+        with open_plain(path) as file:
+            return file.read(n)
+    except (OSError, FormatError):
+        return b""
 
 
 def is_weights(path: Path) -> bool:
@@ -53,11 +59,7 @@ def is_weights(path: Path) -> bool:
 
 def is_allennlp_state(path: Path) -> bool:
     """Is this file the state of an AllenNLP model that holds an ELMo?"""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(1 << 20)
-    except OSError:
-        return False
+    head = _first_bytes(path, 1 << 20)
     return (head[:4] == b"PK\x03\x04" or head[:1] == b"\x80") and _STATE_KEY in head
 
 

@@ -21,7 +21,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabu
 from polyseme.contexts.transformer.network import build, configuration
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
-from polyseme.disk.atomic import new_folder
+from polyseme.disk.export import new_export
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError
 from polyseme.neural.torch_file import read_tensors
@@ -42,9 +42,9 @@ def open_huggingface(path: str | Path) -> TransformerEncoder:
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
 
 
-def write_huggingface(model: TransformerEncoder, path: str | Path) -> None:
+def write_huggingface(model: TransformerEncoder, path: str | Path, *, force: bool = False) -> None:
     """A folder that ``transformers`` reads: AutoModel, AutoTokenizer, and the language model if it has a head."""
-    with new_folder(path, marker="config.json") as folder:
+    with new_export(path, "transformers", force=force) as folder:
         write_into(model, folder)
 
 

@@ -1,0 +1,84 @@
+"""The description of a folder of ours (corpus.json, model.json, index.json): read, checked, compared with its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from polyseme.disk.plain import PlainFile, parse_json
+from polyseme.errors import FormatError
+
+MARKERS = {"corpus.json": "corpus", "model.json": "model", "index.json": "index", "polyseme.json": "export"}
+ENDS = 1 << 20
+LONGEST_NAME = 255  # bytes, on any file system
+
+
+def parse(data: bytes, file: Path) -> dict[str, Any]:
+    """A description, whose own checksum is right and whose files have plain names."""
+    try:
+        found = parse_json(data)
+    except ValueError as error:
+        raise FormatError(f"{file} cannot be read: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("format"), int):
+        raise FormatError(f"{file} is not the description of a folder of polyseme")
+    return found
+
+
+def check_seal(found: dict[str, Any], file: Path) -> None:
+    """The checksum that a description keeps of itself, and the names of the files it speaks of."""
+    files = found.get("files")
+    if not isinstance(files, dict):
+        raise FormatError(f"{file} was altered: its 'files' is missing or of the wrong kind")
+    # What was written before descriptions had a checksum ends with the files.
+    if list(found)[-1] != "files" and found.get("checksum") != checksum(found):
+        raise FormatError(f"{file} was altered: it does not have the checksum that it keeps of itself")
+    for name, seal in files.items():
+        if not is_plain_name(name):
+            raise FormatError(f"{file} was altered: {name[:40]!r} is no name of a file in it")
+        if not isinstance(seal, dict) or not isinstance(seal.get("size"), int):
+            raise FormatError(f"{file} was altered: no size is kept for {name}")
+
+
+def is_plain_name(name: Any) -> bool:
+    """Whether this can be the name of something that lies in a folder, and nowhere else."""
+    if not isinstance(name, str) or name in ("", ".", "..") or name != Path(name).name or "\0" in name:
+        return False
+    try:
+        return len(os.fsencode(name)) <= LONGEST_NAME and "\\" not in name
+    except ValueError:  # a lone surrogate
+        return False
+
+
+def inner_models(found: dict[str, Any], file: Path) -> dict[str, str]:
+    """The folders below that hold models, by name, and the checksum of each's description ("" where none is kept)."""
+    models = found.get("models", {})
+    if isinstance(models, list):  # of before their checksums were kept
+        models = dict.fromkeys(map(str, models), "")
+    if not isinstance(models, dict) or not all(is_plain_name(n) and isinstance(s, str) for n, s in models.items()):
+        raise FormatError(f"{file} was altered: its 'models' are no plain names")
+    return models
+
+
+def checksum(description: Mapping[str, Any]) -> str:
+    """Of a description's content, whatever the order and the spaces, its checksum left out."""
+    content = json.loads(json.dumps({key: value for key, value in description.items() if key != "checksum"}))
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def sha256(file: PlainFile) -> str:
+    """Of every byte of a file."""
+    digest = hashlib.sha256()
+    for block in file.chunks():
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256_of_ends(file: PlainFile) -> str:
+    """Of the first and last bytes of a large file."""
+    digest = hashlib.sha256(file.piece(0, ENDS))
+    digest.update(file.piece(max(ENDS, file.size - ENDS), ENDS))
+    return digest.hexdigest()

@@ -1,0 +1,162 @@
+"""One writer at a time: a folder to work in that is locked by its ``lock`` file.
+
+The system lifts the lock when the process dies, however it dies. So the next one can tell what a dead process left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from polyseme.errors import FormatError
+
+try:
+    import fcntl
+except ImportError:  # not on this system: a folder that is there is taken for one at work
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = "lock"
+CONTENT = {LOCK, "new", "old", "olds", "written"}
+GRACE = 1.0  # seconds for a writer that is about to end
+
+
+class Busy(Exception):
+    """Another process or thread holds the folder."""
+
+
+@dataclass
+class Hold:
+    """A folder that is locked by this thread; ``depth`` counts how often it was asked for."""
+
+    folder: Path
+    handle: int | None  # None: this file system has no locks
+    depth: int = 1
+    process: int = field(default_factory=os.getpid)
+    thread: int = field(default_factory=threading.get_ident)
+
+    @property
+    def mine(self) -> bool:
+        """Whether the thread that asks is the one that locked it."""
+        return (self.process, self.thread) == (os.getpid(), threading.get_ident())
+
+    def release(self) -> None:
+        """Remove the folder and lift the lock."""
+        if self.process != os.getpid():  # a forked child that ends has no say
+            return
+        _held.pop(self.folder, None)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.handle is not None:
+            os.close(self.handle)
+
+
+_held: dict[Path, Hold] = {}
+
+
+def hold(folder: Path, *, then: Callable[[], None], who: str) -> Hold:
+    """Lock a folder, made where it is missing, and do ``then`` where this thread did not hold it already."""
+    held = _held.get(folder)
+    if held and held.mine:
+        held.depth += 1
+        return held
+    end = time.monotonic() + GRACE
+    while True:
+        try:
+            taken = Hold(folder, _acquire(folder))
+            break
+        except Busy:
+            if time.monotonic() > end:
+                raise FormatError(
+                    f"{who} is being written by another command: wait for it to end, or choose another output path"
+                ) from None
+            time.sleep(0.02)
+    _held[folder] = taken
+    try:
+        then()
+    except BaseException:
+        taken.release()
+        raise
+    return taken
+
+
+def hold_new(make: Callable[[], Path]) -> Hold:
+    """Lock one of the folders of random names that ``make`` gives."""
+    while True:
+        folder = make()
+        try:
+            return _held.setdefault(folder, Hold(folder, _acquire(folder)))
+        except Busy:
+            continue  # taken for abandoned before it was locked, and removed: make another
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove such a folder, if whoever worked in it is dead. A courtesy: where it fails, the work goes on."""
+    if folder in _held or fcntl is None:
+        return
+    with suppress(OSError):
+        if {entry.name for entry in folder.iterdir()} <= CONTENT and (folder / LOCK).exists():
+            handle = _lock(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
+
+
+def _acquire(folder: Path) -> int | None:
+    """Busy, where another holds it; a FormatError, where the folder is somebody's own."""
+    while True:
+        made = False
+        try:
+            with suppress(FileExistsError):
+                folder.mkdir()
+                made = True
+            if not made and (folder.is_symlink() or not {entry.name for entry in folder.iterdir()} <= CONTENT):
+                raise FormatError(f"{folder} is in the way, with other things in it: move it away")
+            return _lock(folder)
+        except BlockingIOError:
+            raise Busy from None
+        except FileNotFoundError:
+            continue  # its holder has just removed it
+        except NotADirectoryError:
+            raise FormatError(f"{folder} is in the way: move it away") from None
+        except _NoLocks:
+            if made:
+                return None
+            raise FormatError(f"{folder} says that another command writes there; if none does, delete it") from None
+
+
+class _NoLocks(Exception):
+    """This system or file system has no locks."""
+
+
+def _lock(folder: Path) -> int:
+    if fcntl is None:
+        raise _NoLocks
+    file = folder / LOCK
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), os.stat(file)):
+            raise FileNotFoundError(str(file))
+    except (BlockingIOError, FileNotFoundError):
+        os.close(handle)
+        raise
+    except OSError:
+        os.close(handle)
+        raise _NoLocks from None
+    return handle
+
+
+def _forget() -> None:
+    """In a forked child: its parent's locks are not to outlive the parent."""
+    for held in _held.values():
+        if held.handle is not None:
+            os.close(held.handle)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,77 @@
+"""Room on the disk: taken before it is needed, and told in one line where there is none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polyseme.errors import DiskFull, PolysemeError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_IN_WORDS = re.compile(
+    r"\d+ requested and \d+ written"  # NumPy
+    rf"|os error ({errno.ENOSPC}|{errno.EDQUOT}|{errno.EFBIG})\b"  # Rust
+    rf"|errno = ({errno.ENOSPC}|{errno.EDQUOT}|{errno.EFBIG})\b"  # HDF5
+    r"|no space left|quota exceeded|file too large",
+    re.IGNORECASE,
+)
+_ALL_BUT = 1 << 20  # a disk with less than this is full: what did not fit was taken away again
+
+
+@contextmanager
+def told_when_full(path: Path) -> Iterator[None]:
+    """A disk that is full while ``path`` is written is a DiskFull, whichever library found it so."""
+    try:
+        yield
+    except PolysemeError:
+        raise
+    except Exception as error:
+        if not is_full(error):
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = str(path)
+            raise
+        raise DiskFull(_fullest(path, error).absolute()) from None
+
+
+def is_full(error: BaseException) -> bool:
+    """Does this error say that a disk is full? Some libraries say it in words only."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _FULL
+    return bool(_FULL_IN_WORDS.search(str(error)))
+
+
+def _fullest(path: Path, error: Exception) -> Path:
+    """Work is also done among the system's temporary files: which of the places is full?"""
+    places = [path.parent, Path(tempfile.gettempdir())]
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        places.insert(0, Path(error.filename).parent)
+    full = [place for place in places if place.is_dir() and _free(place) < _ALL_BUT]
+    return full[0] if full else path.parent
+
+
+def _free(place: Path) -> int:
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return _ALL_BUT
+
+
+def take_room(handle: int, size: int) -> None:
+    """Make a file ``size`` bytes long with room on the disk for all of them: a memory map of holes dies on a full disk.
+
+    What is there already stays.
+    """
+    if hasattr(os, "posix_fallocate"):
+        if size:
+            os.posix_fallocate(handle, 0, size)
+        return
+    end = os.lseek(handle, 0, os.SEEK_END)
+    zeros = bytes(1 << 20)
+    while end < size:
+        end += os.write(handle, zeros[: size - end])

@@ -1,0 +1,72 @@
+"""Where the result of a training goes: nowhere, or to a folder that nobody else writes to until it is there."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from polyseme.disk.atomic import writing
+from polyseme.disk.ours import check_replaceable, recipe
+from polyseme.store.model import Model
+from polyseme.training.checkpoint import Checkpoint
+from polyseme.training.run import Run
+
+log = logging.getLogger(__name__)
+
+M = TypeVar("M", bound=Model)
+
+
+@contextmanager
+def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Iterator[Output]:
+    """Claim the place of the model, before long work."""
+    place = Output(None if out is None else Path(out), method, run, force)
+    with writing(out) if out is not None and _writes_the_model() else nullcontext():
+        if out is not None:
+            check_replaceable(out, "model", force=force or run.resume, method=method)
+        yield place
+
+
+@dataclass
+class Output:
+    """The folder of the model to come; unfinished work is kept beside it, in ``<out>.checkpoint``."""
+
+    path: Path | None
+    method: str
+    run: Run
+    force: bool
+    recipe: str = ""
+
+    def begin(self, identity: dict[str, Any], *models: str) -> None:
+        """What the model will follow from is known. Says what becomes of what is there, or refuses to touch it.
+
+        ``models`` are the fingerprints of those it is made of; "" of one that was not opened from a folder.
+        """
+        self.recipe = recipe([identity, *models]) if all(models) else ""
+        if self.path is None:
+            return
+        kept = self.run.checkpoint = Checkpoint(Path(f"{self.path}.checkpoint"), identity)
+        begun = kept.check(resume=self.run.resume)
+        self.force = self.force or (begun and self.run.resume)  # as it was started, so it goes on
+        check_replaceable(self.path, "model", recipe=self.recipe, force=self.force, method=self.method)
+        if begun and not self.run.resume:
+            log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", kept.path)
+        elif self.run.resume and not begun:
+            log.warning("there is no %s to go on from: training starts at the beginning", kept.path)
+
+    def saved(self, model: M) -> M:
+        """The model, saved where that was asked for; then nothing is left to resume."""
+        model.about.recipe = self.recipe
+        if self.path is not None and self.run.checkpoint is not None and _writes_the_model():
+            model.save(self.path, force=self.force)
+            self.run.checkpoint.remove()
+        return model
+
+
+def _writes_the_model() -> bool:
+    """Of several processes started by torchrun, all hold the same model and the first one writes it."""
+    return os.environ.get("RANK", "0") == "0"
