@@ -63,6 +63,16 @@ METHODS: tuple[Row, ...] = (
         "Levy et al., Improving Distributional Similarity with Lessons Learned from Word Embeddings",
     ),
     Row(
+        "nnlm",
+        "神经网络语言模型",
+        "words",
+        ("corpus",),
+        "polyseme.words.nnlm:Nnlm",
+        "polyseme.words.nnlm:NnlmOptions",
+        2003,
+        "Bengio et al., A Neural Probabilistic Language Model",
+    ),
+    Row(
         "word2vec",
         "词向量",
         "words",
@@ -101,6 +111,16 @@ METHODS: tuple[Row, ...] = (
         "polyseme.words.wordrank:WordRankOptions",
         2016,
         "Ji et al., WordRank: Learning Word Embeddings via Robust Ranking",
+    ),
+    Row(
+        "polyglot",
+        "多语言词向量",
+        "words",
+        ("corpus",),
+        "polyseme.words.polyglot:Polyglot",
+        "polyseme.words.polyglot:PolyglotOptions",
+        2013,
+        "Al-Rfou et al., Polyglot: Distributed Word Representations for Multilingual NLP",
     ),
     Row(
         "cw2vec",
@@ -392,6 +412,10 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "huggingface", "polyseme.contexts.transformer.files.names:tells_huggingface",
         "polyseme.contexts.transformer.files.huggingface:open_huggingface",
+    ),
+    Format(
+        "polyglot", "polyseme.words.files.polyglot:tells", "polyseme.words.files.polyglot:open_polyglot",
+        inside=("pickle",),
     ),
     Format("fasttext", "polyseme.words.files.fasttext:tells", "polyseme.words.files.published:open_fasttext"),
     Format("word2vec", "polyseme.words.files.word2vec:tells", "polyseme.words.files.published:open_vectors"),

@@ -20,3 +20,15 @@ def chosen_device(name: str) -> torch.device:
     if name == "mps" and not torch.backends.mps.is_available():
         raise OptionError("device is mps, and this is no Mac with a GPU that torch can use: use auto or cpu")
     return torch.device(name)
+
+
+def seed_draws(seed: int, device: torch.device) -> None:
+    """Let torch draw from this seed on the CPU and on the device.
+
+    ``torch.manual_seed`` does so for every device there could be, and writes down the call stack each time: 2 ms.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from polyseme.errors import TrainingError
+from polyseme.training.device import seed_draws
 from polyseme.training.optimisers import Optimiser, clip_gradients
 from polyseme.training.options import TrainingOptions
 from polyseme.training.processes import Group
@@ -75,7 +75,7 @@ class Stepper:
             parameter.grad = None
         # torch's own draws (dropout) follow from the position too, and differ between the parts of a batch.
         place = (self.options.seed, epoch, index, self.group.part.rank)
-        torch.manual_seed(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0] >> 1))
+        seed_draws(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0] >> 1), self.task.device)
         return self.task.gradients(epoch, index, self.group.part)
 
     def _joined(self, position: Position) -> Loss:

@@ -1,0 +1,154 @@
+"""Polyglot's published files: a pickle of (words, matrix), read as data.
+
+A pickle can name any function and have it called. Here nothing is called: what a NumPy array is pickled with is taken
+down as plain values (shape, type, bytes) and made an array afterwards, and every other name is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import pickletools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.disk.packed import open_for_reading
+from polyseme.errors import FormatError
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import VectorsOptions, WordVectors
+
+_NUMBERS = ("f2", "f4", "f8")
+_STRUCTURE = {"PROTO", "FRAME", "MARK", "EMPTY_TUPLE", "EMPTY_LIST", "BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"}
+_STRINGS = {
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING", "STRING"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+}
+# What a cut or altered pickle makes the unpickler raise.
+_DAMAGES = (
+    *(pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError),
+    *(MemoryError, RecursionError, UnicodeDecodeError, AssertionError),
+)
+
+
+def tells(path: Path, head: bytes) -> bool:
+    """Whether the file begins as a pickle of a tuple or list whose first item is one of strings."""
+    try:
+        for opcode, _, _ in pickletools.genops(head):
+            if opcode.name not in _STRUCTURE:
+                return opcode.name in _STRINGS
+    except (ValueError, UnicodeDecodeError):
+        pass
+    return False
+
+
+def open_polyglot(path: str | Path) -> WordVectors:
+    """The word vectors in a Polyglot file. How often its words were seen is not known: the counts are 0."""
+    path = Path(path)
+    with open_for_reading(path) as (file, _):
+        data = file.read()
+    try:
+        found = _DataOnly(io.BytesIO(data), encoding="bytes").load()
+        words, matrix = _words_and_matrix(found)
+    except FormatError as error:
+        raise FormatError(f"{path} is no pickle of words and a matrix: {error}") from None
+    except _DAMAGES as error:
+        raise FormatError(f"{path} is cut short or damaged: {' '.join(str(error).split())[:100]}") from None
+    first = {word: row for row, word in reversed(list(enumerate(words)))}
+    rows = sorted(first.values())
+    kept = matrix if len(rows) == len(words) else matrix[rows]
+    vocabulary = Vocabulary([words[row] for row in rows], np.zeros(len(rows), dtype=np.int64))
+    return WordVectors(vocabulary, kept, options=VectorsOptions(source=path.name))
+
+
+class _Type:
+    """Stands for ``numpy.dtype(name)``."""
+
+    def __init__(self, name: Any, *_: Any) -> None:
+        self.name = _text(name)
+        self.order = "<"
+
+    def __setstate__(self, state: Any) -> None:
+        self.order = _text(state[1])
+
+
+class _Array:
+    """Stands for an array: what its pickle says of it."""
+
+    def __init__(self, *_: Any) -> None:
+        self.state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = tuple(state)
+
+    def numbers(self) -> NDArray[np.float32]:
+        """The array; a shape that its bytes do not fill is refused before anything is allocated."""
+        _, shape, kind, by_column, data = self.state[:5]
+        if not isinstance(kind, _Type) or kind.name not in _NUMBERS or kind.order not in ("<", ">", "=", "|"):
+            raise FormatError("its matrix is not of floating-point numbers")
+        if isinstance(data, str):
+            data = data.encode("latin-1")
+        sizes = [int(size) for size in shape]
+        width = int(kind.name[1:])
+        if not isinstance(data, bytes) or min(sizes, default=0) < 0 or math.prod(sizes) * width != len(data):
+            raise FormatError(f"its matrix of shape {tuple(sizes)} does not fit the bytes behind it")
+        found = np.frombuffer(data, dtype=f"{kind.order if kind.order != '|' else '<'}{kind.name}")
+        return np.ascontiguousarray(found.reshape(sizes, order="F" if by_column else "C"), dtype=np.float32)
+
+
+def _from_buffer(data: Any, kind: Any, shape: Any, order: Any) -> _Array:
+    """Stands for what protocol 5 makes arrays with."""
+    array = _Array()
+    array.__setstate__((1, shape, kind, order == "F", bytes(data) if isinstance(data, bytearray) else data))
+    return array
+
+
+def _latin1(text: Any, encoding: Any = "latin1") -> bytes:
+    """Stands for ``codecs.encode``, by which Python 3 pickles bytes in the older protocols."""
+    return _text(text).encode("latin-1")
+
+
+def _text(value: Any) -> str:
+    """A string, or the byte string of Python 2 that it was; nothing else is turned into one."""
+    if isinstance(value, bytes):
+        return value.decode("ascii")
+    if not isinstance(value, str):
+        raise FormatError(f"it has {type(value).__name__} where a string should be")
+    return value
+
+
+_ADMITTED: dict[tuple[str, str], Any] = {
+    ("numpy", "dtype"): _Type,
+    ("numpy", "ndarray"): None,
+    ("_codecs", "encode"): _latin1,
+    **{(f"numpy.{room}.multiarray", "_reconstruct"): _Array for room in ("core", "_core")},
+    **{(f"numpy.{room}.numeric", "_frombuffer"): _from_buffer for room in ("core", "_core")},
+}
+
+
+class _DataOnly(pickle.Unpickler):
+    """An unpickler of strings, numbers, tuples, lists and arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ADMITTED:
+            raise FormatError(f"it names {module}.{name}, which could run code")
+        return _ADMITTED[module, name]
+
+
+def _words_and_matrix(found: Any) -> tuple[list[str], NDArray[np.float32]]:
+    if not isinstance(found, (tuple, list)) or len(found) != 2 or not isinstance(found[0], (tuple, list)):
+        raise FormatError("it holds something else")
+    if not isinstance(found[1], _Array) or not found[1].state:
+        raise FormatError("its second part is no array")
+    words = [word.decode("utf-8", "surrogateescape") if isinstance(word, bytes) else word for word in found[0]]
+    matrix = found[1].numbers()
+    if not all(isinstance(word, str) for word in words):
+        raise FormatError("a word in it is no string")
+    if matrix.ndim != 2 or len(matrix) != len(words) or not matrix.size:
+        raise FormatError(f"{len(words):,} words do not fit a matrix of shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise FormatError("its matrix holds NaN or infinity")
+    return words, matrix

@@ -1,0 +1,157 @@
+"""NNLM 神经网络语言模型: the first neural language model, whose word vectors are a by-product.
+
+Bengio, Ducharme, Vincent and Jauvin, A Neural Probabilistic Language Model, 2003.
+
+    x = [C(w_{t-1}); …; C(w_{t-n+1})],    p(w_t | w_{t-n+1} … w_{t-1}) = softmax(b + W x + U tanh(d + H x))
+
+n (``order``) counts the predicted word. C are the vectors that are served; W, the direct connections, are optional.
+
+What differs from the paper: the softmax is computed on a sample of the classes (or a Huffman tree, or whole, by
+option); Adam on the rows that a batch touches takes the place of plain gradient descent; a boundary stands before and
+behind each sentence; rare words are one class, "unknown". The mixture with a trigram model is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from polyseme.errors import OptionError, TextError
+from polyseme.nouns import Sentence, batched, several, tokens_given
+from polyseme.options import option
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.training.options import TrainingOptions
+from polyseme.training.run import Run, Trainable
+from polyseme.words.further import older_vectors, plan_words
+from polyseme.words.nearest import best_places
+from polyseme.words.neural import NeuralVectors, class_counts
+from polyseme.words.windows import WordStream, split_sentences
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from polyseme.words.networks import HuffmanPaths, NnlmNet
+
+SENTENCES_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class NnlmOptions(TrainingOptions):
+    """Options of NNLM."""
+
+    order: int = option(5, "n: the predicted word and the n - 1 words before it", minimum=2, maximum=50)
+    dim: int = option(100, "length of a word's vector", minimum=1)
+    hidden: int = option(100, "units of the hidden layer", minimum=1)
+    direct: bool = option(False, "whether the words are connected to the softmax directly too")
+    softmax: str = option(
+        "sampled",
+        "over a sample of the classes, a Huffman tree of them, or all",
+        choices=("sampled", "hierarchical", "full"),
+    )
+    negative: int = option(1024, "classes that a batch is scored on beside its targets (sampled)", minimum=1)
+    dropout: float = option(0.1, "share of the words' and hidden numbers left out", minimum=0, maximum=0.95)
+    batch_size: int = option(1024, "predictions in a step", minimum=1)
+    lr: float = option(2e-3, "learning rate", minimum=0)
+    epochs: int = option(10, "passes over the text", minimum=0)
+    min_count: int = option(5, "words seen fewer times are unknown", minimum=1)
+    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    hold_out: float = option(
+        0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
+    )
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """Perplexity over words and ends of sentences, all classes counted; words outside the vocabulary are one class."""
+
+    perplexity: float
+    bits_per_character: float  # compares models whose words differ
+    tokens: int
+    sentences: int
+    unknown: int
+
+
+class Nnlm(Trainable, NeuralVectors):
+    """``vectors`` (V, D) are C; ``module`` is the whole network, which predicts."""
+
+    method: ClassVar[str] = "nnlm"
+    Options: ClassVar[type] = NnlmOptions
+    language: ClassVar[str] = "causal"  # it predicts words from what is before them
+    by_class: ClassVar[tuple[str, ...]] = ("words.weight", "table", "bias")
+    options: NnlmOptions
+
+    @classmethod
+    def network(cls, n_words: int, options: NnlmOptions) -> NnlmNet:
+        from polyseme.words.networks import NnlmNet
+
+        return NnlmNet(n_words, options)
+
+    @classmethod
+    def train(cls, data: Corpus, options: NnlmOptions, run: Run) -> Self:
+        import torch
+
+        from polyseme.training.loop import fit
+        from polyseme.words.networks import NnlmTask
+
+        start = older_vectors(run.start, options.dim)
+        plan = plan_words(data, options.min_count, options.max_size, start)
+        training, held_out = (
+            WordStream.of_corpus(data, plan, some) for some in split_sentences(data, options.hold_out)
+        )
+        counts = class_counts(plan.vocabulary, training.numbers)
+        torch.manual_seed(options.seed)
+        module = cls.network(len(plan.vocabulary), options)
+        if options.softmax != "hierarchical":  # whose tree is shaped by the frequencies already
+            with torch.no_grad():
+                module.bias.copy_(torch.from_numpy(np.log((counts + 1) / (counts.sum() + len(counts)))))
+        if start is not None:
+            cls.take_over(module, plan, start)
+        fit(NnlmTask(module, training, held_out, counts, options), options, run)
+        about = About(data.segmentation, data.facts, run.curve)
+        return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
+
+    def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
+        """How surprised the model is by each word and by the end of each sentence, over all classes."""
+        from polyseme.words.networks import next_word_losses
+
+        total, n, characters, read, unknown = 0.0, 0, 0, 0, 0
+        for batch in batched(several(sentences), SENTENCES_AT_ONCE):
+            cut = [self._tokens(sentence) for sentence in batch]
+            stream = WordStream.of_sentences([self.vocabulary.ids(tokens) for tokens in cut], len(self))
+            losses = next_word_losses(self.module, stream, self.options.order, self._paths)
+            total, n, read = total + float(losses.sum()), n + len(losses), read + len(batch)
+            characters += sum(len(token) for tokens in cut for token in tokens)
+            unknown += int((stream.numbers == stream.unknown).sum())
+        if not n:
+            raise TextError("there is no text to read")
+        bits = total / np.log(2) / max(characters, 1)
+        return Surprise(float(np.exp(min(total / n, 700.0))), float(bits), n, read, unknown)
+
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The words that the model expects at a place from those before it, with their probabilities."""
+        from polyseme.words.networks import next_word_chances
+
+        if topn < 1:
+            raise OptionError(f"topn is at least 1, not {topn}")
+        tokens = self._tokens(sentence)
+        if not 0 <= position < len(tokens):
+            raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
+        stream = WordStream.of_sentences([self.vocabulary.ids(tokens)], len(self))
+        context = stream.before(np.array([position + 1]), self.options.order - 1)[0]
+        chances = next_word_chances(self.module, context, self._paths)[: len(self)]
+        best = best_places((chances / chances.sum()).astype(np.float32), topn)
+        return [(self.index_to_key[word], float(chances[word] / chances.sum())) for word in best]
+
+    @cached_property
+    def _paths(self) -> HuffmanPaths | None:
+        from polyseme.words.networks import HuffmanPaths
+
+        return HuffmanPaths(self.class_counts) if self.options.softmax == "hierarchical" else None
+
+    def _tokens(self, sentence: Sentence) -> list[str]:
+        return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)

@@ -1,0 +1,269 @@
+"""NNLM and Polyglot: windows, losses and gradients are those of their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import polyseme
+from polyseme.errors import OptionError, TextError
+from polyseme.evaluate.kinds import evaluate_file
+from polyseme.text.corpus import Corpus
+from polyseme.training.task import Part
+from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, PolyglotTask
+from polyseme.words.nnlm import Nnlm, NnlmOptions
+from polyseme.words.polyglot import PolyglotOptions
+from polyseme.words.windows import Batches, WordStream, split_sentences
+
+SMALL = {"dim": 12, "hidden": 10, "min_count": 1, "threads": 1, "batch_size": 128}
+
+
+def stream(*sentences: list[int], n_words: int = 9) -> WordStream:
+    return WordStream.of_sentences([np.array(s, dtype=np.int32) for s in sentences], n_words)
+
+
+def test_windows_end_at_the_boundaries_of_their_sentence():
+    text = stream([1, 2, 3], [4], [5, 6])
+    unknown, boundary = 9, 10
+    assert text.numbers.tolist() == [boundary, 1, 2, 3, boundary, 4, boundary, 5, 6, boundary]
+    places = np.array([1, 3, 4, 5, 9])
+    assert text.before(places, 3).tolist() == [
+        [boundary] * 3, [2, 1, boundary], [3, 2, 1], [boundary] * 3, [6, 5, boundary],
+    ]  # fmt: skip
+    assert text.after(places, 2).tolist() == [[2, 3], [boundary] * 2, [4, boundary], [boundary] * 2, [boundary] * 2]
+    assert unknown == text.unknown
+
+
+def test_a_corpus_is_the_stream_of_its_sentences(topics):
+    from polyseme.words.further import plan_words
+
+    plan = plan_words(topics, 1, 6, None)
+    training, held_out = split_sentences(topics, 0.1)
+    assert not (training & held_out).any()
+    assert 0.02 < held_out.mean() < 0.2
+    text = WordStream.of_corpus(topics, plan, training)
+    expected = [plan.vocabulary.ids(topics.sentence(i)) for i in np.flatnonzero(training)]
+    np.testing.assert_array_equal(text.numbers, WordStream.of_sentences(expected, 6).numbers)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1000, 100), (999, 64), (10, 128), (130, 7)])
+def test_every_place_comes_once_in_an_epoch_and_in_another_order_in_the_next(n, size):
+    batches = Batches(np.arange(n), size, seed=1)
+    epochs = [np.concatenate([batches(epoch, i) for i in range(len(batches))]) for epoch in (0, 1)]
+    for seen in epochs:
+        assert sorted(seen.tolist()) == list(range(n))
+    assert n < 100 or not np.array_equal(*epochs)
+
+
+def test_the_number_of_weights_is_that_of_the_paper():
+    options = NnlmOptions(order=4, dim=6, hidden=5, direct=True)
+    v, n, m, h = 20 + 2, 4, 6, 5  # words with the two specials
+    net = NnlmNet(20, options)
+    assert sum(p.numel() for p in net.parameters()) == v * (1 + n * m + h) + h * (1 + (n - 1) * m)
+
+
+def test_the_scores_are_those_of_the_formula():
+    net = NnlmNet(7, NnlmOptions(order=3, dim=4, hidden=5, direct=True)).eval()
+    contexts = torch.tensor([[1, 2], [8, 0]])
+    c, h, d = net.words.weight, net.inner.weight, net.inner.bias
+    u, w = net.table[:, :5], net.table[:, 5:]
+    for context, scores in zip(contexts, F.linear(net.states(contexts), net.table, net.bias), strict=True):
+        x = torch.cat([c[i] for i in context])  # the nearest word first, and in order
+        torch.testing.assert_close(scores, net.bias + w @ x + u @ torch.tanh(d + h @ x))
+
+
+def test_with_words_as_units_it_is_a_table_of_bigrams_that_learns_their_frequencies():
+    text = stream([0, 1, 0, 2], [0, 1], [1, 2, 0], n_words=3)
+    options = NnlmOptions(order=2, dim=5, hidden=1, direct=True, softmax="full", dropout=0.0, batch_size=100)
+    net = NnlmNet(3, options)
+    with torch.no_grad():
+        net.words.weight.copy_(torch.eye(5))
+        net.table[:, :1] = 0
+    task = NnlmTask(net, text, text, np.ones(5, dtype=np.int64), options)
+    optimiser = torch.optim.LBFGS([net.table, net.bias], max_iter=300)
+
+    def loss() -> torch.Tensor:
+        optimiser.zero_grad()
+        total, n = task.loss(0, 0, Part())
+        (total / n).backward()
+        net.table.grad[:, :1] = 0
+        return total / n
+
+    optimiser.step(loss)
+    counted = np.zeros((5, 5))
+    for previous, word in zip(text.numbers[:-1], text.numbers[1:], strict=True):
+        counted[previous, word] += 1
+    seen = counted.sum(axis=1) > 0
+    expected = counted[seen] / counted[seen].sum(axis=1, keepdims=True)
+    learned = torch.softmax(F.linear(net.states(torch.arange(5)[:, None]), net.table, net.bias), dim=1)
+    np.testing.assert_allclose(learned.detach().numpy()[seen], expected, atol=0.02)
+
+
+def test_the_chances_of_a_huffman_tree_add_up_to_one_and_its_gradient_is_right():
+    counts = np.array([50, 3, 20, 1, 7, 30])  # not in order
+    paths = HuffmanPaths(counts)
+    states = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    table, bias = (torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((5, 3), (5,)))
+    every = torch.stack([paths.losses(states, np.full(4, c), table, bias) for c in range(6)])
+    torch.testing.assert_close(torch.exp(-every).sum(dim=0), torch.ones(4, dtype=torch.float64))
+    for row in range(4):
+        found = paths.all_losses(states[row].detach(), table.detach(), bias.detach())
+        torch.testing.assert_close(found, every[:, row].detach(), check_dtype=False)
+    assert paths.lengths[paths.place[0]] <= paths.lengths.min() + 1  # the commonest class is near the root
+    classes = np.array([0, 3, 5, 2])
+    total = paths.losses(states, classes, table, bias).sum()
+    gradient = torch.autograd.grad(total, [states, table])
+    step = 1e-6
+    for which, matrix in enumerate((states, table)):
+        moved = matrix.detach().clone()
+        moved[1, 2] += step
+        again = paths.losses(*((moved, classes, table) if which == 0 else (states, classes, moved)), bias).sum()
+        assert float((again - total) / step) == pytest.approx(float(gradient[which].to_dense()[1, 2]), abs=1e-4)
+
+
+@pytest.mark.parametrize("softmax", ["sampled", "hierarchical", "full"])
+def test_held_out_perplexity_falls_below_that_of_word_frequencies(topics, softmax):
+    model = polyseme.train("nnlm", topics, **SMALL, softmax=softmax, order=3, epochs=6, lr=0.02, hold_out=0.1)
+    frequencies = np.append(model.vocabulary.counts, 600) / (model.vocabulary.counts.sum() + 600)
+    chance = np.exp(-(frequencies * np.log(frequencies)).sum())
+    assert model.about.curve[-1]["perplexity"] < 0.98 * chance
+    assert model.about.curve[-1]["perplexity"] < model.about.curve[0]["perplexity"] + 0.2
+
+
+@pytest.fixture(scope="module")
+def nnlm(fifty_lines) -> Nnlm:
+    model: Nnlm = polyseme.train(
+        "nnlm", Corpus.from_sentences(fifty_lines), **SMALL, epochs=40, lr=0.02, order=3, hold_out=0.0
+    )
+    return model
+
+
+def test_perplexity_is_that_of_the_chances_of_each_word(nnlm, fifty_lines):
+    tokens = [nnlm.tokenize(fifty_lines[0]), ["不认识", "小明"]]
+    total, n = 0.0, 0
+    v = len(nnlm)
+    for sentence in tokens:
+        padded = [v + 1, v + 1, *nnlm.vocabulary.ids(sentence).tolist(), v + 1]
+        for at in range(2, len(padded)):
+            scores = F.linear(
+                nnlm.module.states(torch.tensor([[padded[at - 1], padded[at - 2]]])),
+                nnlm.module.table,
+                nnlm.module.bias,
+            )
+            total, n = total - float(torch.log_softmax(scores, dim=1)[0, padded[at]]), n + 1
+    found = nnlm.perplexity(tokens)
+    assert found.perplexity == pytest.approx(np.exp(total / n), rel=1e-4)
+    assert (found.tokens, found.sentences, found.unknown) == (n, 2, 1)
+    assert found.bits_per_character == pytest.approx(
+        total / np.log(2) / sum(len(w) for s in tokens for w in s), rel=1e-4
+    )
+    with pytest.raises(TextError):
+        nnlm.perplexity([])
+
+
+def test_it_expects_the_words_it_has_read(nnlm):
+    assert nnlm.substitutes(["坐火车", "去", "X"], 2)[0][0] == "北京"
+    assert nnlm.substitutes(["老王", "打开", "X", "，"], 2)[0][0] == "窗户"
+    assert sum(p for _, p in nnlm.substitutes(["小明", "打"], 1, topn=len(nnlm))) == pytest.approx(1, abs=1e-5)
+    assert nnlm.substitutes("小明喜欢看书", 1) == nnlm.substitutes(nnlm.tokenize("小明喜欢看书"), 1)
+    with pytest.raises(OptionError, match="no position 2"):
+        nnlm.substitutes(["小明", "打"], 2)
+
+
+def test_a_text_is_evaluated_by_its_perplexity(nnlm, fifty_lines, tmp_path):
+    (tmp_path / "text").write_text("\n".join(fifty_lines[:9]), encoding="utf-8")
+    report = evaluate_file(nnlm, tmp_path / "text")
+    assert report.kind == "perplexity"
+    assert report.whole["perplexity"] == pytest.approx(nnlm.perplexity(fifty_lines[:9]).perplexity, rel=1e-5)
+
+
+def test_a_window_scores_as_the_plain_network_scores_it():
+    net = PolyglotNet(9, PolyglotOptions(dim=4, hidden=6, radius=2))
+    windows, centres = torch.tensor([[1, 2, 3, 4], [0, 0, 10, 8]]), torch.tensor([[5, 6], [7, 7]])
+    scores = net(windows, centres)
+    for row in range(2):
+        for k in range(2):
+            ids = torch.cat([windows[row, :2], centres[row, k : k + 1], windows[row, 2:]])
+            plain = net.out(torch.tanh(net.inner(net.words(ids).flatten())))
+            torch.testing.assert_close(scores[row, k], plain[0])
+
+
+def polyglot_task(radius: int = 1) -> PolyglotTask:
+    text = stream([0, 1, 2, 3], [4, 5, 9, 6], n_words=9)
+    options = PolyglotOptions(dim=3, hidden=4, radius=radius, batch_size=100)
+    return PolyglotTask(PolyglotNet(9, options), text, text, options)
+
+
+def test_the_loss_is_the_hinge_of_true_and_replaced_windows():
+    task = polyglot_task()
+    places = np.array([2, 3])
+    wrong = np.array([8, 7])
+    windows = torch.tensor([[0, 2], [1, 3]])
+    true, replaced = (task.module(windows, torch.tensor(c)[:, None])[:, 0] for c in ([1, 2], [8, 7]))
+    found = task._losses(task.module, task.training, places, wrong)
+    torch.testing.assert_close(found, torch.relu(1 - true + replaced))
+    with torch.no_grad():
+        task.module.out.weight *= 1e4  # so that margins are far beyond 1
+        far = task._losses(task.module, task.training, places, wrong)
+        sure = task.module(windows, torch.tensor([[1, 8], [2, 7]]))
+        assert bool(((sure[:, 0] - sure[:, 1] >= 1) == (far == 0)).all())
+
+
+def test_exchanging_the_two_windows_turns_the_gradient_around():
+    task = polyglot_task()
+    windows, pair = torch.tensor([[0, 2]]), torch.tensor([[1, 8]])
+
+    def gradients(order: list[int]) -> list[torch.Tensor]:
+        task.module.zero_grad()
+        scores = task.module(windows, pair[:, order])
+        (1 - scores[:, 0] + scores[:, 1]).sum().backward()
+        return [p.grad.to_dense().clone() for p in task.module.parameters()]
+
+    for one, other in zip(gradients([0, 1]), gradients([1, 0]), strict=True):
+        torch.testing.assert_close(one, -other)
+
+
+def test_unknown_words_stand_in_windows_but_never_at_their_centre():
+    task = polyglot_task()
+    centres = task.training.numbers[task.batches(0, 0)]
+    assert sorted(centres.tolist()) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_in_a_world_of_fixed_pairs_the_true_centre_comes_first():
+    pairs = [[f"a{i}", f"b{i}"] for i in range(8)] * 40
+    model = polyseme.train(
+        "polyglot", Corpus.from_sentences(pairs), **{**SMALL, "batch_size": 64}, radius=1, epochs=30, lr=0.02
+    )
+    n, boundary = len(model), len(model) + 1
+    right = 0
+    for i in range(8):
+        window = torch.tensor([[model.key_to_index[f"a{i}"], boundary]])
+        scores = model.module(window, torch.arange(n)[None])[0]
+        right += model.index_to_key[int(scores.argmax())] == f"b{i}"
+    assert right == 8
+
+
+@pytest.mark.parametrize("method", ["nnlm", "polyglot"])
+def test_an_interrupted_training_goes_on_to_the_same_bits(topics, tmp_path, method):
+    def progress(what, done, total, /, **facts):
+        if what == "training" and facts.get("epoch", 0) > 2:
+            raise KeyboardInterrupt
+
+    options = {**SMALL, "epochs": 4}
+    whole = polyseme.train(method, topics, **options)
+    with pytest.raises(KeyboardInterrupt):
+        polyseme.train(method, topics, out=tmp_path / "m", progress=progress, **options)
+    resumed = polyseme.train(method, topics, out=tmp_path / "m", resume=True, **options)
+    np.testing.assert_array_equal(resumed.vectors, whole.vectors)
+
+
+@pytest.mark.parametrize("method", ["nnlm", "polyglot"])
+def test_a_model_trained_further_begins_where_the_first_ended(topics, method):
+    first = polyseme.train(method, topics, **SMALL, epochs=3)
+    further = polyseme.train(method, topics, start=first, **SMALL, epochs=0)
+    for word in first.index_to_key:
+        np.testing.assert_array_equal(first[word], further[word])
+    torch.testing.assert_close(first.module.inner.weight, further.module.inner.weight)
+    np.testing.assert_array_equal(first.module.words.weight[-2:].detach(), further.module.words.weight[-2:].detach())
