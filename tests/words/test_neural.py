@@ -120,7 +120,9 @@ def test_the_chances_of_a_huffman_tree_add_up_to_one_and_its_gradient_is_right()
         moved = matrix.detach().clone()
         moved[1, 2] += step
         again = paths.losses(*((moved, classes, table) if which == 0 else (states, classes, moved)), bias).sum()
-        assert float((again - total).detach() / step) == pytest.approx(float(gradient[which].to_dense()[1, 2]), abs=1e-4)
+        assert float((again - total).detach() / step) == pytest.approx(
+            float(gradient[which].to_dense()[1, 2]), abs=1e-4
+        )
 
 
 @pytest.mark.parametrize("softmax", ["sampled", "hierarchical", "full"])
