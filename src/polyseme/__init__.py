@@ -14,7 +14,7 @@ from polyseme.errors import PolysemeError
 from polyseme.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from polyseme.api import distil, load, train
+    from polyseme.api import distil, fit, load, train
     from polyseme.text.corpus import Corpus
     from polyseme.text.examples import Examples
     from polyseme.text.parallel import Parallel
@@ -25,11 +25,12 @@ _LAZY = {
     "Examples": "polyseme.text.examples",
     "Parallel": "polyseme.text.parallel",
     "distil": "polyseme.api",
+    "fit": "polyseme.api",
     "load": "polyseme.api",
     "train": "polyseme.api",
 }
 
-__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "load", "train"]
+__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "fit", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``polyseme.train`` and ``polyseme.load``: the one place where names become classes."""
+"""``polyseme.train``, ``fit`` and ``load``: the one place where names become classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyseme import catalog
 from polyseme.disk.opened import Opened, steady
@@ -27,6 +27,10 @@ from polyseme.text.vocabulary import words_to_bytes
 from polyseme.training.output import Output, output
 from polyseme.training.run import Run, Trainable
 from polyseme.words.distil import Distilled, DistilOptions
+
+if TYPE_CHECKING:
+    from polyseme.tasks.fit import FitPlan
+    from polyseme.tasks.model import TaskModel
 
 log = logging.getLogger(__name__)
 
@@ -205,6 +209,70 @@ def _distilled(
     }
     place.begin(identity, known)
     return place.saved(Distilled.of(encoder, corpus, checked, run))
+
+
+# ---- tasks
+
+
+def fit(
+    task: str,
+    train: Given,
+    dev: Given | None = None,
+    encoder: Model | str | Path | Sequence[Model | str | Path] | None = None,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+    progress: Progress = silent,
+    **options: Any,
+) -> Any:
+    """Fit a task (``catalog.TASKS``) to labelled examples and return its model.
+
+    ``encoder`` is a model or its path, or several, whose vectors then stand side by side; without one the vectors are
+    learned from the examples. Without ``dev`` a share of the examples (``held_out``) tells when to stop. ``out``,
+    ``resume`` and ``force`` are as for ``train``, and the options that say how files are read may stand among those of
+    the task.
+    """
+    run = Run(None, resume, None, progress)
+    with output(out, task, run, force=force) as place:
+        plan = plan_fit(task, train, dev, encoder, progress=progress, **options)
+        place.begin(plan.identity(), *plan.fingerprints)
+        return place.saved(plan.fit(run))
+
+
+def plan_fit(
+    task: str,
+    train: Given,
+    dev: Given | None = None,
+    encoder: Model | str | Path | Sequence[Model | str | Path] | None = None,
+    *,
+    progress: Progress = silent,
+    **options: Any,
+) -> FitPlan:
+    """What ``fit`` would do: examples read, encoders opened, options checked. Folds and seeds repeat it."""
+    from polyseme.tasks.fit import FitPlan
+
+    row = catalog.find_task(task)
+    known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
+    reading = {name: options.pop(name) for name in list(options) if name in known}
+    checked: Any = make_options(_named(row.options), options)
+    several = [] if encoder is None else list(encoder) if isinstance(encoder, (list, tuple)) else [encoder]
+    encoders = [load(one) if isinstance(one, (str, Path)) else one for one in several]
+    prints = [
+        getattr(getattr(encoder, "about", None), "fingerprint", "")
+        or (model_fingerprint(one) if isinstance(one, (str, Path)) else "")
+        for encoder, one in zip(encoders, several, strict=True)
+    ]
+    examples: Any = read_data(task, row.learns_from, train, reading, progress)
+    held: Any = None if dev is None else read_data(task, row.learns_from, dev, reading, progress)
+    return FitPlan(task, _named(row.where), checked, examples, held, encoders, prints)
+
+
+def load_task(path: str | Path) -> TaskModel:
+    """The task's model at ``path``: one of ours, or a supervised fastText file."""
+    from polyseme.tasks.fit import as_task
+
+    return as_task(load(path), path)
 
 
 def _named_models(options: Any) -> dict[str, Model]:

@@ -13,7 +13,7 @@ class Row(NamedTuple):
 
     name: str
     chinese: str
-    kind: str  # words | contexts | sentences
+    kind: str  # words | contexts | sentences | tasks
     learns_from: tuple[str, ...]  # kinds of data (text/data.py), any of them; "name=kind": several, by name
     where: str  # "module:Class"
     options: str  # the same of its options, found without importing what the method computes with
@@ -383,6 +383,21 @@ COMPOSED: tuple[Row, ...] = (
 )
 
 
+# What is fitted to labelled examples, with an encoder below it: polyseme fit TASK.
+TASKS: tuple[Row, ...] = (
+    Row(
+        "classify",
+        "文本分类",
+        "tasks",
+        ("texts",),
+        "polyseme.tasks.classify:Classify",
+        "polyseme.tasks.options:ClassifyOptions",
+        2014,
+        "one label per text, from any encoder",
+    ),
+)
+
+
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -456,8 +471,17 @@ REFUSALS = {
 
 def find(name: str) -> Row:
     """The row of a method, or an error with close names."""
-    for row in (*METHODS, *PUBLISHED, *COMPOSED):
+    for row in (*METHODS, *PUBLISHED, *COMPOSED, *TASKS):
         if row.name == name:
             return row
     hint = close_matches(name, [row.name for row in METHODS])
     raise OptionError(f"no method is called {name!r}{hint} (polyseme methods lists them)")
+
+
+def find_task(name: str) -> Row:
+    """The row of a task, or an error with the names there are."""
+    for row in TASKS:
+        if row.name == name:
+            return row
+    names = [row.name for row in TASKS]
+    raise OptionError(f"no task is called {name!r}{close_matches(name, names)}: there are {', '.join(names)}")

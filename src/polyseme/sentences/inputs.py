@@ -101,6 +101,13 @@ class PreparedTexts:
         return torch.from_numpy(numbers)
 
 
+def token_lists(segmentation: Segmentation, texts: Sequence[Sentence]) -> list[list[str]]:
+    """The tokens of texts: raw ones cut, all at once, and lists of tokens as they are."""
+    raw = [text for text in texts if isinstance(text, str)]
+    cut = iter(segmentation.token_lists(raw) if raw else [])
+    return [next(cut) if isinstance(text, str) else tokens_given(text) for text in texts]
+
+
 def sentence_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
     """The sentence each token stands in: a new one begins behind a run of tokens that end one."""
     ends = np.array([token in _ENDS for token in tokens], dtype=bool)
@@ -139,9 +146,9 @@ class Inputs:
 
     # ---- reading texts
 
-    def tokens_of(self, text: Sentence) -> list[str]:
-        """Tokens of raw text, or a list of them as it is."""
-        return self.segmentation.tokens(text) if isinstance(text, str) else tokens_given(text)
+    def token_lists(self, texts: Sequence[Sentence]) -> list[list[str]]:
+        """Tokens of raw texts, or lists of them as they are."""
+        return token_lists(self.segmentation, texts)
 
     def prepare(self, lists: TokenLists, *, numbered: bool = False, progress: Progress = silent) -> PreparedTexts:
         """Look at texts once; ``numbered``: also at their sentences."""

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
 from polyseme.sentences.options import LearnedOptions
 from polyseme.sentences.sources import Ints
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BATCH_TOKENS = 4096  # of a batch when no gradients are wanted, padding counted
+TIE = 1e-6  # of a held-out loss beside a figure
 HELD_OUT = 0.1  # share of the examples that tells when to stop, where none were given for it
 
 
@@ -59,7 +60,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     def of(cls, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any) -> Self:
         """A new encoder for these texts, nothing learned yet."""
         segmentation = about.segmentation or Segmentation()
-        lists = [segmentation.tokens(text) if isinstance(text, str) else list(text) for text in texts]
+        lists = token_lists(segmentation, texts)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             inputs = Inputs.of(lists, encoders, segmentation, options)
@@ -77,12 +78,11 @@ class LearnedEncoder(Trainable, SentenceEncoder):
 
     def tokenize(self, text: str) -> list[str]:
         """Cut raw text the way the training text was cut."""
-        return self.inputs.tokens_of(text)
+        return self.inputs.token_lists([text])[0]
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
         """Texts that every source of vectors has looked at."""
-        lists = [self.inputs.tokens_of(text) for text in texts]
-        return self.inputs.prepare(lists, numbered=self.numbered, progress=progress)
+        return self.inputs.prepare(self.inputs.token_lists(texts), numbered=self.numbered, progress=progress)
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         return run_batches(self.net, self.prepare(texts), lambda encoding: encoding.vectors)
@@ -202,6 +202,19 @@ def class_weights(targets: Ints, n_classes: int, how: str) -> Tensor | None:
     return torch.from_numpy(weights.astype(np.float32))
 
 
+def softmax(logits: FloatArray) -> FloatArray:
+    """Along the last axis."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float32)
+
+
+def held_out_score(figure: float, facts: dict[str, float], logits: FloatArray, targets: Ints) -> Score:
+    """A figure of held-out examples, the more the better; between equal figures their loss decides."""
+    known = targets >= 0
+    loss = -float(np.log(softmax(logits)[known, targets[known]] + 1e-12).mean()) if known.any() else 0.0
+    return Score(figure - TIE * loss, {**facts, "dev_loss": loss}, higher_is_better=True)
+
+
 class ExampleTask(BatchTask):
     """Training on examples in batches of one size, the long and the short apart."""
 
@@ -280,5 +293,6 @@ class ClassifyTask(ExampleTask):
 
     def accuracy(self, logits: FloatArray) -> Score:
         """The share of held-out texts whose label has the highest logit."""
+        assert self.dev_targets is not None
         right = float((logits.argmax(axis=1) == self.dev_targets).mean())
-        return Score(right, {"accuracy": right}, higher_is_better=True)
+        return held_out_score(right, {"accuracy": right}, logits, self.dev_targets)

@@ -58,8 +58,8 @@ class LearnedOptions(InputOptions):
 class DanOptions(LearnedOptions):
     """Options of DAN."""
 
-    n_layers: int = option(2, "hidden layers over the mean of the words", minimum=0, maximum=100)
-    hidden: int = option(300, "units of a hidden layer", minimum=1)
+    n_layers: int = option(2, "hidden or recurrent layers", minimum=0, maximum=100)
+    hidden: int = option(300, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
     word_dropout: float = option(0.3, "share of words left out at random in training", minimum=0, maximum=0.99)
     dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
 
@@ -87,8 +87,8 @@ class RnnOptions(LearnedOptions):
     """Options of recurrent encoders."""
 
     cell: str = option("lstm", "recurrent cells", choices=CELLS)
-    hidden: int = option(128, "units of a recurrent layer in each direction", minimum=1)
-    n_layers: int = option(1, "recurrent layers", minimum=1, maximum=20)
+    hidden: int = option(128, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
+    n_layers: int = option(1, "hidden or recurrent layers", minimum=1, maximum=20)
     bidirectional: bool = option(True, "whether texts are read in both directions")
 
 
@@ -106,7 +106,7 @@ class HanOptions(RnnOptions):
     """Options of HAN."""
 
     cell: str = option("gru", "recurrent cells", choices=CELLS)
-    hidden: int = option(50, "units of a recurrent layer in each direction", minimum=1)
+    hidden: int = option(50, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
     attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)
 
 

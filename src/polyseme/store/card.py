@@ -14,6 +14,7 @@ _CALLS = {
     "contexts": 'encoder = polyseme.load("{path}")\nfor sentence in encoder.encode_tokens(["A sentence."]):\n'
     "    sentence.tokens, sentence.layers.shape",
     "sentences": 'encoder = polyseme.load("{path}")\nencoder.encode(["A text."])',
+    "tasks": 'model = polyseme.load("{path}")\nmodel.predict(["A text."])',
 }
 
 

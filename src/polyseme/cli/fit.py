@@ -1,0 +1,142 @@
+"""``polyseme fit TASK``: any encoder in any task, frozen or fine-tuned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polyseme import catalog
+from polyseme.cli.flags import given_flags
+from polyseme.cli.show import force_option, json_option, out_folder, print_json, print_table, shown_progress
+from polyseme.cli.terminal import say
+from polyseme.cli.train import MethodCommand
+from polyseme.errors import OptionError
+
+
+class TaskGroup(click.Group):
+    """The tasks of the catalog as subcommands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [row.name for row in catalog.TASKS]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        try:
+            return _command(catalog.find_task(name))
+        except OptionError as error:
+            ctx.fail(str(error))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Tasks"):
+            formatter.write_dl([(row.name, f"{row.chinese}: {row.paper}") for row in catalog.TASKS])
+
+
+@click.group(cls=TaskGroup, subcommand_metavar="TASK --train FILE -o MODEL [OPTIONS]")
+def fit() -> None:
+    """Fit a task to labelled examples; `fit TASK --help` lists its heads and options."""
+
+
+def _command(row: catalog.Row) -> click.Command:
+    from polyseme.api import options_of
+    from polyseme.text.data import FORMS, reading_options
+
+    help_text = f"{row.chinese} {row.name}: {row.paper}.\n\nLearns from {FORMS[row.learns_from[0]]}."
+
+    @click.command(
+        row.name, cls=MethodCommand, options=options_of(row.name), reading=reading_options(row.learns_from),
+        help=help_text,
+    )  # fmt: skip
+    @click.option(
+        "--train", "train_files", required=True, multiple=True, metavar="FILE", help="Examples to learn from."
+    )
+    @click.option("--dev", "dev_files", multiple=True, metavar="FILE", help="Examples that tell when to stop.")
+    @click.option(
+        "--encoder", "encoders", multiple=True, metavar="MODEL", help="Whose vectors are taken; may be repeated."
+    )
+    @click.option("-o", "--out", callback=out_folder, help="Folder of the model; without it, nothing is kept.")
+    @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
+    @click.option("--folds", type=click.IntRange(min=2), help="Score by so many folds of the training examples.")
+    @click.option(
+        "--seeds", type=click.IntRange(min=1), default=1, help="Fit so often, with seeds one after the other."
+    )
+    @click.option("--picture", metavar="FILE", help="Also draw the learning curve: .png, .svg or .pdf.")
+    @force_option
+    @json_option
+    @click.pass_context
+    def call(
+        ctx: click.Context,
+        /,
+        train_files: tuple[str, ...],
+        dev_files: tuple[str, ...],
+        encoders: tuple[str, ...],
+        out: str | None,
+        resume: bool,
+        folds: int | None,
+        seeds: int,
+        picture: str | None,
+        force: bool,
+        as_json: bool,
+        **flags: Any,
+    ) -> None:
+        from polyseme import api
+
+        if not out and not folds and seeds == 1:
+            raise click.UsageError("nothing would be kept: give -o MODEL, or --folds or --seeds to see figures", ctx)
+        if (folds or seeds > 1) and resume:
+            raise click.UsageError("--resume goes on with one training; leave it out with --folds and --seeds", ctx)
+        options = given_flags(ctx, flags)
+        data = (_one_or_many(train_files), _one_or_many(dev_files) if dev_files else None, list(encoders) or None)
+        with shown_progress() as progress:
+            if folds or seeds > 1:
+                plan = api.plan_fit(row.name, *data, progress=progress, **options)
+                _repeated(plan, folds, seeds, out, force, as_json, progress)
+                return
+            try:
+                model = api.fit(row.name, *data, out=out, resume=resume, force=force, progress=progress, **options)
+            except KeyboardInterrupt:
+                if Path(f"{out}.checkpoint").exists():
+                    say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
+                raise
+        if picture:
+            from polyseme.view.tasks import draw_curve
+
+            draw_curve(model.about.curve, picture)
+        if as_json:
+            print_json({"model": out, "curve": model.about.curve})
+        say(f"{row.name} model in {out}", err=True)
+
+    return call
+
+
+def _one_or_many(files: tuple[str, ...]) -> Any:
+    return files[0] if len(files) == 1 else list(files)
+
+
+def _repeated(
+    plan: Any, folds: int | None, seeds: int, out: str | None, force: bool, as_json: bool, progress: Any
+) -> None:
+    """Print the figures of several trainings with their mean and deviation; keep the best of several seeds."""
+    from polyseme.tasks.fit import mean_and_deviation
+    from polyseme.training.run import Run
+
+    run = Run(progress=progress)
+    best: Any = None
+    if folds:
+        names, reports = [f"fold {n + 1}" for n in range(folds)], list(plan.folds(folds, run))
+    else:
+        names, reports = [f"seed {plan.seed + n}" for n in range(seeds)], []
+        for model, report in plan.seeds(seeds, run):
+            reports.append(report)
+            if best is None or report.figures[report.metric] > best[1]:
+                best = (model, report.figures[report.metric])
+    mean, deviation = mean_and_deviation(reports)
+    if out and best is not None:
+        best[0].save(out, force=force)
+    elif out:
+        plan.fit(run).save(out, force=force)
+    if as_json:
+        print_json({"mean": mean, "deviation": deviation, "each": [report.figures for report in reports]})
+        return
+    rows = [[name, *(report.figures[figure] for figure in mean)] for name, report in zip(names, reports, strict=True)]
+    print_table(["", *mean], [*rows, ["mean", *mean.values()], ["deviation", *deviation.values()]])

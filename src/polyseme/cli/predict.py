@@ -1,0 +1,89 @@
+"""``polyseme predict`` and ``polyseme score``: what a fitted model says, and how good it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from polyseme.cli.flags import given_flags, option_flags
+from polyseme.cli.show import print_json, print_table, shown_progress
+from polyseme.cli.terminal import json_printable, say
+from polyseme.text.options import ReadingExamples
+
+
+def _predict(ctx: click.Context, /, model: str, file: str, out: str, attention: bool, **flags: Any) -> None:
+    from polyseme.api import load_task
+
+    task = load_task(model)
+    rows = task.rows_to_predict(file, **given_flags(ctx, flags))
+    with shown_progress() as progress, _sink(out) as sink:
+        for done, record in enumerate(task.records(rows, attention=attention), start=1):
+            line = json.dumps(record, ensure_ascii=False)
+            sink.write((json_printable(line) if out == "-" else line) + "\n")
+            progress("predicting", done, len(rows))
+
+
+@contextmanager
+def _sink(out: str) -> Iterator[IO[str]]:
+    if out == "-":
+        yield sys.stdout
+        return
+    from polyseme.disk.atomic import new_file
+
+    with new_file(Path(out)) as part, part.open("w", encoding="utf-8", errors="replace") as sink:
+        yield sink
+
+
+predict = click.Command(
+    "predict",
+    params=[
+        click.Argument(["model"]),
+        click.Argument(["file"]),
+        click.Option(["-o", "--out"], default="-", show_default=True, help="One JSON record a line; - is stdout."),
+        click.Option(["--attention"], is_flag=True, help="Also how much each word counted, where the head says so."),
+        *option_flags(ReadingExamples),
+    ],
+    callback=click.pass_context(_predict),
+    help="What MODEL says to each example of FILE, with probabilities. FILE is a table as for fit, labelled or not, or "
+    "plain lines.",
+)
+
+
+def _score(ctx: click.Context, /, model: str, file: str, as_json: bool, picture: str | None, **flags: Any) -> None:
+    from polyseme.api import load_task
+    from polyseme.text.examples import Examples
+
+    task = load_task(model)
+    report = task.score(Examples.read(file, kind=task.kind, **given_flags(ctx, flags)))
+    if picture:
+        from polyseme.view.tasks import draw_confusion
+
+        draw_confusion(report, picture)
+    if as_json:
+        print_json(report.to_json())
+        return
+    say(f"{report.file}: {report.n:,} examples")
+    print_table(["figure", ""], [[name, value] for name, value in report.figures.items()])
+    if report.rows:
+        say()
+        print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
+
+
+score = click.Command(
+    "score",
+    params=[
+        click.Argument(["model"]),
+        click.Argument(["file"]),
+        click.Option(["--picture"], metavar="FILE", help="Also draw the confusion matrix: .png, .svg or .pdf."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON for programs."),
+        *option_flags(ReadingExamples),
+    ],
+    callback=click.pass_context(_score),
+    help="How good MODEL is on the labelled examples of FILE.",
+)

@@ -1,0 +1,334 @@
+"""Classify 文本分类: one label per text, from any encoder.
+
+    p(label) = softmax(W · f(text) + b)
+
+``f`` is a sentence encoder learned with the task (textcnn, dan, han …), the vector of a frozen encoder (linear, mlp),
+or fastText's mean of hashed n-grams.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.options import make_options
+from polyseme.sentences.attention import Han, SelfAttention
+from polyseme.sentences.averaging import Dan
+from polyseme.sentences.convolution import Dcnn, TextCnn
+from polyseme.sentences.inputs import fill, segmentation_of
+from polyseme.sentences.learned import (
+    ClassifyTask,
+    ExampleTask,
+    LearnedEncoder,
+    check_classes,
+    class_weights,
+    held_out_score,
+    output_layer,
+    softmax,
+    targets_of,
+    texts_of,
+)
+from polyseme.sentences.lift import lift
+from polyseme.sentences.options import DanOptions
+from polyseme.sentences.recurrent import BiLstmMax, Rnn
+from polyseme.sentences.sources import Ints
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
+from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.options import ClassifyOptions, LinearOptions, MlpOptions, TaskOptions, head_options
+from polyseme.text.examples import Examples
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import Score
+from polyseme.words.files.published import PublishedFastText
+from polyseme.words.supervised import Supervised, train_supervised
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 1024  # texts of a file that are predicted together
+ENCODERS: dict[str, type[LearnedEncoder]] = {
+    encoder.method: encoder for encoder in (TextCnn, Dan, Dcnn, Rnn, BiLstmMax, SelfAttention, Han)
+}
+
+
+class Classify(TaskModel):
+    """An encoder and the layer over it; fastText's classifier brings its own."""
+
+    method: ClassVar[str] = "classify"
+    kind: ClassVar[str] = "texts"
+    Options: ClassVar[type] = ClassifyOptions
+
+    def __init__(
+        self, options: TaskOptions, encoder: Any, output: nn.Module | None, labels: list[str], about: About
+    ) -> None:
+        self.options, self.encoder, self.labels, self.about = options, encoder, labels, about
+        self.output = None if output is None else output.eval()
+        self.fasttext = Supervised(encoder) if isinstance(encoder, PublishedFastText) else None
+
+    @classmethod
+    def fit(
+        cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
+    ) -> Self:
+        check_classes(train)
+        own = head_options(cls.method, options)
+        tell_odd_labels(train, dev)
+        if options.head == "fasttext":
+            return cls._fit_fasttext(train, encoders, options, own, run)
+        if dev is None and options.held_out:
+            train, dev = train.split(options.held_out, own.seed)
+        about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
+        score = _scorer(options, train.labels, dev)
+        encoder: Any = _frozen_encoder(encoders, own)
+        if encoder is not None:
+            output = new_output(encoder, own, len(train.labels))
+            task: ExampleTask = VectorTask(encoder, output, train, dev, own, score, run.progress)
+        else:
+            encoder = _new_encoder(options.head, texts_of(train), encoders, about, own)
+            output = new_output(encoder, own, len(train.labels))
+            task = ClassifyTask(encoder, output, train, dev, run.progress, score)
+        fit(task, own, run)
+        if isinstance(encoder, LearnedEncoder):
+            encoder.net.eval()
+        return cls(options, encoder, output, train.labels, about)
+
+    @classmethod
+    def _fit_fasttext(cls, train: Examples, encoders: Sequence[Any], options: TaskOptions, own: Any, run: Run) -> Self:
+        if encoders:
+            raise OptionError("the head fasttext learns its own vectors: leave the encoder out")
+        gold = [train.labels[int(target)] for target in train.targets]
+        lists = train.segmentation.token_lists(texts_of(train))
+        model = train_supervised(lists, gold, own, run, train.segmentation)
+        return cls(options, model, None, train.labels, About(train.segmentation, train.facts, run.curve))
+
+    # ---- answers
+
+    def probabilities(self, texts: Iterable[Sentence]) -> FloatArray:
+        """p(label) of each text, ``(n, labels)``."""
+        given = several(texts)
+        if self.fasttext is not None:
+            place = [self.fasttext.labels.index(label) for label in self.labels]
+            return self.fasttext.probabilities(given)[:, place]
+        return softmax(self._logits(self.encoder.encode(given)))
+
+    def predict(self, rows: Sequence[Sentence]) -> list[Prediction]:
+        """The likeliest label of each text, with all probabilities."""
+        found = []
+        for row in self.probabilities(rows):
+            ranked = np.argsort(-row, kind="stable").tolist()
+            named = {self.labels[place]: float(row[place]) for place in ranked}
+            found.append(Prediction(self.labels[ranked[0]], float(row[ranked[0]]), named))
+        return found
+
+    def records(self, rows: Sequence[Sentence], *, attention: bool = False) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(rows), AT_ONCE):
+            texts = rows[start : start + AT_ONCE]
+            weights: Sequence[Any] = self.attention(texts) if attention else [None] * len(texts)
+            for text, prediction, weight in zip(texts, self.predict(texts), weights, strict=True):
+                more = {} if weight is None else {"attention": [*zip(weight[0], weight[1].tolist(), strict=True)]}
+                yield {"text": text, **prediction._asdict(), **more}
+
+    def rows_to_predict(self, path: str | Path, **reading: Any) -> list[str]:
+        return texts_of(Examples.read(path, kind="texts", unlabelled=True, **reading))
+
+    def attention(self, texts: Iterable[Sentence]) -> list[tuple[list[str], FloatArray]]:
+        """Tokens of each text and how much each counted, where the encoder attends."""
+        if not self.attends:
+            raise OptionError(f"the head {self.options.head} weighs no words: self-attention and han do")
+        found: list[tuple[list[str], FloatArray]] = self.encoder.attention(several(texts))
+        return found
+
+    @property
+    def attends(self) -> bool:
+        """Whether ``attention`` has an answer."""
+        return isinstance(self.encoder, LearnedEncoder) and self.encoder.attends
+
+    def score(self, examples: Examples) -> Report:
+        """Figures over labelled texts; a label the model does not know counts as a miss."""
+        texts = texts_of(self.check(examples))
+        gold = [examples.labels[int(target)] for target in examples.targets]
+        predicted = [self.labels[place] for place in self.probabilities(texts).argmax(axis=1)]
+        figures = classification(gold, predicted)
+        labels = sorted({*gold, *predicted}, key=[*self.labels, *examples.labels].index)
+        table = confusion(gold, predicted, labels).tolist()
+        metric = self.options.metric or PRIMARY["texts"]
+        return Report(
+            self.method, str(examples.path), len(texts), metric, figures, per_label(gold, predicted), labels, table
+        )
+
+    @torch.inference_mode()
+    def _logits(self, vectors: FloatArray) -> FloatArray:
+        assert self.output is not None
+        logits: FloatArray = self.output(torch.from_numpy(vectors)).numpy()
+        return logits
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        tensors = {}
+        if self.output is not None:
+            tensors = {f"output.{name}": t.detach().cpu().numpy() for name, t in self.output.state_dict().items()}
+        return Parts(tensors, {"labels": self.labels}, {}, {"encoder": self.encoder})
+
+    @classmethod
+    def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
+        encoder, labels = parts.models.get("encoder"), parts.tables.get("labels", [])
+        if not isinstance(encoder, (SentenceEncoder, PublishedFastText)) or not labels:
+            raise FormatError("the model folder was altered: its encoder or its labels are missing")
+        if isinstance(encoder, PublishedFastText):
+            return cls(options, encoder, None, labels, about)
+        own = head_options(cls.method, options)
+        output = new_output(encoder, own, len(labels))
+        fill(output, parts, "output.")
+        return cls(options, encoder, output, labels, about)
+
+
+class Standardised(nn.Module):
+    """Vectors of a frozen encoder, each number less its mean and over its deviation in the training texts."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("deviation", torch.ones(dim))
+        self.mean: Tensor
+        self.deviation: Tensor
+
+    def measure(self, vectors: FloatArray) -> None:
+        """Take mean and deviation from these vectors; a constant number stays what it is."""
+        spread = vectors.std(axis=0)
+        self.mean.copy_(torch.from_numpy(vectors.mean(axis=0)))
+        self.deviation.copy_(torch.from_numpy(np.where(spread > 1e-6, spread, 1).astype(np.float32)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation
+
+
+def new_output(encoder: Any, options: Any, n_classes: int) -> nn.Sequential:
+    """The layer over an encoder: one, or two for mlp; over a frozen encoder's vectors standardised."""
+    hidden = options.hidden if isinstance(options, MlpOptions) else 0
+    layers = output_layer(encoder.dim, n_classes, options, hidden)
+    return layers if isinstance(encoder, LearnedEncoder) else nn.Sequential(Standardised(encoder.dim), *layers)
+
+
+# ---- fitting
+
+
+def _new_encoder(
+    head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any
+) -> LearnedEncoder:
+    """A sentence encoder to be learned; linear and mlp stand over the plain mean of the tokens' vectors."""
+    if isinstance(options, LinearOptions):
+        shared = {f.name: getattr(options, f.name) for f in dataclasses.fields(DanOptions) if hasattr(options, f.name)}
+        mean = make_options(DanOptions, {**shared, "n_layers": 0, "hidden": 1, "word_dropout": 0.0})
+        return Dan.of(texts, encoders, about, mean)
+    return ENCODERS[head].of(texts, encoders, about, options)
+
+
+def _frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | None:
+    """The one encoder whose vectors of texts are computed once; None where token vectors are needed in training."""
+    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "frozen":
+        return None
+    encoder = encoders[0]
+    if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and options.layers == "mix":
+        return None
+    if isinstance(encoder, ContextEncoder):
+        Layers.read(options.layers, encoder.n_layers)
+        return lift(encoder, "sentences", pool=options.pool, layers=options.layers)
+    return lift(encoder, "sentences", pool=options.pool)
+
+
+class VectorTask(ExampleTask):
+    """A layer over the vectors of a frozen encoder, which runs once."""
+
+    def __init__(
+        self,
+        encoder: SentenceEncoder,
+        output: nn.Sequential,
+        train: Examples,
+        dev: Examples | None,
+        options: Any,
+        score: Any,
+        progress: Progress,
+    ) -> None:
+        self.vectors = _encoded(encoder, texts_of(train), progress)
+        super().__init__(output, np.ones(len(train), dtype=np.int64), options)
+        standardised = output[0]
+        assert isinstance(standardised, Standardised)
+        standardised.measure(self.vectors)
+        self.targets = np.asarray(train.targets, dtype=np.int64)
+        self.weights = class_weights(self.targets, len(train.labels), options.class_weights)
+        self.dev_vectors = _encoded(encoder, texts_of(dev), progress) if dev is not None else None
+        self.score = score
+
+    def loss_of(self, rows: Ints) -> Tensor:
+        logits = self.module(torch.from_numpy(self.vectors[rows]).to(self.device))
+        targets = torch.from_numpy(self.targets[rows]).to(self.device)
+        weights = None if self.weights is None else self.weights.to(self.device)
+        return F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+
+    @torch.inference_mode()
+    def evaluate(self, module: nn.Module) -> Score | None:
+        if self.dev_vectors is None:
+            return None
+        scored: Score = self.score(module(torch.from_numpy(self.dev_vectors).to(self.device)).cpu().numpy())
+        return scored
+
+
+def _encoded(encoder: SentenceEncoder, texts: list[str], progress: Progress) -> FloatArray:
+    found = np.empty((len(texts), encoder.dim), dtype=np.float32)
+    for number, vector in enumerate(encoder.stream(texts)):
+        found[number] = vector
+        progress("encoding", number + 1, len(texts))
+    return found
+
+
+def _scorer(options: TaskOptions, labels: list[str], dev: Examples | None) -> Any:
+    """What makes a Score of the logits of held-out texts."""
+    if dev is None:
+        return None
+    gold, targets = [dev.labels[int(target)] for target in dev.targets], targets_of(dev, labels)
+    metric = options.metric or PRIMARY["texts"]
+
+    def score(logits: FloatArray) -> Score:
+        figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)])
+        if metric not in figures:
+            raise OptionError(f"there is no figure {metric!r} for these labels: there are {', '.join(figures)}")
+        facts = {metric: figures[metric], "accuracy": figures["accuracy"]}
+        return held_out_score(figures[metric], facts, logits, targets)
+
+    return score
+
+
+def tell_odd_labels(train: Examples, dev: Examples | None) -> None:
+    """Say which labels have one example only, and which only the held-out examples have."""
+    counts = np.bincount(np.asarray(train.targets, dtype=np.int64), minlength=len(train.labels))
+    for number in np.flatnonzero(counts == 1).tolist():
+        place = int(np.flatnonzero(train.targets == number)[0]) + 1
+        log.warning("%s: the label %r has one example (row %d)", train.path, train.labels[number], place)
+    if dev is not None:
+        unknown = np.flatnonzero(targets_of(dev, train.labels) < 0).tolist()
+        for name in dict.fromkeys(dev.labels[int(dev.targets[place])] for place in unknown):
+            places = [place + 1 for place in unknown if dev.labels[int(dev.targets[place])] == name]
+            log.warning(
+                "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
+                dev.path, name, len(places), places[0],
+            )  # fmt: skip
+
+
+def published_classifier(model: PublishedFastText) -> Classify:
+    """A supervised fastText file as a model of this task."""
+    labels = Supervised(model).labels
+    return Classify(make_options(ClassifyOptions, {"head": "fasttext"}), model, None, labels, model.about)

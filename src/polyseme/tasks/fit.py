@@ -1,0 +1,91 @@
+"""Fitting a task once, over folds, or with several seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.errors import OptionError
+from polyseme.options import identity_of
+from polyseme.store.model import Model
+from polyseme.tasks.classify import published_classifier
+from polyseme.tasks.metrics import Figures
+from polyseme.tasks.model import Report, TaskModel
+from polyseme.tasks.options import TaskOptions
+from polyseme.text.examples import Examples
+from polyseme.training.run import Run
+from polyseme.words.files.published import PublishedFastText
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """A task, its examples and encoders, everything opened and checked."""
+
+    task: str
+    cls: type[TaskModel]
+    options: TaskOptions
+    train: Examples
+    dev: Examples | None
+    encoders: Sequence[Any]
+    fingerprints: Sequence[str]  # of the encoders; "" of one that was not opened from files
+
+    def fit(self, run: Run) -> TaskModel:
+        """The fitted model."""
+        return self.cls.fit(self.train, self.dev, self.encoders, self.options, run)
+
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint depends on."""
+        return {
+            "method": self.task,
+            "options": identity_of(self.options),
+            "corpus": self.train.fingerprint,
+            "dev": None if self.dev is None else self.dev.fingerprint,
+            "encoders": [*self.fingerprints],
+        }
+
+    def folds(self, n: int, run: Run) -> Iterator[Report]:
+        """``n`` models, each scored on the part of the examples it was not fitted to."""
+        if self.dev is not None:
+            raise OptionError("folds take turns at being held out: leave dev out")
+        for train, test in self.train.folds(n, self.seed):
+            yield self.cls.fit(train, None, self.encoders, self.options, Run(progress=run.progress)).score(test)
+
+    def seeds(self, n: int, run: Run) -> Iterator[tuple[TaskModel, Report]]:
+        """``n`` models that differ in their seed, each with its score on the held-out examples, which are the same."""
+        train, dev = (self.train, self.dev) if self.dev is not None else self.train.split(self._share(), self.seed)
+        for seed in range(self.seed, self.seed + n):
+            options = dataclasses.replace(self.options, seed=seed)  # type: ignore[call-arg]
+            model = self.cls.fit(train, dev, self.encoders, options, Run(progress=run.progress))
+            yield model, model.score(dev)
+
+    @property
+    def seed(self) -> int:
+        """The first seed."""
+        return int(getattr(self.options, "seed", 1))
+
+    def _share(self) -> float:
+        if not self.options.held_out:
+            raise OptionError("several seeds are compared on held-out examples: give dev, or a share held_out")
+        return self.options.held_out
+
+
+def mean_and_deviation(reports: Sequence[Report]) -> tuple[Figures, Figures]:
+    """Of every figure that all reports have: its mean and its standard deviation (of a sample)."""
+    names = [name for name in reports[0].figures if all(name in report.figures for report in reports)]
+    values = {name: np.array([report.figures[name] for report in reports]) for name in names}
+    spread = {name: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for name, v in values.items()}
+    return {name: float(v.mean()) for name, v in values.items()}, spread
+
+
+def as_task(model: Model, path: str | Path = "the model") -> TaskModel:
+    """The model as a task's: itself, or a supervised fastText file's labels."""
+    if isinstance(model, TaskModel):
+        return model
+    if isinstance(model, PublishedFastText) and model.options.architecture == "supervised":
+        return published_classifier(model)
+    raise OptionError(f"{path} is a model of {model.method}, which predicts nothing: polyseme fit makes one that does")

@@ -1,0 +1,133 @@
+"""Options of the tasks: one dataclass each, made of its own options and of those of its heads. Nothing loads torch.
+
+An option that heads have with different defaults, or that not all of them have, is None unless it is given; the help
+says what each head then takes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.errors import OptionError
+from polyseme.options import make_options, option
+from polyseme.sentences.options import (
+    DanOptions,
+    DcnnOptions,
+    HanOptions,
+    LearnedOptions,
+    RnnOptions,
+    SelfAttentionOptions,
+    TextCnnOptions,
+)
+from polyseme.words.supervised import SupervisedOptions
+
+
+@dataclass(frozen=True)
+class LinearOptions(LearnedOptions):
+    """A layer over one vector per text."""
+
+    pool: str = option("mean", "how a frozen encoder's vectors of tokens become one")
+
+
+@dataclass(frozen=True)
+class MlpOptions(LinearOptions):
+    """Two layers over one vector per text."""
+
+    hidden: int = option(200, "units of the hidden layer", minimum=1)
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """What every task has."""
+
+    head: str = option("linear", "what stands over the encoder")
+    metric: str | None = option(None, "figure that the best weights are chosen by; unless given, the task's own")
+    held_out: float = option(
+        0.1, "share of the examples that tells when to stop, where none are given for it", minimum=0, maximum=0.9
+    )
+
+
+CLASSIFY_HEADS: dict[str, type] = {
+    "textcnn": TextCnnOptions,
+    "linear": LinearOptions,
+    "mlp": MlpOptions,
+    "dan": DanOptions,
+    "dcnn": DcnnOptions,
+    "rnn": RnnOptions,
+    "bilstm-max": RnnOptions,
+    "self-attention": SelfAttentionOptions,
+    "han": HanOptions,
+    "fasttext": SupervisedOptions,
+}
+HEADS = {"classify": CLASSIFY_HEADS}
+
+
+def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskOptions]:
+    """The options of a task: its own, and all that its heads have."""
+    own = {field.name: field for field in dataclasses.fields(TaskOptions)}
+    choices = {**own["head"].metadata, "choices": tuple(heads)}
+    fields: list[tuple[str, Any, Any]] = [("head", str, dataclasses.field(default=next(iter(heads)), metadata=choices))]
+    by_name: dict[str, dict[str, dataclasses.Field[Any]]] = {}
+    for head, kind in heads.items():
+        for field in dataclasses.fields(kind):
+            by_name.setdefault(field.name, {})[head] = field
+    for option_name, of_head in by_name.items():
+        hint = typing.get_type_hints(heads[next(iter(of_head))])[option_name]
+        fields.append((option_name, *_joined(hint, of_head, len(heads))))
+    made: type[TaskOptions] = dataclasses.make_dataclass(name, fields, bases=(TaskOptions,), frozen=True)
+    made.__doc__, made.__module__ = doc, __name__
+    return made
+
+
+def _joined(hint: Any, of_head: Mapping[str, dataclasses.Field[Any]], n_heads: int) -> tuple[Any, Any]:
+    """The type and field of an option that some heads have, each with a default of its own."""
+    field = next(iter(of_head.values()))
+    defaults: dict[Any, list[str]] = {}
+    for head, one in of_head.items():
+        defaults.setdefault(one.default, []).append(head)
+    if len(of_head) == n_heads and len(defaults) == 1:
+        return hint, dataclasses.field(default=field.default, metadata=field.metadata)
+    told = field.metadata["help"]
+    if len(defaults) > 1:
+        told += "  [default: " + "; ".join(_named(value, own, n_heads) for value, own in defaults.items()) + "]"
+    else:
+        told += f" ({', '.join(of_head)})" if len(of_head) <= n_heads // 2 else ""
+        told += "" if field.default is None else f"  [default: {field.default}]"
+    choices = dict.fromkeys(choice for one in of_head.values() for choice in one.metadata.get("choices") or ())
+    about = {**field.metadata, "help": told, "choices": tuple(choices) or None}
+    return hint | None, dataclasses.field(default=None, metadata=about)
+
+
+def _named(value: Any, heads: list[str], n_heads: int) -> str:
+    """A default and whose it is; that of most heads needs no names."""
+    return str(value) if len(heads) > n_heads // 2 else f"{value} {', '.join(heads)}"
+
+
+def head_options(task: str, options: TaskOptions) -> Any:
+    """The options of the head that was chosen; one given that it does not have is an OptionError."""
+    kind = HEADS[task][options.head]
+    known = {field.name for field in dataclasses.fields(kind)}
+    own = {field.name for field in dataclasses.fields(TaskOptions)}
+    given = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if field.name in own or value is None:
+            continue
+        if field.name not in known:
+            if field.default is None:
+                raise OptionError(f"the head {options.head} has no option {field.name!r}: {_with(task, field.name)}")
+            continue
+        given[field.name] = value
+    return make_options(kind, given)
+
+
+def _with(task: str, name: str) -> str:
+    heads = [head for head, kind in HEADS[task].items() if name in {f.name for f in dataclasses.fields(kind)}]
+    return f"it is one of {', '.join(heads)}"
+
+
+ClassifyOptions = joined_options("ClassifyOptions", "Options of classify.", CLASSIFY_HEADS)

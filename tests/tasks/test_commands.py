@@ -1,0 +1,83 @@
+"""fit, predict and score as commands, from files as people have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.tasks.conftest import reviews
+
+from polyseme.cli.main import polyseme
+
+SMALL = ["--head", "dan", "--hidden", "8", "--epochs", "6", "--lr", "0.02", "--batch-size", "8", "--threads", "1"]
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(polyseme, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    for name, seed in (("train", 0), ("dev", 1)):
+        lines = [f"{label}\t{text}" for text, label in reviews(60, seed)]
+        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext_a", *lines]) + "\n", encoding="utf-8")
+    run("fit", "classify", "--train", folder / "train.tsv", "--dev", folder / "dev.tsv", "-o", folder / "m", *SMALL)
+    return folder
+
+
+def test_score_prints_the_figures_by_their_names(files):
+    found = json.loads(run("score", files / "m", files / "dev.tsv", "--json"))
+    assert found["n"] == 60
+    assert found["accuracy"] >= 0.9
+    assert {"macro_f1", "micro_f1", "matthews", "f1", "per_label", "confusion"} <= set(found)
+    assert "accuracy" in run("score", files / "m", files / "dev.tsv")
+
+
+def test_predict_writes_a_record_for_every_line_labelled_or_not(files):
+    run("predict", files / "m", files / "dev.tsv", "-o", files / "out.jsonl")
+    records = [json.loads(line) for line in (files / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [record["text"] for record in records] == [text for text, _ in reviews(60, 1)]
+    assert all(sum(record["probabilities"].values()) == pytest.approx(1, abs=1e-5) for record in records)
+    (files / "plain.txt").write_text("房间很干净。\n服务很冷淡。\n", encoding="utf-8")
+    labels = [json.loads(line)["label"] for line in run("predict", files / "m", files / "plain.txt").splitlines()]
+    assert labels == ["good", "bad"]
+
+
+def test_folds_and_seeds_print_mean_and_deviation(files):
+    found = json.loads(run("fit", "classify", "--train", files / "train.tsv", "--folds", 3, "--json", *SMALL))
+    assert len(found["each"]) == 3
+    assert found["mean"]["accuracy"] == pytest.approx(sum(each["accuracy"] for each in found["each"]) / 3)
+    table = run("fit", "classify", "--train", files / "train.tsv", "--seeds", 2, "-o", files / "best", *SMALL)
+    assert "deviation" in table
+    assert "accuracy" in run("score", files / "best", files / "dev.tsv")
+
+
+def test_pictures_of_the_confusion_and_of_the_curve(files):
+    run("score", files / "m", files / "dev.tsv", "--picture", files / "confusion.svg")
+    run("fit", "classify", "--train", files / "train.tsv", "-o", files / "n", "--picture", files / "curve.png", *SMALL)
+    assert (files / "confusion.svg").read_text(encoding="utf-8").count("<path") > 10
+    assert (files / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_published_language_identifier_predicts(shared_data, files):
+    (files / "languages.txt").write_text("bonjour tout le monde\n你好，世界\n", encoding="utf-8")
+    found = run("predict", shared_data / "models" / "fasttext" / "lid.176.ftz", files / "languages.txt")
+    assert [json.loads(line)["label"] for line in found.splitlines()] == ["fr", "zh"]
+
+
+def test_what_is_wrong_is_said_in_one_line(files, tmp_path):
+    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
+    for arguments in (
+        ["fit", "classify", "--train", str(tmp_path / "empty.tsv"), "-o", str(tmp_path / "m")],
+        ["fit", "classify", "--train", str(files / "train.tsv")],
+        ["score", str(files / "m"), str(files / "plain.txt")],
+    ):
+        done = CliRunner().invoke(polyseme, arguments)
+        assert done.exit_code
+        assert done.exception
+        assert "\n" not in str(done.exception).strip()
