@@ -200,6 +200,8 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
         options, project = keeping_shape(options, with_sizes(start.options)), start.bilm.config.project
         classes = joined(start.classes or start.alphabet.words, classes)
         characters = joined(start.alphabet.characters, characters)
+    if not classes:
+        raise TrainingError(f"no word is seen {options.min_count} times or more: give more text, or lower min_count")
     options = with_sizes(options)
     alphabet = make_alphabet(options, characters=characters, words=classes)
     words = WordTable(corpus.all_words, alphabet, classes)
