@@ -55,7 +55,7 @@ REFUSED = {
     "hf_tiny/bert-tiny-zh/model.safetensors": "safetensors",
     "hf_tiny/bert-tiny-zh/pytorch_model.bin": "zip archive",
     "hf_tiny/bert-tiny-zh/config.json": "JSON",
-    "tf_tiny/bert-tiny-zh/bert_model.ckpt.index": "binary file",
+    "tf_tiny/bert-tiny-zh/bert_model.ckpt.data-00000-of-00001": "binary file",
 }
 
 
