@@ -55,7 +55,6 @@ REFUSED = {
     "hf_tiny/bert-tiny-zh/model.safetensors": "safetensors",
     "hf_tiny/bert-tiny-zh/pytorch_model.bin": "zip archive",
     "hf_tiny/bert-tiny-zh/config.json": "JSON",
-    "tf_tiny/bert-tiny-zh/bert_model.ckpt.data-00000-of-00001": "binary file",
 }
 
 
