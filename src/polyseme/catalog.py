@@ -395,6 +395,16 @@ TASKS: tuple[Row, ...] = (
         2014,
         "one label per text, from any encoder",
     ),
+    Row(
+        "tag",
+        "序列标注",
+        "tasks",
+        ("tags",),
+        "polyseme.tasks.tag:Tag",
+        "polyseme.tasks.options:TagOptions",
+        2015,
+        "one tag per word: names, parts of speech; BIO, BIOES and BMES kept to in decoding",
+    ),
 )
 
 

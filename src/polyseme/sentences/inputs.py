@@ -227,15 +227,15 @@ def _table(parts: Parts, name: str) -> list[str]:
     return parts.tables[name]
 
 
-def fill(module: nn.Module, parts: Parts, prefix: str) -> None:
-    """Give a module its weights; one that is missing or misshapen is a FormatError."""
-    state = module.state_dict()
+def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> None:
+    """Give a module its weights, but those whose names begin so; one missing or misshapen is a FormatError."""
+    state = {name: tensor for name, tensor in module.state_dict().items() if not name.startswith(but)}
     for name, tensor in state.items():
         array = parts.tensors.get(prefix + name)
         if array is None or tuple(array.shape) != tuple(tensor.shape):
             raise FormatError(f"the model folder was altered: its weights {prefix + name!r} are missing or misshapen")
         state[name] = torch.from_numpy(np.array(array)).to(tensor.dtype)
-    module.load_state_dict(state)
+    module.load_state_dict(state, strict=False)
 
 
 def segmentation_of(encoders: Sequence[Any], examples: Segmentation) -> Segmentation:

@@ -12,6 +12,7 @@ MODES = ("frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
 POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
+BIGRAMS, LETTERS = 50, 30  # of tagged sentences: of characters, of words
 DIM = 100  # of vectors that are learned with the task where nothing else stands at the input
 
 
@@ -25,8 +26,16 @@ class InputOptions(TrainingOptions):
         minimum=0,
     )
     min_count: int = option(1, "words seen fewer times in training are unknown", minimum=1)
-    bigrams: int = option(0, "length of vectors learned for each token with the next one; 0: none", minimum=0)
-    letters: int = option(0, "filters of a convolution over the letters of each token; 0: none", minimum=0)
+    bigrams: int | None = option(
+        None,
+        f"length of vectors learned for each token with the next one; unless given, {BIGRAMS} for tags of characters",
+        minimum=0,
+    )
+    letters: int | None = option(
+        None,
+        f"filters of a convolution over the letters of each token; unless given, {LETTERS} for tags of words",
+        minimum=0,
+    )
     encoder_mode: str = option(
         "frozen",
         "encoders and vectors stay as they are, or learn with the task; multichannel: word vectors as both, added",

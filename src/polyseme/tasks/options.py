@@ -15,6 +15,7 @@ from typing import Any
 from polyseme.errors import OptionError
 from polyseme.options import make_options, option
 from polyseme.sentences.options import (
+    PLACES,
     DanOptions,
     DcnnOptions,
     HanOptions,
@@ -63,7 +64,40 @@ CLASSIFY_HEADS: dict[str, type] = {
     "han": HanOptions,
     "fasttext": SupervisedOptions,
 }
-HEADS = {"classify": CLASSIFY_HEADS}
+
+
+@dataclass(frozen=True)
+class TaggerOptions(RnnOptions):
+    """Recurrent layers and a CRF over them."""
+
+    epochs: int = option(30, "most passes over the examples", minimum=0)
+    batch_size: int = option(16, "examples of a batch", minimum=1)
+    patience: int = option(5, "reports without a better held-out score after which to stop; 0: never", minimum=0)
+    lr: float = option(2e-3, "learning rate", minimum=0)
+    input_dropout: float = option(
+        0.5, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+
+
+@dataclass(frozen=True)
+class LinearTaggerOptions(LearnedOptions):
+    """A layer over the token vectors."""
+
+    epochs: int = option(30, "most passes over the examples", minimum=0)
+    batch_size: int = option(16, "examples of a batch", minimum=1)
+
+
+@dataclass(frozen=True)
+class TagLmOptions(TaggerOptions):
+    """TagLM: two recurrent layers, a language model's top layer between them."""
+
+    n_layers: int = option(2, "hidden or recurrent layers", minimum=2, maximum=20)
+    layers: str = option("top", "of an encoder its learned sum of layers (mix), or top, mean or a number")
+    elmo_at: str = option("hidden", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
+
+
+TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
+HEADS = {"classify": CLASSIFY_HEADS, "tag": TAG_HEADS}
 
 
 def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskOptions]:
@@ -131,3 +165,4 @@ def _with(task: str, name: str) -> str:
 
 
 ClassifyOptions = joined_options("ClassifyOptions", "Options of classify.", CLASSIFY_HEADS)
+TagOptions = joined_options("TagOptions", "Options of tag.", TAG_HEADS)

@@ -1,0 +1,323 @@
+"""Tag 序列标注: one tag per word or character, from any encoder.
+
+Huang, Xu and Yu, "Bidirectional LSTM-CRF Models for Sequence Tagging", 2015; Peters et al., "Semi-supervised sequence
+tagging with bidirectional language models" (TagLM), ACL 2017.
+
+    bilstm-crf  h = biLSTM(x),  emissions = W [h; ELMo] + b,  CRF        linear  emissions = W x + b
+    taglm       h = biLSTM₂([biLSTM₁(x); LM])  under the CRF: a language model's top layer between the two layers
+
+Tags that mark stretches (BIO, BIOES, BMES) are decoded within their scheme, whatever the emissions say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.errors import FormatError, OptionError, TextError, TrainingError
+from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.crf import CRF
+from polyseme.neural.recurrent import Recurrent
+from polyseme.nouns import Sentence
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
+from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
+from polyseme.sentences.modules import with_beside
+from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
+from polyseme.sentences.sources import Flat, Ints, offsets_of
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.tasks.metrics import PRIMARY, Figures, per_label, per_type, tagging
+from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
+from polyseme.tasks.schemes import allowed, scheme_of, stretches
+from polyseme.text.examples import Examples
+from polyseme.text.segment import Segmentation
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 512  # sentences of a file that are predicted together
+
+
+class Entity(NamedTuple):
+    """A marked stretch: tokens ``start`` … ``end`` (exclusive), and how likely its tags are, the least of them."""
+
+    type: str
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
+class TaggedText(NamedTuple):
+    """Tokens with their tags and the tags' probabilities, and what they mark."""
+
+    tokens: list[str]
+    tags: list[str]
+    probabilities: list[float]
+    entities: list[Entity]
+
+
+class Tagger(nn.Module):
+    """The network under the CRF, and the CRF."""
+
+    def __init__(self, inputs: InputModule, labels: Sequence[str], options: Any) -> None:
+        super().__init__()
+        self.inputs, self.dropout = inputs, nn.Dropout(options.dropout)
+        self.below: Recurrent | None = None
+        self.above: Recurrent | None = None
+        dim = inputs.dim
+        if isinstance(options, RnnOptions):
+            between = isinstance(options, TagLmOptions)
+            self.below = _recurrent(dim, options, 1 if between else options.n_layers)
+            dim = self.below.dim + inputs.beside
+            if between:
+                self.above = _recurrent(dim, options, options.n_layers - 1)
+                dim = self.above.dim
+        elif inputs.beside:
+            raise OptionError("the head linear has no hidden states that an encoder could stand beside: elmo_at=input")
+        self.output = nn.Linear(dim, len(labels))
+        first, follow, last = (torch.from_numpy(rule) for rule in allowed(labels))
+        self.crf = CRF(len(labels), first=first, follow=follow, last=last)
+        self.chained = self.below is not None
+        if not self.chained:  # each tag by itself: the chain only keeps to the scheme
+            for parameter in self.crf.parameters():
+                nn.init.zeros_(parameter).requires_grad_(False)
+
+    def forward(self, batch: InputBatch) -> Tensor:
+        """Emissions ``(B, T, K)``."""
+        tokens = self.inputs(batch)
+        states = tokens.x
+        if self.below is not None:
+            states = with_beside(self.below(states, tokens.mask)[0], tokens.beside)
+        if self.above is not None:
+            states = self.above(self.dropout(states), tokens.mask)[0]
+        emissions: Tensor = self.output(self.dropout(states))
+        return emissions
+
+    def loss(self, batch: InputBatch, tags: Tensor) -> Tensor:
+        """The sum of the losses of a batch of sentences with ``tags (B, T)``."""
+        emissions = self(batch)
+        real = batch.mask.any(dim=1)
+        if self.chained:
+            total = self.crf.loss(emissions[real], tags[real], batch.mask[real]).sum()
+        else:
+            total = F.cross_entropy(emissions[batch.mask], tags[batch.mask], reduction="sum")
+        penalty = len(tags) * self.inputs.penalty()
+        return total + penalty
+
+
+def _recurrent(dim: int, options: RnnOptions, n_layers: int) -> Recurrent:
+    return Recurrent(
+        dim, options.hidden, kind=options.cell, n_layers=n_layers, bidirectional=options.bidirectional,
+        dropout=options.dropout,
+    )  # fmt: skip
+
+
+class Tag(TaskModel):
+    """Inputs and a tagger over them."""
+
+    method: ClassVar[str] = "tag"
+    kind: ClassVar[str] = "tags"
+    Options: ClassVar[type] = TagOptions
+
+    def __init__(self, options: TaskOptions, inputs: Inputs, net: Tagger, labels: list[str], about: About) -> None:
+        self.options, self.inputs, self.net, self.labels, self.about = options, inputs, net.eval(), labels, about
+
+    @classmethod
+    def fit(
+        cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
+    ) -> Self:
+        if len(train.labels) < 2:
+            raise TrainingError(f"all words of {train.path} have one tag: there is nothing to tell apart")
+        options = _settled(options, train)
+        own = head_options(cls.method, options)
+        if isinstance(own, TagLmOptions) and not encoders:
+            raise OptionError("the head taglm takes a language model: give an encoder")
+        _tell_unknown_tags(train, dev)
+        if dev is None and options.held_out:
+            train, dev = train.split(options.held_out, own.seed)
+        about = About(segmentation_of([], train.segmentation), train.facts, run.curve)
+        rows: list[Any] = list(train)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(own.seed)
+            inputs = Inputs.of([row.tokens for row in rows], encoders, train.segmentation, own)
+            net = Tagger(inputs.module, train.labels, own)
+        fit(TagTask(inputs, net, train, dev, options, own, run), own, run)
+        return cls(options, inputs, net, train.labels, about)
+
+    # ---- answers
+
+    def predict(self, rows: Sequence[Sentence]) -> list[TaggedText]:
+        """The tags of each sentence: raw text is cut as the training sentences were, lists of tokens stay."""
+        lists = self.inputs.token_lists(several(rows))
+        prepared = self.inputs.prepare(lists)
+        found: list[Any] = [None] * len(lists)
+        for numbers, emissions, mask in run_emissions(self.net, prepared):
+            paths, sure = self.net.crf.decode(emissions, mask), self.net.crf.marginals(emissions, mask)
+            for place, number in enumerate(numbers):
+                found[number] = self._tagged(lists[number], paths[place], sure[place])
+        return found
+
+    def _tagged(self, tokens: list[str], path: list[int], sure: Tensor) -> TaggedText:
+        tags = [self.labels[tag] for tag in path]
+        probabilities = [float(sure[place, tag]) for place, tag in enumerate(path)]
+        between = "" if all(len(token) == 1 for token in tokens) else " "
+        entities = [
+            Entity(kind, between.join(tokens[start:end]), start, end, min(probabilities[start:end]))
+            for kind, start, end in (stretches(tags) if scheme_of(self.labels) else ())
+        ]
+        return TaggedText(tokens, tags, probabilities, entities)
+
+    def records(self, rows: Sequence[Sentence], *, attention: bool = False) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(rows), AT_ONCE):
+            for found in self.predict(rows[start : start + AT_ONCE]):
+                yield {**found._asdict(), "entities": [entity._asdict() for entity in found.entities]}
+
+    def rows_to_predict(self, path: str | Path, **reading: Any) -> Sequence[Sentence]:
+        try:
+            return [row.tokens for row in Examples.read(path, kind="tags", **reading)]  # type: ignore[union-attr]
+        except TextError:  # no columns of tags: a sentence a line
+            return [row.text for row in Examples.read(path, kind="texts", unlabelled=True, **reading)]  # type: ignore[union-attr]
+
+    def score(self, examples: Examples) -> Report:
+        """Entity F1 where the tags mark stretches, and accuracy."""
+        rows: list[Any] = list(self.check(examples))
+        gold = [row.tags for row in rows]
+        predicted = [found.tags for found in self.predict([row.tokens for row in rows])]
+        marks = scheme_of({*self.labels, *examples.labels}) is not None
+        flat = [[tag for sentence in some for tag in sentence] for some in (gold, predicted)]
+        each = per_type(gold, predicted) if marks else per_label(*flat)
+        figures = figures_of(gold, predicted, marks=marks)
+        return Report(self.method, str(examples.path), len(rows), _metric(self.options, marks), figures, each)
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        below = self.inputs.parts()
+        own = {
+            name: t.detach().cpu().numpy()
+            for name, t in self.net.state_dict().items()
+            if not name.startswith("inputs.")
+        }
+        tensors = {**below.tensors, **{f"net.{name}": array for name, array in own.items()}}
+        return Parts(tensors, {**below.tables, "labels": self.labels}, {}, below.models)
+
+    @classmethod
+    def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
+        labels, own = parts.tables.get("labels", []), head_options(cls.method, options)
+        if len(labels) < 2:
+            raise FormatError("the model folder was altered: its table of labels is missing")
+        inputs = Inputs.from_parts(own, parts, about.segmentation or Segmentation())
+        net = Tagger(inputs.module, labels, own)
+        fill(net, parts, "net.", but="inputs.")
+        return cls(options, inputs, net, labels, about)
+
+
+def figures_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, marks: bool) -> Figures:
+    """Figures of tags; of those that mark nothing, the accuracy alone."""
+    figures = tagging(gold, predicted)
+    return figures if marks else {"accuracy": figures["accuracy"]}
+
+
+def _metric(options: TaskOptions, marks: bool) -> str:
+    return options.metric or (PRIMARY["tags"] if marks else "accuracy")
+
+
+def run_emissions(net: Tagger, prepared: PreparedTexts) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Emissions and masks of all sentences, those of about one length together, with their numbers."""
+    device = net.output.weight.device
+    for rows in BudgetBatches(prepared.sizes, tokens=BATCH_TOKENS, seed=0, padded=True).in_order():
+        with torch.inference_mode():
+            batch = prepared.batch(rows).to(device)
+            emissions = net(batch)
+        yield rows.tolist(), emissions.cpu().clone(), batch.mask.cpu().clone()
+
+
+class TagTask(ExampleTask):
+    """Tagged sentences through a tagger."""
+
+    module: Tagger
+    unit = "sentences"
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        net: Tagger,
+        train: Examples,
+        dev: Examples | None,
+        options: TaskOptions,
+        own: Any,
+        run: Run,
+    ) -> None:
+        rows: list[Any] = list(train)
+        lists = [row.tokens for row in rows]
+        self.prepared = inputs.prepare(lists, progress=run.progress)
+        super().__init__(net, self.prepared.sizes, own)
+        place = {label: number for number, label in enumerate(train.labels)}
+        numbers = np.array([place[tag] for row in rows for tag in row.tags], dtype=np.int64)
+        self.tags = Flat(numbers, offsets_of(lists))
+        self.labels = train.labels
+        held: list[Any] = list(dev) if dev is not None else []
+        self.gold = [row.tags for row in held]
+        self.marks = scheme_of(train.labels) is not None
+        self.metric = _metric(options, self.marks)
+        self.dev = inputs.prepare([row.tokens for row in held], progress=run.progress) if held else None
+
+    def loss_of(self, rows: Ints) -> Tensor:
+        batch = self.prepared.batch(rows).to(self.device)
+        tags = torch.from_numpy(self.tags.padded(rows, batch.mask.shape[1])).to(self.device)
+        return self.module.loss(batch, tags)
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        if self.dev is None:
+            return None
+        assert isinstance(module, Tagger)
+        predicted: list[list[str]] = [[] for _ in self.gold]
+        for numbers, emissions, mask in run_emissions(module, self.dev):
+            for number, path in zip(numbers, _decoder(module).decode(emissions, mask), strict=True):
+                predicted[number] = [self.labels[tag] for tag in path]
+        figures = figures_of(self.gold, predicted, marks=self.marks)
+        if self.metric not in figures:
+            raise OptionError(f"there is no figure {self.metric!r} for these tags: there are {', '.join(figures)}")
+        facts = {name: figures[name] for name in dict.fromkeys((self.metric, "accuracy"))}
+        return Score(figures[self.metric], facts, higher_is_better=True)
+
+
+def _decoder(module: Tagger) -> CRF:
+    return module.crf.cpu() if module.output.weight.device.type != "cpu" else module.crf
+
+
+def _settled(options: TaskOptions, train: Examples) -> TaskOptions:
+    """The options with bigrams and letters decided: the first for characters, the second for words."""
+    rows: list[Any] = [train[number] for number in range(min(len(train), 1000))]
+    tokens = [token for row in rows for token in row.tokens]
+    characters = sum(len(token) == 1 for token in tokens) > 0.9 * len(tokens)
+    known: Any = options
+    chosen = {
+        "bigrams": known.bigrams if known.bigrams is not None else BIGRAMS * characters,
+        "letters": known.letters if known.letters is not None else LETTERS * (not characters),
+    }
+    return dataclasses.replace(options, **chosen)  # type: ignore[arg-type]
+
+
+def _tell_unknown_tags(train: Examples, dev: Examples | None) -> None:
+    for name in dev.labels if dev is not None else ():
+        if name not in train.labels:
+            assert dev is not None
+            rows: Iterable[Any] = dev
+            first = next((n + 1 for n, row in enumerate(rows) if name in row.tags), 0)
+            log.warning("%s: the tag %r is not in the training sentences (first in sentence %d)", dev.path, name, first)
