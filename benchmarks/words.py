@@ -1,36 +1,44 @@
 """Training word vectors against gensim and fastText, per CPU-second, back to back; and their quality beside it.
 
-    python benchmarks/words.py [--text FILE] [--tokens N]        a table of ratios, in a few minutes
-    python benchmarks/words.py --quality en|zh [--seeds N]       analogies and similarity, mean of N seeds (slow)
+    python benchmarks/words.py [--text FILE] [--tokens N]    a table of ratios, in a few minutes
+    python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe beside gensim's own defaults
+    python benchmarks/words.py --methods [--size N] [--seconds S]    all methods on the same text for the same time
+    python benchmarks/words.py --rare [--size N]             words that are seen seldom
+    python benchmarks/words.py --language [--size N]         perplexity of NNLM and of Kneser-Ney
+    python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
-Without --text the English Wikipedia sample of the test data is taken. The reading of files is in benchmarks/files.py.
+Without --text the Wikipedia samples of the test data are taken. The reading of files is in benchmarks/files.py. All but
+the first write their tables into docs, and keep what they measured (--results), so that a second run goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import lzma
-import os
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any, NamedTuple
 
 import fasttext
 import numpy as np
+import torch
 from gensim.models import FastText as GensimFastText
 from gensim.models import Word2Vec as GensimWord2Vec
 
 import polyseme
-from polyseme.evaluate.kinds import evaluate_file
+import words_quality
+import words_special
 from polyseme.text.corpus import Corpus
-from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.vectors import WordVectors
+from polyseme.text.strokes import Strokes
+from polyseme.words.cw2vec import Cw2VecOptions, stroke_inputs
+from polyseme.words.further import plan_words
+from words_plain import plain_nnlm, plain_polyglot
+from words_records import DATA, Results, wiki
 
-DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 RUNS = 3
 SHARED: dict[str, Any] = {"window": 5, "negative": 5, "sample": 1e-3, "min_count": 5, "epochs": 1}
 
@@ -101,14 +109,14 @@ def gensims(task: Task, cls: Any, dim: int, **options: Any) -> float:
     return task.words / 1000 / call
 
 
-def fasttexts(task: Task) -> float:
+def fasttexts(file: str, words: int, **options: Any) -> float:
     """The same for fastText, whose passes cannot be timed apart from its vocabulary: two passes less one."""
-    options = {"model": "skipgram", "dim": 100, "ws": 5, "neg": 5, "t": 1e-3, "minCount": 5, "thread": 1, "verbose": 0}
+    shared = {"model": "skipgram", "dim": 100, "ws": 5, "neg": 5, "t": 1e-3, "minCount": 5, "thread": 1, "verbose": 0}
     one, two = (
-        cpu_seconds(lambda epochs=epochs: fasttext.train_unsupervised(task.file, epoch=epochs, **options))  # type: ignore[misc]
+        cpu_seconds(lambda epochs=epochs: fasttext.train_unsupervised(file, epoch=epochs, **shared, **options))  # type: ignore[misc]
         for epochs in (1, 2)
     )
-    return task.words / 1000 / (two - one)
+    return words / 1000 / (two - one)
 
 
 def compared(name: str, bar: float, peer: str, mine: Callable[[], float], theirs: Callable[[], float]) -> Result:
@@ -152,7 +160,7 @@ def subwords(task: Task) -> list[Result]:
             lambda: ours(task, "fasttext", **mine),
             lambda: gensims(task, GensimFastText, 100, sg=1),
         ),
-        compared(name, 4, "fasttext", lambda: ours(task, "fasttext", **mine), lambda: fasttexts(task)),
+        compared(name, 4, "fasttext", lambda: ours(task, "fasttext", **mine), lambda: fasttexts(task.file, task.words)),
     ]
 
 
@@ -167,10 +175,67 @@ def glove(task: Task) -> Result:
     return compared("GloVe cell updates, d=100", 1, "bar", updates, lambda: 1600.0)
 
 
-def speed_table(task: Task) -> None:
+def wordrank(task: Task) -> Result:
+    """The same of WordRank, whose update scores five rivals, against GloVe's here."""
+
+    def updates(method: str, **options: Any) -> float:
+        clock = Clock()
+        polyseme.train(method, task.corpus, dim=100, epochs=2, threads=1, progress=clock, **options)
+        return 2 * clock.speed()
+
+    ours_, glove_ = (lambda: updates("wordrank", window=10, period=5)), (lambda: updates("glove"))
+    return compared("WordRank cell updates, d=100", 0, "GloVe here", ours_, glove_)
+
+
+def strokes(corpus: Corpus, folder: Path) -> Result:
+    """cw2vec against fastText's program on words that are spelt in strokes, with no more n-grams a word."""
+    plan, table = plan_words(corpus, 5, None, None), Strokes.read()
+    counts, words = plan.vocabulary.counts, plan.vocabulary.words
+    inputs, _ = stroke_inputs(words, table, Cw2VecOptions())
+    mine = float((np.diff(inputs.offsets) * counts).sum() / counts.sum())
+    lengths = np.array([len(table.digits(word)) + 2 for word in words])  # fastText sets two marks
+
+    def grams(maxn: int) -> float:
+        of_word = sum(np.maximum(lengths - n + 1, 0) for n in range(3, maxn + 1))
+        return float((of_word * counts).sum() / counts.sum())
+
+    maxn = max(n for n in range(3, 13) if grams(n) <= mine or n == 3)
+    spelt = folder / "strokes"
+    spelt.write_text("\n".join(" ".join(map(table.digits, sentence)) for sentence in corpus), encoding="utf-8")
+    name = f"cw2vec, d=100, {mine:.0f} n-grams a word (fasttext {grams(maxn):.0f})"
+    task = Task(corpus, [], str(spelt))
+    theirs = {"minn": 3, "maxn": maxn, "bucket": 500_000}
+    return compared(
+        name, 2, "fasttext", lambda: ours(task, "cw2vec", dim=100), lambda: fasttexts(task.file, task.words, **theirs)
+    )
+
+
+def neural(task: Task) -> list[Result]:
+    """NNLM and Polyglot against the same networks in plain torch, with dense gradients and the whole softmax."""
+    torch.set_num_threads(1)
+
+    def passes(method: str, **options: Any) -> float:
+        one, two = (
+            cpu_seconds(
+                lambda epochs=epochs: polyseme.train(  # type: ignore[misc]
+                    method, task.corpus, epochs=epochs, threads=1, hold_out=0.0, **options
+                )
+            )
+            for epochs in (1, 2)
+        )
+        return task.words / 1000 / (two - one)
+
+    n = len(task.corpus.vocabulary.cut(min_count=5))
+    return [
+        compared(f"NNLM, n=5, {n:,} words", 3, "plain torch", lambda: passes("nnlm"), lambda: plain_nnlm(n)),
+        compared(f"Polyglot, {n:,} words", 3, "plain torch", lambda: passes("polyglot"), lambda: plain_polyglot(n)),
+    ]
+
+
+def speed_table(task: Task, chinese: Corpus, folder: Path) -> None:
     """All rows."""
     small = Corpus.from_sentences(task.sentences[:300])
-    for method in ("word2vec", "fasttext", "glove"):  # compiled before the clock starts
+    for method in ("word2vec", "fasttext", "glove", "wordrank", "cw2vec"):  # compiled before the clock starts
         polyseme.train(method, small, dim=8, epochs=1, min_count=1, threads=1)
     polyseme.train("word2vec", small, dim=8, epochs=1, min_count=1, threads=1, loss="hierarchical")
     print(f"{task.words:,} words, one thread, thousand words per CPU-second\n")
@@ -181,6 +246,9 @@ def speed_table(task: Task) -> None:
     hierarchical(task)
     subwords(task)
     glove(task)
+    wordrank(task)
+    strokes(chinese, folder)
+    neural(task)
 
 
 def read_text(path: Path, most: int) -> str:
@@ -198,75 +266,33 @@ def english_task(text: Path, tokens: int, folder: Path) -> Task:
     return Task(corpus, sentences, str(folder / "sentences"))
 
 
-# Quality
-
-# The text, the folder of evaluation sets, analogies, similarities.
-FILES = {
-    "en": (
-        "enwiki.txt.xz",
-        "words_en",
-        ("questions-words.txt",),
-        ("EN-WS-353-ALL.txt", "EN-SIMLEX-999.txt", "EN-MEN-TR-3k.txt"),
-    ),
-    "zh": (
-        "zhwiki.txt.xz",
-        "words_zh",
-        ("ca_translated.txt", "ca8_morphological.txt"),
-        ("wordsim-240.txt", "wordsim-297.txt"),
-    ),
-}
-
-
-def scores(model: WordVectors, language: str) -> dict[str, float]:
-    """Per cent: accuracy of analogies, Spearman's ρ of similarities."""
-    _, folder, analogies, similarities = FILES[language]
-    found = {file: evaluate_file(model, DATA / folder / file).whole["accuracy"] for file in analogies}
-    found |= {file: evaluate_file(model, DATA / folder / file).whole["spearman"] for file in similarities}
-    return {Path(file).stem: 100 * (value or 0.0) for file, value in found.items()}
-
-
-def gensim_vectors(sentences: list[list[str]], options: dict[str, Any], seed: int) -> WordVectors:
-    model = GensimWord2Vec(
-        sentences, vector_size=100, workers=2, seed=seed, alpha=0.025, min_alpha=0.0001, sorted_vocab=1, **options
-    )
-    counts = [model.wv.get_vecattr(word, "count") for word in model.wv.index_to_key]
-    return WordVectors(Vocabulary(model.wv.index_to_key, np.array(counts)), model.wv.vectors)
-
-
-def quality_table(language: str, seeds: int) -> None:
-    """Skip-gram and CBOW with negatives, three passes, the same mean learning rate (0.0125)."""
-    with tempfile.TemporaryDirectory() as name:
-        text = Path(name) / "text"
-        text.write_text(read_text(DATA / "corpora" / FILES[language][0], -1).lower(), encoding="utf-8")
-        corpus = Corpus.build(text, Path(name) / "corpus")
-        sentences = list(corpus)
-        print(f"{language}: {corpus.n_tokens:,} words, 3 passes, mean of {seeds} seeds\n", flush=True)
-        for architecture in ("skipgram", "cbow"):
-            options = {**SHARED, "epochs": 3}
-            mine, theirs = [], []
-            for seed in range(1, seeds + 1):
-                trained = polyseme.train("word2vec", corpus, seed=seed, architecture=architecture, lr=0.025, **options)
-                mine.append(scores(trained, language))
-                peer = gensim_vectors(sentences, {**options, "sg": int(architecture == "skipgram")}, seed)
-                theirs.append(scores(peer, language))
-            print(f"| {architecture} | polyseme | gensim | difference |\n|---|---|---|---|")
-            for file in mine[0]:
-                a, b = mean(m[file] for m in mine), mean(t[file] for t in theirs)
-                print(f"| {file} | {a:.1f} | {b:.1f} | {a - b:+.1f} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", type=Path, default=DATA / "corpora" / "enwiki.txt.xz")
     parser.add_argument("--tokens", type=int, default=1_000_000)
-    parser.add_argument("--quality", choices=("en", "zh"))
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
-    if arguments.quality:
-        quality_table(arguments.quality, arguments.seeds)
-    else:
-        with tempfile.TemporaryDirectory() as name:
-            speed_table(english_task(arguments.text, arguments.tokens, Path(name)))
+    for part in ("defaults", "methods", "rare", "language", "dimension"):
+        parser.add_argument(f"--{part}", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000, 10_000_000], help="words (--defaults)")
+    parser.add_argument("--size", type=int, default=2_500_000, help="words (the other parts)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds for each method (--methods)")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=Path("words-results.jsonl"))
+    asked = parser.parse_args()
+    results = Results(asked.results)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.defaults:
+            words_quality.defaults(results, folder, asked.sizes)
+        elif asked.methods:
+            words_quality.methods(results, folder, asked.size, asked.seconds)
+        elif asked.rare:
+            words_special.rare(results, folder, asked.size, asked.seeds)
+        elif asked.language:
+            words_special.language_models(results, folder, asked.size)
+        elif asked.dimension:
+            words_special.dimension(results, folder, asked.size)
+        else:
+            speed_table(english_task(asked.text, asked.tokens, folder), wiki("zh", asked.tokens, folder), folder)
 
 
 if __name__ == "__main__":

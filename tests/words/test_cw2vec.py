@@ -13,6 +13,7 @@ from polyseme.errors import FormatError, OptionError, TrainingError, UnknownWord
 from polyseme.text.corpus import Corpus
 from polyseme.text.strokes import Strokes
 from polyseme.words.cw2vec import Cw2Vec, Cw2VecOptions, StrokeGrams, stroke_inputs
+from polyseme.words.subwords import ngram_hash
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "threads": 1}
 
@@ -30,7 +31,7 @@ def model(fifty_lines) -> Cw2Vec:
 
 def ngrams(strokes: Strokes, word: str, minn: int = 3, maxn: int = 12) -> set[str]:
     """As digits."""
-    found = StrokeGrams(strokes, minn, maxn, False, np.zeros((1, 1))).ngrams(word)
+    found = StrokeGrams(strokes, minn, maxn, "sum", np.zeros((1, 1))).ngrams(word)
     return {gram.decode().translate({d: str(d) for d in range(1, 6)}) for gram in found}
 
 
@@ -71,12 +72,13 @@ def test_the_compiled_ngrams_are_those_of_plain_python(strokes):
     options = Cw2VecOptions(buckets=4999)
     inputs, buckets = stroke_inputs(words, strokes, options)
     rows = np.random.default_rng(0).normal(size=(buckets, 4)).astype(np.float32)
-    for mean in (False, True):
-        grams = StrokeGrams(strokes, 3, 12, mean, rows)
-        options = dataclasses.replace(options, compose="mean" if mean else "sum")
-        inputs, _ = stroke_inputs(words, strokes, options)
-        for word, vector in zip(words, grams.compose(inputs), strict=True):
+    for compose, power in (("sum", 0), ("mean", 1), ("root", 0.5)):
+        grams = StrokeGrams(strokes, 3, 12, compose, rows)
+        inputs, _ = stroke_inputs(words, strokes, dataclasses.replace(options, compose=compose))
+        for word, vector in zip(words, grams.vectors(inputs), strict=True):
             np.testing.assert_allclose(vector, grams.vector(word), atol=1e-5)
+            distinct = sorted({ngram_hash(gram) % buckets for gram in grams.ngrams(word)})
+            np.testing.assert_allclose(vector, rows[distinct].sum(axis=0) / len(distinct) ** power, atol=1e-5)
 
 
 def test_words_of_one_ngram_each_are_word2vec_step_for_step(topics):
@@ -101,15 +103,15 @@ def test_words_of_one_ngram_each_are_word2vec_step_for_step(topics):
 
 def test_a_word_never_seen_has_the_vector_of_its_strokes(model):
     assert "打书" not in model.key_to_index
-    np.testing.assert_allclose(model.grams.vector("打书"), sum(_rows(model, "打书")), atol=1e-5)
+    rows = _rows(model, "打书")
+    np.testing.assert_allclose(model.grams.vector("打书"), sum(rows) / len(rows) ** 0.5, atol=1e-5)
     assert model.most_similar("打书", topn=1)
     with pytest.raises(UnknownWord):
         model["xyzzy"]
 
 
 def _rows(model: Cw2Vec, word: str) -> list[np.ndarray]:
-    options = dataclasses.replace(model.options, compose="sum")
-    inputs, _ = stroke_inputs([word], model.grams.strokes, options)
+    inputs, _ = stroke_inputs([word], model.grams.strokes, model.options)
     return [model.grams.rows[i] for i in inputs.ids]
 
 

@@ -1,4 +1,4 @@
-"""cw2vec 笔画词向量: word2vec whose words are the sum of the rows of their stroke n-grams.
+"""cw2vec 笔画词向量: word2vec whose words are made of the rows of their stroke n-grams.
 
 Cao, Lu, Zhou and Li, cw2vec: Learning Chinese Word Embeddings with Stroke n-gram Information, 2018.
 
@@ -8,9 +8,12 @@ S(w) is the set of n-grams, minn <= n <= maxn, of the strokes of all characters 
 ``text/strokes.py``): 大人 is 13434. So words that share a radical share rows, and a word never seen has a vector too
 where its characters are known.
 
-What differs from the paper: characters without strokes (other scripts, rare ones) stand for themselves in the row; a
-word with fewer than minn strokes is one n-gram, all of them, where the paper gives it none; n-grams are hashed into
-buckets; and the words around predict the centre, as in word2vec here, which makes the same pairs.
+What differs from the paper: the sum is divided by the root of the number of n-grams, so that words of many strokes do
+not learn a hundred times faster than words of few (``compose="sum"`` leaves it out); served are x and y added
+(``vectors="output"`` are the paper's y alone); characters without strokes (other scripts, rare ones) stand for
+themselves in the row; a word with fewer than minn strokes is one n-gram, all of them, where the paper gives it none;
+n-grams are hashed into buckets; and the words around predict the centre, as in word2vec here, which makes the same
+pairs.
 """
 
 from __future__ import annotations
@@ -55,7 +58,11 @@ class Cw2VecOptions(SkipgramOptions):
 
     minn: int = option(3, "fewest strokes of an n-gram", minimum=1, maximum=100)
     maxn: int = option(12, "most strokes of an n-gram", minimum=1, maximum=100)
-    compose: str = option("sum", "what a word is of its n-grams' rows", choices=("sum", "mean"))
+    compose: str = option(
+        "root",
+        "what a word is of its n-grams' rows: their sum, their mean, or the sum over the root of their number",
+        choices=("root", "sum", "mean"),
+    )
     buckets: int | None = option(
         None, "rows that n-grams are hashed into; unless given, the distinct n-grams, 500,000 at most", minimum=1
     )
@@ -63,8 +70,8 @@ class Cw2VecOptions(SkipgramOptions):
         None, "a file with the strokes of characters; unless given, the table that comes along", names="file"
     )
     vectors: str = option(
-        "output",
-        "which vectors are served: of words as predicted, as made of strokes, or both",
+        "sum",
+        "which vectors are served: of words as made of strokes, as predicted, or both",
         choices=("input", "output", "sum", "concat"),
     )
 
@@ -76,7 +83,7 @@ class StrokeGrams:
     strokes: Strokes
     minn: int
     maxn: int
-    mean: bool
+    compose: str
     rows: FloatArray  # (B, D)
 
     def ngrams(self, word: str) -> set[bytes]:
@@ -87,13 +94,12 @@ class StrokeGrams:
         return found or ({word_bytes(units)} if units else set())
 
     def vector(self, word: str) -> FloatArray | None:
-        """The sum or mean of its n-grams' rows; None where none of them was ever trained."""
+        """What it is of its n-grams' rows; None where none of them was ever trained."""
         buckets = sorted({ngram_hash(gram) % len(self.rows) for gram in self.ngrams(word)})
-        rows = self.rows[buckets]
-        vector = rows.mean(axis=0) if self.mean else rows.sum(axis=0)
+        vector = self.rows[buckets].sum(axis=0) * scales(np.array(len(buckets)), self.compose)
         return np.asarray(vector, dtype=np.float32) if vector.any() else None
 
-    def compose(self, inputs: Inputs) -> FloatArray:
+    def vectors(self, inputs: Inputs) -> FloatArray:
         """The vectors of many words, (V, D)."""
         from polyseme.words.kernels.ngrams import add_rows
 
@@ -140,10 +146,9 @@ class Cw2Vec(Trainable, WordVectors):
         first = _initial(inputs, buckets, options, start)
         rows, outputs = learn(corpus, plan, inputs, first, options, run, start)
         dim = options.dim
-        grams = StrokeGrams(
-            strokes, options.minn, options.maxn, options.compose == "mean", np.ascontiguousarray(rows[:, :dim])
-        )
-        input, output = grams.compose(inputs), np.ascontiguousarray(outputs[:, :dim])
+        kept = np.ascontiguousarray(rows[:, :dim])
+        grams = StrokeGrams(strokes, options.minn, options.maxn, options.compose, kept)
+        input, output = grams.vectors(inputs), np.ascontiguousarray(outputs[:, :dim])
         facts = {**corpus.facts, "without strokes": _told(strokes.missing(plan.vocabulary.words))}
         about = About(corpus.segmentation, facts, run.curve)
         options = dataclasses.replace(options, buckets=buckets)
@@ -179,7 +184,7 @@ class Cw2Vec(Trainable, WordVectors):
         if {input.shape[1], output.shape[1], rows.shape[1], bridge.shape[1]} != {options.dim}:
             raise FormatError("the model folder was altered: its matrices do not fit each other")
         strokes = Strokes.of_lines(parts.tables.get("strokes", []), where="strokes.txt of the model folder")
-        grams = StrokeGrams(strokes, options.minn, options.maxn, options.compose == "mean", rows)
+        grams = StrokeGrams(strokes, options.minn, options.maxn, options.compose, rows)
         return cls(vocabulary, input, output, options=options, about=about, grams=grams, bridge=bridge)
 
 
@@ -208,8 +213,13 @@ def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) ->
     distinct = np.unique(owners * np.int64(buckets) + hashes % np.uint32(buckets))  # by word, then by bucket
     owners, ids = np.divmod(distinct, buckets)
     sizes = np.bincount(owners, minlength=len(words))
-    scale = 1 / sizes if options.compose == "mean" else np.ones(len(words))
-    return Inputs(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scale.astype(np.float32)), buckets
+    return Inputs(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scales(sizes, options.compose)), buckets
+
+
+def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
+    """What the sum of so many rows is multiplied with."""
+    power = {"sum": 0.0, "mean": -1.0, "root": -0.5}[compose]
+    return np.asarray(np.maximum(sizes, 1) ** power, dtype=np.float32)
 
 
 def _initial(inputs: Inputs, buckets: int, options: Cw2VecOptions, start: WordVectors | None) -> FloatArray:

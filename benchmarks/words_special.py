@@ -1,0 +1,152 @@
+"""Parts of benchmarks/words.py: rare words, language models, and the choice of a dimension."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from kneser_ney import KneserNey
+from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimension
+from polyseme.evaluate.report import read_lines
+from polyseme.evaluate.similarity import read_pairs
+from polyseme.text.corpus import Corpus
+from polyseme.words.further import plan_words
+from polyseme.words.windows import WordStream, split_sentences
+from words_records import DATA, SETS, Results, names, novel, table, timed, train, wiki, write_section
+
+KEPT = 10  # occurrences that are left of a word that is made rare
+RARE = 20  # words seen fewer times are rare
+
+
+# Rare words
+
+
+def judged_pairs() -> list[tuple[str, str, float, str]]:
+    """The pairs of wordsim-240 and wordsim-297 with their judgements and the file."""
+    files = ("wordsim-240", "wordsim-297")
+    return [(*pair, f) for f in files for pair in read_pairs(read_lines(DATA / "words_zh" / f"{f}.txt"))]
+
+
+def made_rare(corpus: Corpus, seed: int = 1) -> tuple[Corpus, set[str]]:
+    """The text with only ``KEPT`` occurrences of one word of each pair, the rarer one; and these words."""
+    counts = dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True))
+    chosen = {min((a, b), key=lambda w: counts.get(w, 0)) for a, b, _, _ in judged_pairs()}
+    chosen = {word for word in chosen if counts.get(word, 0) >= KEPT}
+    random = np.random.default_rng(seed)
+    left = {word: set(random.choice(counts[word], KEPT, replace=False).tolist()) for word in chosen}
+    seen = dict.fromkeys(chosen, 0)
+    sentences = []
+    for sentence in corpus:
+        kept = []
+        for word in sentence:
+            if word in chosen:
+                seen[word] += 1
+                if seen[word] - 1 not in left[word]:
+                    continue
+            kept.append(word)
+        sentences.append(kept)
+    return Corpus.from_sentences(sentences), chosen
+
+
+def correlation(model: Any, wanted: set[str], file: str, counts: dict[str, int] | None = None) -> tuple[float, int]:
+    """Spearman's ρ over the pairs of a file that have a word of ``wanted``, and how many these are."""
+
+    found = [
+        (model.similarity(a, b), score)
+        for a, b, score, name in judged_pairs()
+        if name == file
+        and (a in wanted or b in wanted)
+        and a in model.key_to_index
+        and b in model.key_to_index
+        and a != b
+    ]
+    cosines, judged = zip(*found, strict=True)
+    return 100 * float(spearmanr(cosines, judged).statistic), len(found)
+
+
+def rare(results: Results, folder: Path, size: int, seeds: int) -> None:
+    """word2vec, fastText and cw2vec on pairs with a word that is rare by nature, and with one that was made rare."""
+    rows, numbers = [], dict[str, int]()
+    for method in ("word2vec", "fasttext", "cw2vec"):
+        measure = partial(_rare, folder, size, seeds, method)
+        record = results.once(measure, part="rare", method=method, words=size, seeds=seeds)
+        rows.append([f"`{method}`", *(f"{np.mean(values):.1f}" for values in record["found"].values())])
+        numbers = record["pairs"]
+    header = ["", *(f"{name} ({n} pairs)" for name, n in numbers.items())]
+    write_section("rare", f"{size / 1e6:g} M words, zh, mean of {seeds} seeds\n\n{table(header, rows)}")
+
+
+def _rare(folder: Path, size: int, seeds: int, method: str) -> dict[str, Any]:
+    corpus = wiki("zh", size, folder)
+    thinned, words = made_rare(corpus)
+    seldom = {w for w, n in zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True) if n < RARE}
+    found: dict[str, list[float]] = {}
+    numbers: dict[str, int] = {}
+    kinds = (("as it is", corpus, seldom), ("made rare", thinned, words))
+    for seed, (kind, text, wanted) in product(range(1, seeds + 1), kinds):
+        model = train(method, text, seed=seed)
+        for file in ("wordsim-240", "wordsim-297"):
+            rho, numbers[f"{kind}, {file}"] = correlation(model, wanted, file)
+            found.setdefault(f"{kind}, {file}", []).append(round(rho, 1))
+    return {"found": found, "pairs": numbers}
+
+
+# Language models
+
+
+def language_models(results: Results, folder: Path, size: int) -> None:
+    """Held-out perplexity of NNLM and of an interpolated Kneser-Ney model of the same order, over the same classes."""
+    rows = []
+    for name, order in product(("红楼梦", "enwiki"), (5, 3)):
+        measure = partial(_language_model, folder, size, name, order)
+        found = results.once(measure, part="language", text=name, order=order, words=size)
+        ratio = f"{100 * (found['nnlm'] / found['kn'] - 1):+.0f} %"
+        sizes = [f"{found['words']:,}", f"{found['classes']:,}", str(order)]
+        rows.append([name, *sizes, f"{found['nnlm']:.1f}", f"{found['kn']:.1f}", ratio, str(found["cpu"])])
+    header = ["text", "words", "classes", "order", "nnlm", "Kneser-Ney", "difference", "CPU s"]
+    write_section("language", table(header, rows))
+
+
+def _language_model(folder: Path, size: int, name: str, order: int) -> dict[str, Any]:
+    corpus = novel(folder) if name == "红楼梦" else wiki("en", size, folder)
+    model, cpu = timed(lambda: train("nnlm", corpus, order=order))
+    plan = plan_words(corpus, model.options.min_count, None, None)
+    streams = split_sentences(corpus, model.options.hold_out)
+    training, held_out = (WordStream.of_corpus(corpus, plan, some).numbers.tolist() for some in streams)
+    n = len(plan.vocabulary)
+    peer = KneserNey(training, order, boundary=n + 1, n_classes=n + 2).perplexity(held_out)
+    ours = min(row["perplexity"] for row in model.about.curve)
+    return {"words": len(training), "classes": n + 2, "nnlm": ours, "kn": round(peer, 2), "cpu": round(cpu)}
+
+
+# Dimension
+
+
+def dimension(results: Results, folder: Path, size: int) -> None:
+    """The dimension that the PIP loss chooses for svd, and what svd reaches at others."""
+    sections = []
+    for language, sets in SETS.items():
+        measure = partial(_dimension, folder, size, language)
+        found = results.once(measure, part="dimension", language=language, words=size)
+        best, lines = found["chosen"]["svd"]["best"], []
+        for row in found["rows"]:
+            values = [row[f"{name}.txt"] or 0.0 for name in sets]
+            mark = f"**{row['dim']}**" if row["dim"] == best else str(row["dim"])
+            lines.append([mark, *(f"{100 * v:.1f}" for v in values), f"{100 * np.mean(values):.1f}"])
+        told = [f"{m} {r['best']} (within 5 %: {'–'.join(map(str, r['within']))})" for m, r in found["chosen"].items()]
+        header = ["svd, dimension", *names(language), "mean"]
+        sections.append(f"{size / 1e6:g} M words, {language}: {'; '.join(told)}\n\n{table(header, lines)}")
+    write_section("dimension", "\n".join(sections))
+
+
+def _dimension(folder: Path, size: int, language: str) -> dict[str, Any]:
+    corpus = wiki(language, size, folder)
+    chosen = {method: choose_dimension(corpus, method) for method in ("svd", "word2vec", "glove")}
+    files = [DATA / f"words_{language}" / f"{name}.txt" for name in SETS[language]]
+    rows = scores_by_dimension(corpus, "svd", (*TRIED, chosen["svd"].best), files)
+    return {"chosen": {m: {"best": r.best, "within": r.ranges[5]} for m, r in chosen.items()}, "rows": rows}
