@@ -110,8 +110,8 @@ def word_states(states: FloatArray, words: Ints, pooling: str) -> FloatArray:
     """
     first, last = words[:, 0], words[:, 1]
     count = last - first
-    if not len(words):
-        return np.zeros((len(states), 0, states.shape[2]), dtype=np.float32)
+    if not len(words) or not states.shape[1]:
+        return np.zeros((len(states), len(words), states.shape[2]), dtype=np.float32)
     if pooling == "mean" and (count > 1).any():
         padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # bounds may lie at the end
         sums = np.add.reduceat(padded, words.reshape(-1), axis=1)[:, ::2]

@@ -19,6 +19,7 @@ from polyseme.contexts.transformer.language import Expectation, Place, TextPerpl
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
+from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.disk.settings import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
@@ -59,11 +60,11 @@ class TransformerEncoder(Model, ContextEncoder):
 
     method: ClassVar[str] = "transformer"
     Options: ClassVar[type] = TransformerOptions
-    options: TransformerOptions
+    options: TransformerOptions | ShapeOptions
 
     def __init__(
         self,
-        options: TransformerOptions,
+        options: TransformerOptions | ShapeOptions,
         network: Network,
         pieces: Pieces,
         *,
@@ -231,7 +232,7 @@ class TransformerEncoder(Model, ContextEncoder):
         return Parts(tensors, files={"config.json": config, **self.pieces.files()})
 
     @classmethod
-    def from_parts(cls, options: TransformerOptions, parts: Parts, about: About) -> Self:
+    def from_parts(cls, options: TransformerOptions | ShapeOptions, parts: Parts, about: About) -> Self:
         """The model that ``parts`` came from."""
         where = "the model folder"
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):

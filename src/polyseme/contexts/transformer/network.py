@@ -44,6 +44,8 @@ class Batch(NamedTuple):
     ids: Tensor
     mask: Tensor | None = None
     types: Tensor | None = None  # 0 in the first text of a pair, 1 in the second
+    languages: Tensor | None = None  # of a network that tells languages apart
+    positions: Tensor | None = None  # where they do not just go on
 
 
 class Network(nn.Module):
@@ -75,11 +77,27 @@ class Network(nn.Module):
         layers: tuple[Tensor, ...] = found.hidden_states
         return layers
 
+    def top(self, batch: Batch) -> Tensor:
+        """The highest layer alone, ``(B, T, D)``."""
+        found: Tensor = self.body(**_given(batch), return_dict=True).last_hidden_state
+        return found
+
     def logits(self, batch: Batch) -> Tensor:
         """What the language model expects at every place, ``(B, T, V)``."""
         found = self.whole(**_given(batch), return_dict=True)
         scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
         return scores
+
+    @property
+    def tells_pairs(self) -> bool:
+        """Whether it has a head that judges pairs of segments."""
+        return _has_pairs(self.whole)
+
+    def pair_scores(self, states: Tensor) -> Tensor:
+        """From the top layer, ``(B, T, D) -> (B, 2)``: B follows A, or it does not."""
+        pooled = self.body.pooler(states)  # type: ignore[operator]
+        found: Tensor = getattr(self.whole.cls, "seq_relationship", None)(pooled)  # type: ignore[misc]
+        return found
 
     @property
     def vocabulary_size(self) -> int:
@@ -94,7 +112,7 @@ class Network(nn.Module):
     def expected(self, batch: Batch, rows: Tensor, places: Tensor) -> Tensor:
         """The same at some places alone, ``(N, V)``, where the head, most of the work, is not spent on the others."""
         if self._reads_head:
-            return self.head(self(batch)[-1][rows, places])
+            return self.head(self.top(batch)[rows, places])
         return self.logits(batch)[rows, places]
 
     @torch.inference_mode()
@@ -200,7 +218,10 @@ def _head(whole: PreTrainedModel) -> Any:
 
 
 def _given(batch: Batch) -> dict[str, Tensor]:
-    given = {"input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types}
+    given = {
+        "input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types,
+        "langs": batch.languages, "position_ids": batch.positions,
+    }  # fmt: skip
     return {name: tensor for name, tensor in given.items() if tensor is not None}
 
 

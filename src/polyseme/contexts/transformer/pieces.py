@@ -45,8 +45,9 @@ class Cut:
         bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
         first = np.searchsorted(self.ends, bounds[:, 0], side="right")
         last = np.maximum(np.searchsorted(self.starts, bounds[:, 1], side="left"), first)
-        marked = (last - first > 1) & np.isin(self.ids[np.minimum(first, max(len(self.ids) - 1, 0))], [*bare])
-        return np.stack([first + marked, last], axis=1)
+        several = np.flatnonzero(last - first > 1)
+        first[several] += np.isin(self.ids[first[several]], [*bare])
+        return np.stack([first, last], axis=1)
 
 
 class Pieces:
@@ -95,6 +96,12 @@ class Pieces:
         name = self.specials.get(f"{special}_token")
         found: int | None = None if name is None else self.tokenizer.token_to_id(name)
         return found
+
+    @cached_property
+    def ordinary(self) -> Ints:
+        """All pieces but special ones, by number."""
+        special = [self.id_of(name.removesuffix("_token")) for name in self.specials]
+        return np.setdiff1d(np.arange(len(self.names)), np.array([n for n in special if n is not None], dtype=np.int64))
 
     @cached_property
     def names(self) -> list[str]:

@@ -1,0 +1,1 @@
+"""BERT: a Transformer that learns to tell masked pieces from both sides of them."""

@@ -1,0 +1,39 @@
+"""BERT (基于掩码语言模型的语境词向量): states of a Transformer that learned to tell masked pieces.
+
+Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", 2018.
+
+    max Σ over the masked pieces i of log p(x_i | x with 15 % masked)  [+ log p(does B follow A)],
+    p = softmax(W_emb · norm(gelu(W h_i)) + b)
+
+What differs from the paper: pieces are learned from the corpus; masks and pairs are drawn anew in every epoch; whole
+words are masked, as the corpus cuts them (Chinese words too); the head runs on masked places only; no dropout unless it
+is asked for; the output's bias begins at the log frequency of each piece; the norm's epsilon, GELU and the initial
+weights are those of ``transformers``. Training further starts from any masked language model, published ones included.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+from polyseme.contexts.bert.options import BertOptions
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.text.corpus import Corpus
+from polyseme.training.run import Run, Trainable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Bert(TransformerEncoder, Trainable):
+    """A masked language model that was trained here."""
+
+    method: ClassVar[str] = "bert"
+    Options: ClassVar[type] = BertOptions
+    options: BertOptions
+
+    @classmethod
+    def train(cls, corpus: Corpus, options: BertOptions, run: Run) -> Self:
+        """Learn from a corpus."""
+        trained: Self = import_module("polyseme.contexts.bert.train").train_bert(cls, corpus, options, run)
+        return trained

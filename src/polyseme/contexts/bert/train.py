@@ -1,0 +1,110 @@
+"""Training BERT on a corpus, from nothing or from any masked language model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
+
+from polyseme.contexts.bert.model import Bert
+from polyseme.contexts.bert.options import BertOptions
+from polyseme.contexts.transformer.examples import Examples, PairExamples, StreamExamples
+from polyseme.contexts.transformer.learn import learn_wordpieces
+from polyseme.contexts.transformer.masked_task import MaskedTask
+from polyseme.contexts.transformer.masking import Masking
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.start import expect_frequent, fresh, further, given_pieces
+from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
+from polyseme.errors import OptionError, TrainingError
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+
+B = TypeVar("B", bound=Bert)
+
+
+def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> B:
+    """A BERT that learned from ``corpus``, starting from ``run.start`` where that is given."""
+    if not corpus.n_tokens or not len(corpus.vocabulary):
+        raise TrainingError("the corpus has no words to train on")
+    options = with_shape(options)
+    options.shares()
+    started = further(run.start, "masked", options.seed)
+    if started is None:
+        pieces = given_pieces(run.models) or _learned(corpus, options)
+        network = _network(pieces, options)
+    else:
+        network, pieces = started
+        options = _with_shape_of(network, options)
+    task = make_task(network, pieces, corpus, options)
+    if started is None:
+        expect_frequent(network.whole.cls.predictions.bias, _frequencies(task, network))
+    fit(task, options, run)
+    about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
+    mix = run.start.mix if isinstance(run.start, Bert) else None
+    return cls(options, network, pieces, mix=mix, about=about)
+
+
+def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: BertOptions) -> MaskedTask:
+    """All that is to be learned, before the first step."""
+    if options.pairs != "none" and not network.tells_pairs:
+        raise OptionError(f"this {network.whole.config.model_type} has no head for pairs of sentences: use pairs=none")
+    table = PieceTable(corpus, pieces)
+    training, held_out = split(table, options.hold_out, options.seed)
+    parts = [_examples(PieceCorpus(table, sentences), pieces, options) for sentences in (training, held_out)]
+    if not parts[0].n_examples(0):
+        raise TrainingError(
+            "the corpus has no two sentences in a document to make pairs of: use pairs=none"
+            if options.pairs != "none" else "the corpus has no pieces to train on"
+        )  # fmt: skip
+    mask = pieces.id_of("mask")
+    if mask is None:
+        raise OptionError("the tokenizer has no mask: this is no masked language model")
+    masked, kept = options.shares()
+    return MaskedTask(
+        network, parts[0], parts[1] if len(held_out) else None,
+        Masking(options.masking, options.mask_share, masked, kept, mask, pieces.ordinary),
+        batch_size=options.batch_size, length=options.length, padding=pieces.id_of("pad") or 0, seed=options.seed,
+    )  # fmt: skip
+
+
+def _examples(text: PieceCorpus, pieces: Pieces, options: BertOptions) -> Examples:
+    if options.pairs == "none":
+        room = options.length - len(pieces.before) - len(pieces.behind)
+        return StreamExamples(text, room=room, before=pieces.before, behind=pieces.behind, seed=options.seed)
+    cls, sep = pieces.before[0], pieces.behind[0]
+    return PairExamples(text, kind=options.pairs, room=options.length - 3, cls=cls, sep=sep, seed=options.seed)
+
+
+def _learned(corpus: Corpus, options: BertOptions) -> Pieces:
+    return learn_wordpieces(corpus.vocabulary, options.max_size, corpus.segmentation, limit=options.length)
+
+
+def _network(pieces: Pieces, options: BertOptions) -> Network:
+    config = BertConfig(
+        vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
+        num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
+        hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
+        pad_token_id=pieces.id_of("pad") or 0, type_vocab_size=2, initializer_range=initial_deviation(options),
+    )  # fmt: skip
+    return fresh(BertForMaskedLM if options.pairs == "none" else BertForPreTraining, config, options.seed)
+
+
+def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:
+    """The given options of learning with the shape of the model to train further."""
+    config = network.whole.config
+    length = min(options.length, network.positions() or options.length)
+    shape = {"n_layers": network.n_layers - 1, "dim": network.dim, "n_heads": config.num_attention_heads}
+    pairs = options.pairs if network.tells_pairs else "none"
+    return replace(options, length=length, pairs=pairs, inner=getattr(config, "intermediate_size", None), **shape)
+
+
+def _frequencies(task: MaskedTask, network: Network) -> np.ndarray:
+    examples = task.examples
+    assert isinstance(examples, (PairExamples, StreamExamples))
+    return examples.text.table.frequencies(network.vocabulary_size)

@@ -1,0 +1,1 @@
+"""GPT: a Transformer that learns to go on with a text."""

@@ -1,0 +1,19 @@
+"""Options of GPT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyseme.contexts.transformer.shape import ShapeOptions
+from polyseme.options import option
+
+NORMS = ("post", "pre")
+
+
+@dataclass(frozen=True)
+class GptOptions(ShapeOptions):
+    """Shape of the network, and how it learns."""
+
+    norm: str = option(
+        "pre", "where a layer's norm stands: behind it, as in GPT, or before it, as in GPT-2", choices=NORMS
+    )

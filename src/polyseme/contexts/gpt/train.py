@@ -1,0 +1,85 @@
+"""Training GPT on a corpus, from nothing or from any causal language model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from transformers import GPT2Config, GPT2LMHeadModel, OpenAIGPTConfig, OpenAIGPTLMHeadModel
+
+from polyseme.contexts.gpt.model import Gpt
+from polyseme.contexts.gpt.options import GptOptions
+from polyseme.contexts.transformer.causal_task import CausalTask
+from polyseme.contexts.transformer.examples import StreamExamples
+from polyseme.contexts.transformer.learn import learn_byte_pairs
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.start import fresh, further, given_pieces
+from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
+from polyseme.errors import TrainingError
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+
+G = TypeVar("G", bound=Gpt)
+
+# The start, the delimiter and the end of the paper's inputs of tasks; the end also stands behind documents.
+SPECIALS = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "sep_token": "<$>", "eos_token": "</s>"}
+
+
+def train_gpt(cls: type[G], corpus: Corpus, options: GptOptions, run: Run) -> G:
+    """A GPT that learned from ``corpus``, starting from ``run.start`` where that is given."""
+    if not corpus.n_tokens or not len(corpus.vocabulary):
+        raise TrainingError("the corpus has no words to train on")
+    options = with_shape(options)
+    started = further(run.start, "causal", options.seed)
+    if started is None:
+        pieces = given_pieces(run.models) or _learned(corpus, options)
+        network = _network(pieces, options)
+    else:
+        network, pieces = started
+        length = min(options.length, network.positions() or options.length)
+        options = replace(options, length=length, n_layers=network.n_layers - 1, dim=network.dim)
+    fit(make_task(network, pieces, corpus, options), options, run)
+    about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
+    return cls(options, network, pieces, about=about)
+
+
+def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: GptOptions) -> CausalTask:
+    """All that is to be learned, before the first step."""
+    table = PieceTable(corpus, pieces)
+    training, held_out = split(table, options.hold_out, options.seed)
+    parts = [
+        StreamExamples(
+            PieceCorpus(table, sentences, end=pieces.id_of("eos")), room=options.length + 1, before=[], behind=[],
+            seed=options.seed,
+        )
+        for sentences in (training, held_out)
+    ]  # fmt: skip
+    if parts[0].text.n_pieces < 2:
+        raise TrainingError("the corpus has no pieces to train on")
+    return CausalTask(
+        network, parts[0], parts[1] if len(held_out) else None,
+        batch_size=options.batch_size, length=options.length, padding=pieces.id_of("pad") or 0,
+    )  # fmt: skip
+
+
+def _learned(corpus: Corpus, options: GptOptions) -> Pieces:
+    return learn_byte_pairs(
+        corpus.vocabulary, options.max_size, corpus.segmentation, SPECIALS,
+        single="$A", pair="<s> $A <$> $B </s>", limit=options.length,
+    )  # fmt: skip
+
+
+def _network(pieces: Pieces, options: GptOptions) -> Network:
+    shape = {
+        "vocab_size": len(pieces.names), "n_positions": options.length, "n_embd": options.dim,
+        "n_layer": options.n_layers, "n_head": options.n_heads, "initializer_range": initial_deviation(options),
+        **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), options.dropout),
+        **{f"{name}_token_id": pieces.id_of(name) for name in ("bos", "eos", "pad")},
+    }  # fmt: skip
+    if options.norm == "pre":
+        return fresh(GPT2LMHeadModel, GPT2Config(**shape, n_inner=options.inner), options.seed)
+    return fresh(OpenAIGPTLMHeadModel, OpenAIGPTConfig(**shape), options.seed)

@@ -1,0 +1,188 @@
+"""Training examples made while training: stretches of a stream, and pairs of segments of a document.
+
+Every example follows from the seed, the epoch and its number. An epoch goes over the text once; each begins at another
+place, so that no two cut it alike.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.streams import FEW_DOCUMENTS, PieceCorpus, Stretch
+
+SHORT = 0.1  # of the pairs are shorter than they could be
+BLOCK = 20  # sentences that pass for a document in a text that has few
+
+
+class Example(NamedTuple):
+    """Pieces, the word of each (-1: none), the segment of each (0 or 1), and of a pair whether it is a true one."""
+
+    ids: Ints
+    words: Ints
+    types: Ints
+    label: int = -1  # 0: B follows A; 1: it does not; -1: no pair
+
+
+class Examples(Protocol):
+    """Examples by epoch and number; epoch -1 is the same every time, for what is held out."""
+
+    def n_examples(self, epoch: int) -> int: ...
+
+    def example(self, epoch: int, number: int) -> Example: ...
+
+
+class StreamExamples:
+    """Stretches of ``room`` pieces, one after the other, between the special pieces ``before`` and ``behind``."""
+
+    def __init__(self, text: PieceCorpus, *, room: int, before: list[int], behind: list[int], seed: int) -> None:
+        self.text, self.room, self.before, self.behind, self.seed = text, room, before, behind, seed
+        self._starts = lru_cache(maxsize=2)(self._make_starts)
+
+    def n_examples(self, epoch: int) -> int:
+        """As many as cover the text."""
+        return -(-self.text.n_pieces // self.room)
+
+    def example(self, epoch: int, number: int) -> Example:
+        """The example with this number; behind the end of the text its beginning follows, unless ``epoch`` is -1."""
+        n, start = self.text.n_pieces, int(self._starts(epoch)[number])
+        end = start + min(self.room, n)
+        parts = [self.text.stretch(start, min(end, n))]
+        if end > n and epoch >= 0:
+            parts.append(self.text.stretch(0, end - n))
+        return wrapped([joined(parts)], self.before, self.behind)
+
+    def _make_starts(self, epoch: int) -> Ints:
+        starts = np.arange(self.n_examples(epoch)) * self.room
+        if epoch < 0:
+            return starts
+        random = np.random.default_rng((self.seed, epoch, 0))
+        shift = int(random.integers(self.text.n_pieces)) if epoch else 0
+        return random.permutation((starts + shift) % self.text.n_pieces)
+
+
+class PairExamples:
+    """Segments A and B of one document, or (``nsp``) B of another, or (``sop``) B before A.
+
+    As in google-research/bert: a chunk of sentences that fills the length (at times a shorter one) is cut at a random
+    sentence; with nsp, B is of another document half of the time, and what is left of the chunk comes again.
+    """
+
+    def __init__(self, text: PieceCorpus, *, kind: str, room: int, cls: int, sep: int, seed: int) -> None:
+        self.text, self.kind, self.room, self.cls, self.sep, self.seed = text, kind, room, cls, sep, seed
+        self._plan = lru_cache(maxsize=2)(self._make_plan)
+
+    def n_examples(self, epoch: int) -> int:
+        """Their number differs a little from epoch to epoch."""
+        return len(self._plan(epoch))
+
+    def example(self, epoch: int, number: int) -> Example:
+        """The example with this number."""
+        (a_first, a_last), (b_first, b_last), label = self._plan(epoch)[number]
+        random = np.random.default_rng((self.seed, max(epoch, 0), number, 2))
+        a, b = self.text.sentences_between(a_first, a_last), self.text.sentences_between(b_first, b_last)
+        if label == 1 and self.kind == "sop":
+            a, b = b, a
+        a, b = truncated(a, b, self.room, random)
+        return wrapped([a, b], [self.cls], [self.sep], label)
+
+    def _make_plan(self, epoch: int) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
+        random = np.random.default_rng((self.seed, max(epoch, 0), 1))
+        ends = _documents(self.text.document_ends)
+        starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        plan = []
+        for document in range(len(ends)):
+            plan += self._of_document(int(starts[document]), int(ends[document]), starts, ends, random)
+        order = random.permutation(len(plan)) if epoch >= 0 else range(len(plan))
+        return [plan[n] for n in order]
+
+    def _of_document(
+        self, first: int, last: int, starts: Ints, ends: Ints, random: np.random.Generator
+    ) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
+        found = []
+        sizes = self.text.sizes
+        place = first
+        while place < last:
+            wanted = self.room if random.random() >= SHORT else int(random.integers(2, max(self.room, 3)))
+            end, size = place, 0
+            while end < last and size < wanted:
+                size += int(sizes[end])
+                end += 1
+            n = end - place
+            cut = place + (int(random.integers(1, n)) if n > 1 else 1)
+            if self.kind == "nsp" and len(ends) > 1 and (n == 1 or random.random() < 0.5):
+                found.append(((place, cut), self._elsewhere(first, wanted, starts, ends, random), 1))
+                place = cut  # the rest comes again
+                continue
+            if n > 1:
+                swapped = int(self.kind == "sop" and random.random() < 0.5)
+                found.append(((place, cut), (cut, end), swapped))
+            place = end
+        return found
+
+    def _elsewhere(
+        self, first: int, wanted: int, starts: Ints, ends: Ints, random: np.random.Generator
+    ) -> tuple[int, int]:
+        """Sentences of another document, from a random one on."""
+        other = int(random.integers(len(ends) - 1))
+        other += int(starts[other] >= first)
+        begin = int(random.integers(starts[other], ends[other]))
+        end, size = begin, 0
+        while end < ends[other] and size < wanted:
+            size += int(self.text.sizes[end])
+            end += 1
+        return begin, end
+
+
+def _documents(ends: Ints) -> Ints:
+    """Ends of documents; of a text of few, ends of blocks of it, so that there is something else to draw from."""
+    if len(ends) >= FEW_DOCUMENTS or not len(ends):
+        return ends
+    return np.union1d(ends, np.arange(BLOCK, int(ends[-1]), BLOCK))
+
+
+def joined(parts: list[Stretch]) -> Stretch:
+    """Stretches in a row, their words numbered on."""
+    if len(parts) == 1:
+        return parts[0]
+    words, known = [], 0
+    for part in parts:
+        words.append(np.where(part.words >= 0, part.words + known, -1))
+        known += int(part.words.max(initial=-1)) + 1
+    return Stretch(np.concatenate([part.ids for part in parts]), np.concatenate(words))
+
+
+def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: int = -1) -> Example:
+    """``before`` A ``behind`` B ``behind``; the special pieces are no words."""
+    ids, words, types = [np.array(before, dtype=np.int64)], [np.full(len(before), -1)], [np.zeros(len(before))]
+    known = 0
+    for number, part in enumerate(parts):
+        ids += [part.ids, np.array(behind, dtype=np.int64)]
+        words += [np.where(part.words >= 0, part.words + known, -1), np.full(len(behind), -1)]
+        types.append(np.full(len(part.ids) + len(behind), number))
+        known += int(part.words.max(initial=-1)) + 1
+    return Example(
+        np.concatenate(ids), np.concatenate(words).astype(np.int64), np.concatenate(types).astype(np.int64), label
+    )
+
+
+def truncated(a: Stretch, b: Stretch, room: int, random: np.random.Generator) -> tuple[Stretch, Stretch]:
+    """Cut off the longer of the two, piece by piece, from a random end, until both fit."""
+    n_a, n_b = len(a.ids), len(b.ids)
+    excess = n_a + n_b - room
+    if excess <= 0:
+        return a, b
+    level = min(excess, abs(n_a - n_b))  # first the longer one down to the other
+    rest = excess - level
+    longer, shorter = (level + (rest + 1) // 2, rest // 2)
+    off_a, off_b = (longer, shorter) if n_a >= n_b else (shorter, longer)
+    return _cut(a, off_a, random), _cut(b, off_b, random)
+
+
+def _cut(part: Stretch, off: int, random: np.random.Generator) -> Stretch:
+    front = int(random.binomial(off, 0.5)) if off else 0
+    kept = slice(front, len(part.ids) - (off - front))
+    return Stretch(part.ids[kept], part.words[kept])

@@ -1,0 +1,142 @@
+"""Learning to tell masked pieces, and of pairs whether they are true ones. 掩码语言模型
+
+    loss = mean over the chosen pieces of -log p(piece | the example with them masked)  [+ mean of -log p(label | pair)]
+
+The head, most of the work of a small network with many pieces, runs on the chosen places alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from polyseme.contexts.transformer.examples import Example, Examples
+from polyseme.contexts.transformer.masking import Masking
+from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.pieces import Ints
+from polyseme.training.task import BatchTask, Part, Score
+
+PIECES_A_REPORT = 2_000_000
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A batch to learn from: what is read, and the pieces to be told."""
+
+    batch: Batch
+    rows: Tensor  # (N,) of the chosen places
+    places: Tensor
+    targets: Tensor
+    labels: Tensor | None  # (B,) of pairs
+
+
+class MaskedTask(BatchTask):
+    """Learns from examples whose pieces are masked anew every time."""
+
+    module: Network
+    unit = "predictions"
+
+    def __init__(
+        self,
+        module: Network,
+        examples: Examples,
+        held_out: Examples | None,
+        masking: Masking,
+        *,
+        batch_size: int,
+        length: int,
+        padding: int,
+        seed: int,
+    ) -> None:
+        self.module, self.examples, self.held_out, self.masking = module, examples, held_out, masking
+        self.batch_size, self.padding, self.seed = batch_size, padding, seed
+        self.reports = max(round(examples.n_examples(0) * length / PIECES_A_REPORT), 1)
+
+    def n_steps(self, epoch: int) -> int:
+        return -(-self.examples.n_examples(epoch) // self.batch_size)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        last = min((index + 1) * self.batch_size, self.examples.n_examples(epoch))
+        numbers = range(index * self.batch_size, last)[part.rank :: part.of]
+        if not len(numbers):
+            return torch.zeros(()), 0
+        masked = self._masked(self.examples, epoch, numbers)
+        told, pairs = self._scores(self.module, masked)
+        n = len(masked.targets)
+        loss = F.cross_entropy(told, masked.targets, reduction="sum")
+        if pairs is not None and masked.labels is not None:
+            loss = loss + n * F.cross_entropy(pairs, masked.labels)
+        return loss, n
+
+    @torch.inference_mode()
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, Network)
+        total, n, right, pairs, true_pairs = 0.0, 0, 0, 0, 0
+        for masked in self._held_out_batches():
+            told, judged = self._scores(module, masked)
+            total += float(F.cross_entropy(told, masked.targets, reduction="sum"))
+            right += int((told.argmax(dim=1) == masked.targets).sum())
+            n += len(masked.targets)
+            if judged is not None and masked.labels is not None:
+                true_pairs += int((judged.argmax(dim=1) == masked.labels).sum())
+                pairs += len(masked.labels)
+        if not n:
+            return None
+        facts = {"masked_perplexity": math.exp(min(total / n, 700)), "masked_accuracy": right / n}
+        return Score(total / n, {**facts, **({"pair_accuracy": true_pairs / pairs} if pairs else {})})
+
+    def _held_out_batches(self) -> Iterator[Masked]:
+        if self.held_out is None:
+            return
+        n = self.held_out.n_examples(-1)
+        for start in range(0, n, self.batch_size):
+            yield self._masked(self.held_out, -1, range(start, min(start + self.batch_size, n)))
+
+    def _scores(self, module: Network, masked: Masked) -> tuple[Tensor, Tensor | None]:
+        states = module.top(masked.batch)
+        told = module.head(states[masked.rows, masked.places])
+        return told, module.pair_scores(states) if masked.labels is not None else None
+
+    def _masked(self, examples: Examples, epoch: int, numbers: range) -> Masked:
+        """Examples side by side, padded to the longest."""
+        found = [examples.example(epoch, number) for number in numbers]
+        longest = max(len(example.ids) for example in found)
+        ids = np.full((len(found), longest), self.padding, dtype=np.int64)
+        types = np.zeros_like(ids)
+        rows: list[Ints] = []
+        places: list[Ints] = []
+        targets: list[Ints] = []
+        for row, (number, example) in enumerate(zip(numbers, found, strict=True)):
+            random = np.random.default_rng((self.seed, epoch + 1, number, 3))
+            size = len(example.ids)
+            ids[row, :size], types[row, :size] = example.ids, example.types
+            chosen = self.masking.choose(example.words, size, random)
+            targets.append(example.ids[chosen])
+            ids[row, chosen] = self.masking.replaced(targets[-1], random)
+            rows.append(np.full(len(chosen), row))
+            places.append(chosen)
+        device = self.device
+        lengths = np.array([len(example.ids) for example in found])
+        mask = (np.arange(longest) < lengths[:, None]).astype(np.int64) if lengths.min() < longest else None
+
+        def tensor(array: Ints) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        more = self._more(found, longest)
+        batch = Batch(
+            tensor(ids), None if mask is None else tensor(mask), tensor(types) if types.any() else None,
+            **{name: tensor(array) for name, array in more.items()},
+        )  # fmt: skip
+        labels = np.array([example.label for example in found])
+        at, where, told = (tensor(np.concatenate(arrays)) for arrays in (rows, places, targets))
+        return Masked(batch, at, where, told, tensor(labels) if labels.min() >= 0 else None)
+
+    def _more(self, examples: list[Example], longest: int) -> dict[str, Ints]:
+        """What else the network reads, ``(B, T)`` each."""
+        return {}

@@ -1,0 +1,81 @@
+"""Sizes of Transformers that are trained here, and the options that all of them have.
+
+The sizes up to ``medium`` are those of Turc et al., "Well-Read Students Learn Better", 2019; ``base`` and ``large``
+those of BERT.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from polyseme.contexts.transformer.options import POOLINGS
+from polyseme.errors import OptionError
+from polyseme.options import option
+from polyseme.training.options import TrainingOptions
+from polyseme.training.schedules import SCHEDULES
+
+# layers, length of a vector, learning rate
+SIZES: dict[str, tuple[int, int, float]] = {
+    "tiny": (2, 128, 2e-3),
+    "mini": (4, 256, 1e-3),
+    "small": (4, 512, 7e-4),
+    "medium": (8, 512, 4e-4),
+    "base": (12, 768, 1e-4),
+    "large": (24, 1024, 5e-5),
+}
+HEAD_DIM = 64  # numbers of an attention head
+
+O = TypeVar("O", bound="ShapeOptions")  # noqa: E741
+
+
+@dataclass(frozen=True)
+class ShapeOptions(TrainingOptions):
+    """Shape of the network, its pieces, and how it learns."""
+
+    size: str = option("mini", "preset of layers, dim, heads and inner; one given beside it wins", choices=tuple(SIZES))
+    n_layers: int | None = option(None, "layers", minimum=1, maximum=200)
+    dim: int | None = option(None, "length of a vector", minimum=2, maximum=16384)
+    n_heads: int | None = option(None, "attention heads of a layer; unless given one for 64 of dim", minimum=1)
+    inner: int | None = option(None, "width of a layer's feed-forward part; unless given 4 times dim", minimum=1)
+    max_size: int = option(8000, "most pieces that are learned from the text", minimum=50)
+    tokenizer: str = option("", "a Transformer whose pieces are taken instead", names="model")
+    length: int = option(
+        128, "pieces of a training example, special ones counted; longer text is read in windows",
+        minimum=8, maximum=8192,
+    )  # fmt: skip
+    batch_size: int = option(32, "examples of a step", minimum=1)
+    dropout: float = option(0.0, "share of states left out in training", minimum=0, maximum=0.9)
+    hold_out: float = option(
+        0.02, "share of the text kept for the reports, 20,000 pieces at most", minimum=0, maximum=0.5
+    )
+    pieces: str = option("mean", "how the vectors of a word's pieces make the word's vector", choices=POOLINGS)
+
+    lr: float = option(0.0, "learning rate; 0: what suits the size", minimum=0)
+    schedule: str = option("slanted", "how the learning rate moves", choices=tuple(SCHEDULES))
+    warmup: int = option(0, "steps over which the learning rate rises; a slanted schedule has its own rise", minimum=0)
+    weight_decay: float = option(0.01, "decoupled weight decay, of all but biases and norms", minimum=0)
+    patience: int = option(0, "reports without a better held-out score after which to stop; 0: never", minimum=0)
+
+
+def with_shape(options: O) -> O:
+    """The options with every size spelt out: a saved model does not change when a preset does."""
+    layers, dim, lr = SIZES[options.size]
+    dim = options.dim or dim
+    heads = options.n_heads or max(dim // HEAD_DIM, 1)
+    if dim % heads:
+        raise OptionError(f"{heads} attention heads do not divide a length of {dim}: give n_heads")
+    given: dict[str, Any] = {
+        "n_layers": options.n_layers or layers,
+        "dim": dim,
+        "n_heads": heads,
+        "inner": options.inner or 4 * dim,
+        "lr": options.lr or lr,
+    }
+    return replace(options, **given)
+
+
+def initial_deviation(options: ShapeOptions) -> float:
+    """Of random weights. BERT's 0.02 suits 768 numbers; of fewer, layers would add next to nothing at first."""
+    return 1 / math.sqrt(options.dim or SIZES[options.size][1])

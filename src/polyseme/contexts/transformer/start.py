@@ -1,0 +1,67 @@
+"""The network that a training begins with: of a given shape, or a model that is trained further."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, PreTrainedConfig, PreTrainedModel
+
+from polyseme.contexts.transformer.library import offline
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.errors import OptionError
+from polyseme.store.model import Model
+
+
+def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Network:
+    """A network with random weights."""
+    with offline(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        config._attn_implementation = "sdpa" if getattr(cls, "_supports_sdpa", False) else "eager"
+        whole = cls(config)
+        config.architectures = [cls.__name__]
+        return Network(whole)
+
+
+def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces] | None:
+    """Copies of a model's network and pieces; one without a head for words gets a fresh one. None: no start."""
+    if start is None:
+        return None
+    if not isinstance(start, TransformerEncoder):
+        raise OptionError(f"a {kind} model is trained further from a Transformer, not from {start.method}")
+    whole = start.network.whole
+    config = type(whole.config).from_dict(whole.config.to_dict())
+    if (start.network.is_masked_lm, start.network.is_causal_lm)[kind == "causal"]:
+        network = fresh(type(whole), config, seed)
+        network.whole.load_state_dict(whole.state_dict())
+    else:
+        mapping = MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else MODEL_FOR_CAUSAL_LM_MAPPING
+        if type(config) not in mapping or start.network.causal != (kind == "causal"):
+            raise OptionError(f"{config.model_type} is no {kind} language model and cannot be trained further as one")
+        network = fresh(mapping[type(config)], config, seed)
+        network.whole.base_model.load_state_dict(whole.base_model.state_dict(), strict=False)
+    files = start.pieces.files()
+    return network, Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="the model's tokenizer")
+
+
+@torch.no_grad()
+def expect_frequent(bias: Tensor, frequencies: Ints) -> None:
+    """Begin the output's bias at the log frequency of each piece."""
+    counts = frequencies.astype(np.float64) + 1
+    bias.copy_(torch.from_numpy(np.log(counts / counts.sum())).to(bias.dtype))
+
+
+def given_pieces(models: Mapping[str, Any]) -> Pieces | None:
+    """The tokenizer of the model that the option ``tokenizer`` names."""
+    model = models.get("tokenizer")
+    if model is None:
+        return None
+    if not isinstance(model, TransformerEncoder):
+        raise OptionError(f"option 'tokenizer' names a Transformer, and this is a model of {model.method}")
+    pieces: Pieces = model.pieces
+    return pieces
