@@ -151,6 +151,8 @@ METHODS: tuple[Row, ...] = (
         "polyseme.contexts.cove.options:CoveOptions",
         2017,
         "McCann et al., Learned in Translation: Contextualized Word Vectors",
+    ),
+    Row(
         "bert",
         "掩码语境词向量",
         "contexts",
