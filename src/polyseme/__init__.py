@@ -15,6 +15,7 @@ from polyseme.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from polyseme.api import distil, fit, load, train
+    from polyseme.sentences.lift import lift
     from polyseme.text.corpus import Corpus
     from polyseme.text.examples import Examples
     from polyseme.text.parallel import Parallel
@@ -26,14 +27,19 @@ _LAZY = {
     "Parallel": "polyseme.text.parallel",
     "distil": "polyseme.api",
     "fit": "polyseme.api",
+    "lift": "polyseme.sentences.lift",
     "load": "polyseme.api",
     "train": "polyseme.api",
 }
 
-__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "fit", "load", "train"]
+__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "fit", "lift", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'polyseme' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -483,7 +483,7 @@ STRANGERS = (
 
 # What is no model: what it is, and what to do with it.
 REFUSALS = {
-    "corpus": "it is a corpus: Corpus.open reads it",
+    "corpus": "it is a corpus, which methods are trained on",
     "index": "it is an index of occurrences: polyseme senses reads it",
     "folder": "it is a folder with none of the files that tell a model",
     "text": "it looks like plain text: polyseme train makes a model of it",

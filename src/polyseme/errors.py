@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 class PolysemeError(Exception):
@@ -50,6 +52,31 @@ class MissingExtra(PolysemeError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional part that is not installed: pip install 'polyseme[{extra}]'")
+
+
+_tool = "python"  # that the person who reads the message uses
+
+
+@contextmanager
+def used_as(tool: str) -> Iterator[None]:
+    """Errors give advice for this tool, ``command`` or ``python``, until the end of the block."""
+    global _tool
+    before, _tool = _tool, tool
+    try:
+        yield
+    finally:
+        _tool = before
+
+
+def advice(*, command: str, python: str) -> str:
+    """What to do next, in the words of the tool in use."""
+    return command if _tool == "command" else python
+
+
+def as_given(name: str, value: Any = True) -> str:
+    """An option as it is given to the tool in use: ``--errors skip`` or ``errors='skip'``."""
+    flag = f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+    return advice(command=flag, python=f"{name}={value!r}")
 
 
 def close_matches(word: str, known: Iterable[str]) -> str:

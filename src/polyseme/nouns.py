@@ -153,12 +153,15 @@ class WordVectors(ABC):
         """Cut raw text the way the training text was cut."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EncodedSentence:
     """A sentence's tokens and their vectors, one ``(tokens, dim)`` plane per layer."""
 
     tokens: list[str]
     layers: FloatArray  # (L, T, D)
+
+    def __repr__(self) -> str:
+        return f"EncodedSentence({' '.join(self.tokens)!r}, layers {self.layers.shape})"
 
 
 class ContextEncoder(ABC):

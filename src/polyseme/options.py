@@ -73,6 +73,15 @@ def options_to_json(options: Any) -> dict[str, Any]:
     return dataclasses.asdict(options)
 
 
+def changed_options(options: Any) -> dict[str, Any]:
+    """The options that differ from their defaults."""
+    return {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(options)
+        if getattr(options, field.name) != field.default
+    }
+
+
 # What options were called in older model folders: method and old name → the name now, and values that mean another one.
 RENAMED: dict[tuple[str, str], tuple[str, dict[Any, Any]]] = {
     ("elmo", "max_vocabulary"): ("max_size", {0: None}),

@@ -173,3 +173,16 @@ def test_a_composed_model_says_what_it_is_made_of_and_is_not_trained(row, model,
         assert f": {part.method}\n" in card
     with pytest.raises(OptionError, match="not trained"):
         polyseme.train(row.name, fifty_lines)
+
+
+@every_row
+def test_it_tells_what_it_is_in_one_line_and_in_a_notebook(row, model):
+    known = model(row.name)
+    assert repr(known).startswith(f"{type(known).__name__}({row.name}: ")
+    assert "\n" not in repr(known)
+    assert f"<b>{row.name} {row.chinese}</b>" in known._repr_html_()
+    options = known.options
+    usual = {field.name: field.default for field in dataclasses.fields(options)}
+    for name, value in vars(options).items():
+        shown = f"<td>{name.replace('_', ' ')}</td>" in known._repr_html_()
+        assert shown == (name in known.size() or value not in (usual[name], None, "", ()))

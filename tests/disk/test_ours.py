@@ -92,11 +92,11 @@ def test_the_same_again_is_replaced_unasked_and_other_work_of_ours_with_force(tm
         before = contents(path)
         make(path, 1)
         assert contents(path) == before
-        refused(make, path, f"{path} holds {said}: replace it with --force")
+        refused(make, path, f"{path} holds {said}: replace it with force=True")
         make(path, 2, force=True)
         assert contents(path) != before
     make_index(tmp_path / "index")
-    refused(make_index, tmp_path / "index", r"holds an index of \d+ occurrences, made of of the index: .*--force")
+    refused(make_index, tmp_path / "index", r"holds an index of \d+ occurrences, made of of the index: .*force=True")
     refused(make_index, tmp_path / "make_model", "holds a model of vectors")
     refused(make_model, tmp_path / "index", "holds an index of")
     refused(make_corpus, tmp_path / "index", "holds an index of")
@@ -123,7 +123,7 @@ def test_a_training_of_the_same_is_repeated_unasked_and_another_one_with_force(t
     polyseme.train("svd", corpus, **small, threads=1)  # which changes the speed only
     other = Corpus.from_sentences([*SENTENCES, ["又", "一", "句"]], segment="space")
     for method, text, more in (("svd", corpus, {"seed": 7}), ("svd", other, {}), ("glove", corpus, {})):
-        with pytest.raises(FormatError, match=r"m holds a model of svd trained on \d+ tokens: replace it with --force"):
+        with pytest.raises(FormatError, match=r"m holds a model of svd trained on \d+ tokens: .*force=True"):
             polyseme.train(method, text, **small, **more)
     assert contents(tmp_path / "m").keys() == before.keys()
     polyseme.train("svd", other, **small, force=True)

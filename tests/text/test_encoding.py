@@ -221,7 +221,7 @@ def test_a_tar_archive_is_called_one(tmp_path: Path, options: dict[str, str]) ->
 
 def test_bytes_that_are_no_text_may_be_replaced_and_the_error_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, bytes(range(256)) * 9)
-    with pytest.raises(TextError, match=r"is not text .* or --errors replace"):
+    with pytest.raises(TextError, match=r"is not text .* or errors='replace'"):
         text_of(path)
     assert "ABC" in text_of(path, errors="replace")
 

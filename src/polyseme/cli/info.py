@@ -119,7 +119,7 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
     with MODEL.open(path) as folder:
         folder.verify(everything=verify)
         manifest = folder.found
-        size = _size(model_in(folder)) if manifest.get("kind") == "words" else {}  # memory-mapped: no work
+        size = model_in(folder).size() if manifest.get("kind") == "words" else {}  # memory-mapped: no work
         made_of = {name: inner.found["method"] for name, inner in folder.inner.items()}
     return {
         "kind": "model",
@@ -161,17 +161,10 @@ def _published(path: str, kind: str) -> dict[str, Any]:
         "kind": "model",
         "format": kind,
         "method": model.method,
-        **_size(model),
+        **model.size(),
         "options": dict(vars(model.options)),
         "corpus": model.about.corpus,
     }
-
-
-def _size(model: Any) -> dict[str, int]:
-    """How many vectors a model of words has; of any model, how long its vectors are."""
-    if hasattr(model, "vector_size"):
-        return {"words": len(model), "dim": model.vector_size}
-    return {**({"layers": model.n_layers} if hasattr(model, "n_layers") else {}), "dim": model.dim}
 
 
 def _shown(value: Any) -> Any:

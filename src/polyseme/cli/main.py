@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from polyseme.cli.terminal import SafeFormatter, say
-from polyseme.errors import PolysemeError, close_matches
+from polyseme.errors import PolysemeError, close_matches, used_as
 from polyseme.version import VERSION
 
 # name → (where, one line for --help). In the order in which people meet them.
@@ -64,7 +64,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with used_as("command"):
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise ReaderLeft from None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from polyseme.disk.exchange import exchange, sync_file, sync_names, sync_tree
 from polyseme.disk.locks import hold, hold_new, remove_abandoned
 from polyseme.disk.room import told_when_full
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, as_given
 
 LONGEST_NAME = 240  # bytes: a few more are needed beside it
 _SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")
@@ -189,7 +189,7 @@ def check_file(path: str | Path, *, force: bool = True) -> None:
         raise FormatError(f"{path} is no plain file, and the result takes the place of what is there: name a file")
     if not force and os.path.isfile(path) and (size := os.path.getsize(path)):
         raise FormatError(
-            f"{path} is a file of {size:,} bytes: replace it with --force (force=True), or choose another output path"
+            f"{path} is a file of {size:,} bytes: replace it with {as_given('force')}, or choose another output path"
         )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from polyseme.disk.atomic import check_place, followed
 from polyseme.disk.description import MARKERS, check_seal, inner_models, parse
 from polyseme.disk.plain import open_plain, read_small
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, as_given
 
 CARD = "README.md"
 _CHOOSE = "choose another output path"
@@ -153,7 +153,7 @@ def is_ours(folder: str | Path) -> bool:
 
 
 def _in_the_way(path: Path, there: Standing) -> FormatError:
-    return FormatError(f"{path} holds {there}: replace it with --force (force=True), or {_CHOOSE}")
+    return FormatError(f"{path} holds {there}: replace it with {as_given('force')}, or {_CHOOSE}")
 
 
 def _as_json(value: Any) -> Any:

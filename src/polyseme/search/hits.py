@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.notebook import rows_table
 from polyseme.nouns import FloatArray
 
+_AROUND = 12  # characters of the sentence that a hit is shown with, to each side
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Hit:
     """One occurrence of a word: ``text`` is its sentence as it was written, ``text[start:end]`` the word in it."""
 
@@ -24,8 +27,18 @@ class Hit:
     end: int
     tag: str | None
 
+    def __repr__(self) -> str:
+        return f"Hit({self.score:.3f}: {self.excerpt()!r})"
 
-@dataclass(frozen=True)
+    def excerpt(self) -> str:
+        """The word in brackets, and what stands next to it."""
+        first, last = max(0, self.start - _AROUND), self.end + _AROUND
+        before = ("…" if first else "") + self.text[first : self.start]
+        after = self.text[self.end : last] + ("…" if last < len(self.text) else "")
+        return f"{before}[{self.text[self.start : self.end]}]{after}"
+
+
+@dataclass(frozen=True, repr=False)
 class Sense:
     """One sense of a word, as the text uses it."""
 
@@ -34,8 +47,11 @@ class Sense:
     substitutes: list[str]  # what the language model would say instead; or, from other encoders, words that stand near
     typical: list[Hit]
 
+    def __repr__(self) -> str:
+        return f"Sense({self.share:.0%}, {self.size:,} occurrences: {', '.join(self.substitutes) or '–'})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class WordSenses:
     """The senses of a word, the most frequent first, and every occurrence that was looked at."""
 
@@ -45,3 +61,14 @@ class WordSenses:
     points: FloatArray  # (n, 2) a map: the two main directions in which the occurrences differ
     labels: NDArray[np.int64]  # (n,) the place of each occurrence's sense in ``senses``
     hits: list[Hit]  # n
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{sense.share:.0%}" for sense in self.senses)
+        return f"WordSenses({self.word!r}, {self.count:,} occurrences: {len(self.senses)} senses, {shares})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{sense.share:.0%}", " ".join(sense.substitutes), " / ".join(hit.excerpt() for hit in sense.typical[:3]))
+            for sense in self.senses
+        ]
+        return rows_table(f"{self.word}: {self.count:,} occurrences", ("share", "instead", "typical"), rows)

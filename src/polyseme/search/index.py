@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.notebook import facts_table
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
@@ -97,6 +98,9 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({str(self.path)!r}, {len(self):,} occurrences of {len(self.words):,} words)"
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"Index {self.path}", {**self.facts, "words": len(self.words), "corpus": repr(self.corpus)})
 
     @cached_property
     def words(self) -> Vocabulary:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme import catalog
+from polyseme.notebook import facts_table, plain
 from polyseme.nouns import Sentence, tokens_given
-from polyseme.options import options_to_json
+from polyseme.options import changed_options, options_to_json
 from polyseme.store.card import model_card
 from polyseme.store.folder import Contents, Parts, write_folder
 from polyseme.text.segment import Segmentation
@@ -66,6 +67,28 @@ class Model(ABC):
     def segmentation(self) -> Segmentation:
         """How raw text is cut for this model."""
         return self.about.segmentation or Segmentation()
+
+    def size(self) -> dict[str, int]:
+        """How many vectors a model of words has, how many layers a context encoder; how long their vectors are."""
+        names = {"layers": "n_layers", "dim": "vector_size" if hasattr(self, "vector_size") else "dim"}
+        words = {"words": len(self.index_to_key)} if hasattr(self, "index_to_key") else {}
+        return {**words, **{name: getattr(self, known) for name, known in names.items() if hasattr(self, known)}}
+
+    def __repr__(self) -> str:
+        tokens = self.about.corpus.get("tokens")
+        size = [f"{name} {plain(value)}" for name, value in self.size().items()]
+        facts = [*size, *([f"trained on {plain(tokens)} tokens"] if tokens else [])]
+        return f"{type(self).__name__}({self.method}: {', '.join(facts)})" if facts else f"{type(self).__name__}()"
+
+    def _repr_html_(self) -> str:
+        row = catalog.find(self.method)
+        changed = {name: value for name, value in changed_options(self.options).items() if name not in self.size()}
+        last = {"last_report": self.about.curve[-1]} if self.about.curve else {}
+        text = {
+            "corpus": self.about.corpus,
+            "segmentation": self.segmentation.method if self.about.segmentation else "",
+        }
+        return facts_table(f"{row.name} {row.chinese}", {**self.size(), **changed, **text, **last})
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a model folder, whole or not at all.

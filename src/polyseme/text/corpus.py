@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError, OptionError
+from polyseme.notebook import facts_table
 from polyseme.nouns import Progress, Sentence, silent
 from polyseme.text.align import token_spans
 from polyseme.text.block import Settings
@@ -214,6 +215,11 @@ class Corpus:
     def __repr__(self) -> str:
         facts = f"{self.n_tokens:,} tokens, {self.n_sentences:,} sentences, {self.n_vocabulary:,} words"
         return f"Corpus({str(self.path)!r}: {facts})"
+
+    def _repr_html_(self) -> str:
+        known = {**self.facts, "vocabulary": self.n_vocabulary, "segmentation": self.segmentation.method}
+        most = " ".join(self.vocabulary.words[:10])
+        return facts_table(f"Corpus {self.path}", {**known, "most_frequent": most, "tags": len(self.tag_names) or None})
 
 
 class _Writing:

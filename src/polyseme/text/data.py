@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import OptionError, TextError
+from polyseme.errors import OptionError, TextError, as_given
 from polyseme.nouns import Progress, silent
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.examples import Examples
@@ -24,7 +24,7 @@ from polyseme.text.gather import SAYS, Request, Told, tell
 from polyseme.text.lines import Lines
 from polyseme.text.options import OPTIONS_OF, ReadingExamples
 from polyseme.text.parallel import Parallel
-from polyseme.text.read import STDIN, Source, find_sources
+from polyseme.text.read import STDIN, Source, find_sources, paths_given
 from polyseme.text.tables import LABEL
 
 Data = Corpus | Parallel | Examples
@@ -104,7 +104,7 @@ def _one(method: str, kinds: Sequence[str], data: Given, reading: Mapping[str, A
     if "corpus" in kinds and (other or not found):
         if other and other[0].format != "jsonl" and "format" not in reading:
             refusal = _refusal(method, kinds, other[0].kind, other[1])
-            raise OptionError(f"{refusal}; or say format='text' (--format text) to read its lines as they are")
+            raise OptionError(f"{refusal}; or say {as_given('format', 'text')} to read its lines as they are")
         return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
     if other and "columns" not in reading:
         raise _refusal(method, kinds, other[0].kind, other[1])
@@ -122,8 +122,7 @@ def _examples(method: str, kinds: Sequence[str], data: Paths, reading: Mapping[s
 
 def _files(data: Paths) -> list[Path]:
     """The files that were named, without those in folders, pipes and stdin."""
-    paths = [data] if isinstance(data, (str, Path)) else data
-    return [Path(path) for path in paths if str(path) != STDIN and Path(path).is_file()]
+    return [Path(path) for path in paths_given(data) if str(path) != STDIN and Path(path).is_file()]
 
 
 def _refusal(method: str, kinds: Sequence[str], kind: str, path: Path) -> OptionError:

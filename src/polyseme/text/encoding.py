@@ -14,7 +14,7 @@ import unicodedata
 
 import numpy as np
 
-from polyseme.errors import OptionError, TextError
+from polyseme.errors import OptionError, TextError, as_given
 
 WESTERN = "cp1252"
 NAMES = ("utf-8", "utf-16-le", "utf-16-be", "gb18030", "big5")
@@ -216,7 +216,7 @@ def not_text(name: str, head: bytes) -> TextError:
     detail = f"a NUL byte at offset {place:,}" if place >= 0 else _first_error(head)
     return TextError(
         f"{name} is not text in UTF-8, UTF-16, GB18030, Big5 or Windows-1252 ({detail}): "
-        "give its encoding, or --errors replace"
+        f"give its encoding, or {as_given('errors', 'replace')}"
     )
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 from itertools import chain
 
-from polyseme.errors import TextError
+from polyseme.errors import TextError, as_given
 from polyseme.text.read import LONGEST_RECORD, Reader
 
 log = logging.getLogger(__name__)
@@ -83,5 +83,5 @@ class BadRows:
         told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
         rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
         if self.errors != "skip":
-            raise TextError(f"{self.name}: {rows}; mend them, or leave them out with errors='skip' (--errors skip)")
+            raise TextError(f"{self.name}: {rows}; mend them, or leave them out with {as_given('errors', 'skip')}")
         log.warning("%s: left out: %s", self.name, rows)

@@ -22,7 +22,7 @@ from typing import IO
 
 from polyseme.disk.ours import is_ours
 from polyseme.disk.packed import PACKED
-from polyseme.errors import TextError
+from polyseme.errors import TextError, advice, as_given
 from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
 from polyseme.text.formats import sniff
@@ -34,6 +34,7 @@ BLOCK = 1 << 18  # characters that are worked on at once
 CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"
+_SENTENCES = "; sentences at hand are read by Corpus.from_sentences"
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,24 @@ class Source:
         return os.path.getsize(self.name) if self.name != STDIN and os.path.isfile(self.name) else None
 
 
+def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """The paths that a caller gave; sentences in their place are refused."""
+    paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    given: Sequence[object] = paths
+    for path in given:
+        if not isinstance(path, (str, os.PathLike)):
+            hint = _SENTENCES if isinstance(path, (list, tuple)) else ""
+            raise TextError(f"a source is a path, not {type(path).__name__}: {str(path)[:40]!r}{hint}")
+    if len(paths) > 1 and not any(path == STDIN or os.path.exists(path) for path in paths):
+        hint = advice(command="", python=_SENTENCES)
+        raise TextError(f"none of the {len(paths):,} sources exists, such as {str(paths[0])[:40]!r}{hint}")
+    return paths
+
+
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     """The files behind paths and folders, in order; a folder's files sorted, without hidden ones and what we made."""
     found: list[Source] = []
-    for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TextError(f"a source is a path, not {type(path).__name__}: {str(path)[:40]!r}")
+    for path in paths_given(paths):
         name = os.fspath(path)
         if name == STDIN:
             found.append(Source(STDIN))
@@ -187,7 +200,7 @@ class Reader:
     def _bad(self, what: str, at: int) -> TextError:
         return TextError(
             f"{self.name}: {what} at offset {at:,} is not {str(self.encoding).upper()} text: "
-            "give the right encoding, or --errors replace"
+            f"give the right encoding, or {as_given('errors', 'replace')}"
         )
 
 

@@ -1,0 +1,33 @@
+"""What Jupyter shows of a model, corpus, index or answer: a heading and a small table. Every word is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+
+def facts_table(title: str, facts: Mapping[str, Any]) -> str:
+    """Names and what they are; those that are empty are left out."""
+    shown = [(name.replace("_", " "), value) for name, value in facts.items() if value not in (None, "", [], {}, ())]
+    return rows_table(title, (), shown)
+
+
+def rows_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows under the names of their columns, if they have names."""
+    head = "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in columns) + "</tr></thead>" if columns else ""
+    body = "".join("<tr>" + "".join(f"<td>{escape(plain(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<b>{escape(title)}</b><table>{head}<tbody>{body}</tbody></table>"
+
+
+def plain(value: Any) -> str:
+    """A value as people write it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name.replace('_', ' ')} {plain(each)}" for name, each in value.items())
+    return ", ".join(map(plain, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,0 +1,72 @@
+"""What Python shows of itself: the names to type, what an object is, and what to give instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import polyseme
+from polyseme.errors import TextError, as_given, used_as
+from polyseme.nouns import EncodedSentence
+from polyseme.search.hits import Hit, Sense, WordSenses
+
+SENTENCE = "昨天晚上老王在家里坐着没事情做，他打了个电话给他的老朋友，说了一个小时。"
+
+
+def hit(score: float = 0.5) -> Hit:
+    place = SENTENCE.index("打")
+    return Hit(0, 0, 0, "打", score, SENTENCE, place, place + 1, None)
+
+
+def test_dir_shows_the_names_that_are_imported_at_first_use() -> None:
+    code = "import polyseme, sys; print(*dir(polyseme)); assert 'numpy' not in sys.modules"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"Corpus", "Examples", "Parallel", "distil", "fit", "lift", "load", "train"} <= set(found)
+    assert all(getattr(polyseme, name) is not None for name in found)
+
+
+def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
+    assert repr(hit()) == "Hit(0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
+
+
+def test_senses_are_told_in_one_line_and_as_a_table() -> None:
+    senses = [Sense(0.75, 30, ["拨", "<通>"], [hit()]), Sense(0.25, 10, [], [])]
+    found = WordSenses("打", 40, senses, np.zeros((40, 2), np.float32), np.zeros(40, np.int64), [hit()] * 40)
+    assert repr(found) == "WordSenses('打', 40 occurrences: 2 senses, 75%, 25%)"
+    assert repr(senses[0]) == "Sense(75%, 30 occurrences: 拨, <通>)"
+    assert "拨 &lt;通&gt;" in found._repr_html_()
+    assert "[打]" in found._repr_html_()
+
+
+def test_an_encoded_sentence_tells_its_words_and_the_shape_of_its_vectors() -> None:
+    assert repr(EncodedSentence(["打", "电话"], np.zeros((3, 2, 4), np.float32))) == (
+        "EncodedSentence('打 电话', layers (3, 2, 4))"
+    )
+
+
+def test_a_corpus_shows_its_numbers_in_a_notebook(fifty_lines: list[str]) -> None:
+    shown = polyseme.Corpus.from_sentences(fifty_lines)._repr_html_()
+    assert "<td>sentences</td><td>50</td>" in shown
+    assert "朋友" in shown
+
+
+@pytest.mark.parametrize("sentences", [[["小明", "打", "电话"]], ["小明打电话。", "小明看书。"]])
+def test_sentences_given_for_paths_are_told_where_they_belong(sentences: list) -> None:
+    with pytest.raises(TextError, match=r"Corpus\.from_sentences"):
+        polyseme.Corpus.build(sentences)
+    with pytest.raises(TextError, match=r"Corpus\.from_sentences"):
+        polyseme.train("word2vec", sentences)
+
+
+def test_advice_speaks_of_flags_to_those_who_use_the_command() -> None:
+    assert as_given("errors", "skip") == "errors='skip'"
+    with used_as("command"):
+        assert as_given("force") == "--force"
+        assert as_given("min_count", 2) == "--min-count 2"
+        with pytest.raises(TextError) as caught:
+            polyseme.Corpus.build(("a b", "c d"))
+    assert "Corpus" not in str(caught.value)
+    assert as_given("force") == "force=True"
