@@ -236,3 +236,14 @@ def test_layers_that_are_not_there_and_pieces_of_words_are_refused(folder, capsy
     for arguments in (("--layers", "9,1"), ("--pieces",), ("--pool", "mean", "--format", "features")):
         assert call(folder / "m", folder / "text.txt", "-o", folder / "x.npy", *arguments) == 1
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_file_that_was_written_is_named(folder, capfd):
+    out = encode(folder, "named.npy")
+    assert f"vectors of 4 lines in {out} and {folder / 'named.offsets.npy'} (" in capfd.readouterr().err
+
+
+def test_an_encoder_is_no_file_of_word_vectors_and_distil_is_named(folder, capfd):
+    assert call(folder / "m", folder / "words.vec", command="convert") == 1
+    assert "polyseme distil makes word vectors of it" in capfd.readouterr().err
+    assert not (folder / "words.vec").exists()

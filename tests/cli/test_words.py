@@ -40,6 +40,43 @@ def test_neighbours_prints_a_table_or_json(vec: Path) -> None:
     assert found == [{"word": "男人", "neighbours": [{"word": "国王", "similarity": 0.707107}]}]
 
 
+def test_similarity_is_the_cosine_of_two_words_or_of_two_texts(vec: Path) -> None:
+    assert run("similarity", vec, "男人", "国王").stdout == "0.7071\n"
+    found = json.loads(run("similarity", vec, "男人 女人", "国王", "--texts", "--json").stdout)
+    assert found == {"a": "男人 女人", "b": "国王", "similarity": 1.0}  # (1, 0) + (0, 1) lies where (1, 1) does
+    unknown = run("similarity", vec, "男人", "男子")
+    assert unknown.returncode == 1
+    assert "男子" in unknown.stderr
+
+
+def test_a_bad_file_does_not_silence_evaluate_and_few_pairs_are_warned_of(vec: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("男人\t国王\t7\n男人\t女人\t1\n女人\t王后\t9\n", encoding="utf-8")
+    done = run("evaluate", vec, tmp_path / "none.txt", pairs)
+    assert done.returncode == 1
+    assert "pairs.tsv (similarity)" in done.stdout
+    assert "pairs.tsv: 3 pairs are too few" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("none.txt is not a file")
+    reports = json.loads(run("evaluate", vec, tmp_path / "none.txt", pairs, "--json").stdout)
+    assert "is not a file" in reports[0]["error"]
+    assert reports[1]["rows"][0]["used"] == 3
+
+
+def test_training_ends_with_how_good_how_long_and_what_next_and_info_keeps_to_what_is_special(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("小明 打 电话 。\n小明 看 书 。\n" * 30, encoding="utf-8")
+    done = run("train", "glove", text, "-o", tmp_path / "m", "--dim", 4, "--epochs", 2, "--min-count", 1)
+    made, then = done.stderr.splitlines()[-2:]
+    assert made.startswith(f"glove model in {tmp_path / 'm'} (loss ")
+    assert made.endswith(" s)")
+    assert then == f"next: polyseme neighbours {tmp_path / 'm'} WORD"
+    told = json.loads(run("info", tmp_path / "m", "--json").stdout)
+    assert told["last_report"]["epoch"] == 2
+    assert "window" in told["options"]
+    shown = next(line for line in run("info", tmp_path / "m").stdout.splitlines() if line.startswith("options"))
+    assert shown.split(maxsplit=1)[1] == "dim 4, epochs 2, min_count 1"
+
+
 def test_words_come_from_a_pipe_and_unknown_ones_do_not_stop_it(vec: Path) -> None:
     done = run("neighbours", vec, "-n", 1, "--json", input="男人\n男子\n\n女人\n")
     assert done.returncode == 1

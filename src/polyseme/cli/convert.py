@@ -49,7 +49,8 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     _check_name(path, form)
     with writing(path):
         opened = load(source)
-        if form in OF_ENCODERS or (form in (None, "polyseme") and not isinstance(opened, WordVectors)):
+        folder = form == "polyseme" or (form is None and not _suffix(path))
+        if form in OF_ENCODERS or (folder and not isinstance(opened, WordVectors)):
             _write_encoder(opened, path, form or "polyseme", force)
             return
         model = only_words(opened, source)

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import given_flags, with_flags
-from polyseme.cli.show import force_option, json_option, out_folder, print_json, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.show import force_option, json_option, out_folder, print_json, say_end, shown_progress
 from polyseme.text.options import READING, Reading
 
 
@@ -49,5 +48,5 @@ def corpus(
         return
     parts = [(facts[name], name) for name in ("tokens", "sentences", "documents")]
     shown = ", ".join(f"{number:,} {name[:-1] if number == 1 else name}" for number, name in parts)
-    seconds = time.monotonic() - begun
-    say(f"corpus in {out}: {shown}, vocabulary {facts['vocabulary']:,} ({seconds:.1f} s)", err=True)
+    made = f"corpus in {out}: {shown}, vocabulary {facts['vocabulary']:,}"
+    say_end(made, begun, then=f"polyseme train word2vec {out} -o MODEL")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
 
 from polyseme.cli.flags import option_flags
-from polyseme.cli.show import force_flag, out_folder, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.show import force_flag, out_folder, say_end, shown_progress
 from polyseme.words.distil import DistilOptions
 
 
@@ -17,9 +17,11 @@ def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, force: b
 
     options = {name: value for name, value in given.items() if value is not None}
     source = sources[0] if len(sources) == 1 else sources
+    begun = time.monotonic()
     with shown_progress() as progress:
         vectors = run(model, source, out=out, resume=resume, force=force, progress=progress, **options)
-    say(f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}", err=True)
+    made = f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}"
+    say_end(made, begun, then=f"polyseme neighbours {out} WORD")
 
 
 distil = click.Command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from polyseme.cli.show import Choice, force_option, shown_progress
+from polyseme.cli.show import Choice, force_option, say_end, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
 from polyseme.nouns import (
@@ -75,6 +76,7 @@ def encode(
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
     encoder = _open(model, pool, "mean" if pool and layers == "all" else layers)
+    begun = time.monotonic()
     whole = isinstance(encoder, SentenceEncoder)
     if whole and (chosen == "features" or pieces):
         raise OptionError(
@@ -90,6 +92,11 @@ def encode(
             for sentence in _encoded(encoder, _cut(lines, segment), planes.asked, pieces):
                 write(lines.taken(), sentence.tokens, planes.of(sentence.layers))
         lines.finish()
+    if out != "-":
+        from polyseme.store.vector_files import files_beside
+
+        files = " and ".join(map(str, (out, *filter(Path.exists, files_beside(chosen, Path(out))))))
+        say_end(f"vectors of {lines.done:,} lines in {files}", begun)
 
 
 class _Planes:
@@ -144,7 +151,7 @@ class Lines:
         self._reader, self._size = Reader(sources[0]), sources[0].size
         self._progress = progress
         self._ahead: list[str] = []
-        self._next = self._done = 0
+        self._next = self.done = 0
 
     def __iter__(self) -> Iterator[str]:
         rest = ""
@@ -163,18 +170,18 @@ class Lines:
         """The line whose vectors have just come back."""
         line = self._ahead[self._next]
         self._next += 1
-        self._done += 1
+        self.done += 1
         if self._next == len(self._ahead) or self._next > 4096:
             del self._ahead[: self._next]
             self._next = 0
-        if self._done % _LINES_BETWEEN_REPORTS == 1:
+        if self.done % _LINES_BETWEEN_REPORTS == 1:
             read = self._reader.consumed if self._size is None else min(self._reader.consumed, self._size - 1)
-            self._progress("encoding", read, self._size, lines=self._done)  # read to the end is not yet done
+            self._progress("encoding", read, self._size, lines=self.done)  # read to the end is not yet done
         return line
 
     def finish(self) -> None:
         """All lines are written."""
-        self._progress("encoding", self._size or self._done, self._size or self._done, lines=self._done)
+        self._progress("encoding", self._size or self.done, self._size or self.done, lines=self.done)
 
 
 def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 import click
 
 from polyseme.cli.show import choice_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 from polyseme.cli.words import method_option
+from polyseme.errors import PolysemeError
+
+log = logging.getLogger(__name__)
+
+FEW = 30  # pairs, below which a correlation is mostly chance
 
 
 @click.command()
@@ -34,19 +41,28 @@ def evaluate(
     (questions-words, CA8 …) or, if it is a language model, on plain text (perplexity). Accuracies and correlations are
     over the items whose words are known (used)."""
     from polyseme.api import load
-    from polyseme.evaluate.kinds import evaluate_file, recognise_kind
+    from polyseme.evaluate.kinds import evaluate_file
     from polyseme.evaluate.report import Settings
 
     examined = load(model)
-    for file in files:  # a wrong name among them is told before any work
-        recognise_kind(file, examined)
     settings = Settings(restrict, case, method, unseen)
-    reports = []
+    reports, failures = [], []
     for number, file in enumerate(files):
-        report = evaluate_file(examined, file, settings)
+        try:
+            report = evaluate_file(examined, file, settings)
+        except PolysemeError as error:  # the others are not lost
+            failures.append(str(error))
+            reports.append({"file": file, "error": str(error)})
+            continue
         reports.append(report.to_json())
+        if report.kind == "similarity" and report.whole["used"] < FEW:
+            log.warning("%s: %d pairs are too few for a figure to rely on", report.file, report.whole["used"])
         if not as_json:
             say(("\n" if number else "") + f"{report.file} ({report.kind})")
             print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
     if as_json:
         print_json(reports)
+    for failure in failures:
+        say(f"polyseme: {failure}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from polyseme import catalog
 from polyseme.cli.flags import given_flags
-from polyseme.cli.show import force_option, json_option, out_folder, print_json, print_table, shown_progress
+from polyseme.cli.show import force_option, json_option, out_folder, print_json, print_table, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.cli.train import MethodCommand
 from polyseme.errors import OptionError
@@ -86,6 +87,7 @@ def _command(row: catalog.Row) -> click.Command:
         if (folds or seeds > 1) and resume:
             raise click.UsageError("--resume goes on with one training; leave it out with --folds and --seeds", ctx)
         options = given_flags(ctx, flags)
+        begun = time.monotonic()
         data = (_one_or_many(train_files), _one_or_many(dev_files) if dev_files else None, list(encoders) or None)
         with shown_progress() as progress:
             if folds or seeds > 1:
@@ -104,7 +106,8 @@ def _command(row: catalog.Row) -> click.Command:
             draw_curve(model.about.curve, picture)
         if as_json:
             print_json({"model": out, "curve": model.about.curve})
-        say(f"{row.name} model in {out}", err=True)
+        then = f"polyseme score {out} FILE" if out else ""
+        say_end(f"{row.name} model in {out}", begun, model.about.curve, then=then)
 
     return call
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
 
 from polyseme.cli.flags import option_flags
-from polyseme.cli.show import force_flag, out_folder, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.show import force_flag, out_folder, say_end, shown_progress
 from polyseme.search.build import IndexOptions, build_index
 
 
 def _call(model: str, corpus: str, out: str, resume: bool, force: bool, **given: Any) -> None:
     options = {name: value for name, value in given.items() if value is not None}
+    begun = time.monotonic()
     with shown_progress() as progress:
         index = build_index(model, corpus, out, resume=resume, force=force, progress=progress, **options)
     facts = index.facts
     found = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
-    say(f"{len(index):,} occurrences of {len(index.words):,} words in {out} ({found})", err=True)
+    made = f"{len(index):,} occurrences of {len(index.words):,} words in {out}, {found}"
+    say_end(made, begun, then=f"polyseme senses {out} WORD")
 
 
 index = click.Command(

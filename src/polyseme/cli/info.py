@@ -44,6 +44,8 @@ def info(ctx: click.Context, /, path: str, min_count: int, verify: bool, as_json
     if as_json:
         print_json(facts)
     else:
+        if facts["kind"] == "model":
+            facts["options"] = _changed(facts["method"], facts["options"])
         print_table(("what", "is"), [(name.replace("_", " "), _shown(value)) for name, value in facts.items()])
 
 
@@ -114,17 +116,19 @@ def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
 
 def _model(path: str, verify: bool) -> dict[str, Any]:
     from polyseme.api import model_in
-    from polyseme.store.folder import MODEL
+    from polyseme.store.folder import MODEL, read_curve
 
     with MODEL.open(path) as folder:
         folder.verify(everything=verify)
         manifest = folder.found
         size = model_in(folder).size() if manifest.get("kind") == "words" else {}  # memory-mapped: no work
+        curve = read_curve(folder)
         made_of = {name: inner.found["method"] for name, inner in folder.inner.items()}
     return {
         "kind": "model",
         "method": manifest["method"],
         **size,
+        **({"last_report": curve[-1]} if curve else {}),
         "options": manifest["options"],
         **({"made_of": made_of} if made_of else {}),  # a composed model: the methods of those below it
         "corpus": manifest.get("corpus"),
@@ -165,6 +169,15 @@ def _published(path: str, kind: str) -> dict[str, Any]:
         "options": dict(vars(model.options)),
         "corpus": model.about.corpus,
     }
+
+
+def _changed(method: str, options: dict[str, Any]) -> dict[str, Any] | str:
+    """The options of a model that are not the usual ones; --json prints all."""
+    from polyseme.api import options_of
+    from polyseme.options import changed_options, make_options, renamed
+
+    changed = changed_options(make_options(options_of(method), renamed(method, options)))
+    return changed or "the defaults (--json lists them)"
 
 
 def _shown(value: Any) -> Any:

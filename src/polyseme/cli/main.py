@@ -22,6 +22,7 @@ COMMANDS = {
     "info": ("polyseme.cli.info:info", "What is this text, corpus or model?"),
     "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
     "neighbours": ("polyseme.cli.neighbours:neighbours", "Most similar words."),
+    "similarity": ("polyseme.cli.similarity:similarity", "How similar two words or two texts are."),
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
     "fill": ("polyseme.cli.fill:fill", "What a language model expects in a place."),

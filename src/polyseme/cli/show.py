@@ -18,6 +18,9 @@ from polyseme.nouns import Progress
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+QUALITY = ("perplexity", "loss", "accuracy", "f1", "score")  # what figures of how good a model is are called
+
+
 class Choice(click.Choice[str]):
     """Named values, with close ones for a mistyped one."""
 
@@ -146,6 +149,21 @@ def _spaced_lines(every: float = 10.0) -> Progress:
         say(f"{what}{share} {_facts(facts)} ({now - begun:.0f} s{left})".replace("  ", " "), err=True)
 
     return progress
+
+
+def say_end(made: str, begun: float, curve: Sequence[dict[str, Any]] = (), *, then: str = "") -> None:
+    """The end of a long command: what was made, how good by the last report, how long it took, what to try next."""
+    good = how_good(curve[-1]) if curve else {}
+    took = time.monotonic() - begun
+    time_taken = f"{took:.1f} s" if took < 100 else f"{took / 60:.1f} min"
+    say(f"{made} ({', '.join(filter(None, (_facts(good), time_taken)))})", err=True)
+    if then:
+        say(f"next: {then}", err=True)
+
+
+def how_good(report: dict[str, Any]) -> dict[str, Any]:
+    """What a report of a training says of its quality."""
+    return {name: value for name, value in report.items() if any(word in name for word in QUALITY)}
 
 
 def _facts(facts: dict[str, Any]) -> str:

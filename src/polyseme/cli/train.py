@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,17 @@ import click
 
 from polyseme import catalog
 from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.show import force_option, out_folder, shown_progress
+from polyseme.cli.show import force_option, out_folder, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
+
+
+# What to try with a model of each kind.
+NEXT = {
+    "words": "polyseme neighbours {} WORD",
+    "contexts": "polyseme index {} CORPUS -o INDEX",
+    "sentences": "polyseme similarity {} TEXT TEXT",
+}
 
 
 class MethodGroup(click.Group):
@@ -97,14 +106,15 @@ def _command(row: catalog.Row) -> click.Command:
 
         options = given_flags(ctx, flags)  # a built corpus admits no others, and a method knows its own defaults
         data = _by_name(sources) if named else sources[0] if len(sources) == 1 else sources
+        begun = time.monotonic()
         try:
             with shown_progress() as progress:
-                run(row.name, data, out=out, resume=resume, start=start, force=force, progress=progress, **options)
+                model = run(row.name, data, out=out, resume=resume, start=start, force=force, progress=progress, **options)
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
                 say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
             raise
-        say(f"{row.name} model in {out}", err=True)
+        say_end(f"{row.name} model in {out}", begun, model.about.curve, then=NEXT[row.kind].format(out))
 
     return call
 

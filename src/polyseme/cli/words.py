@@ -35,10 +35,12 @@ def open_words(path: str) -> WordVectors:
 def only_words(model: Any, path: str) -> WordVectors:
     """The model itself, if it is word vectors; else the same error."""
     from polyseme.errors import FormatError
+    from polyseme.nouns import ContextEncoder
     from polyseme.words.vectors import WordVectors
 
     if not isinstance(model, WordVectors):
-        raise FormatError(f"{path} is a model of {model.method}, and this asks for one vector per word")
+        hint = ": polyseme distil makes word vectors of it" if isinstance(model, ContextEncoder) else ""
+        raise FormatError(f"{path} is a model of {model.method}, and this asks for one vector per word{hint}")
     return model
 
 

@@ -34,6 +34,11 @@ _SMALL = 32 << 10  # bytes of a dataset
 _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+def files_beside(form: str, path: Path) -> list[Path]:
+    """The files that a format may write beside the one that is named."""
+    return [path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")] if form == "npy" else []
+
+
 @contextmanager
 def writer(
     form: str, path: Path, *, force: bool = False, lasting: bool = True, names: Sequence[int | str] = ()
@@ -45,7 +50,7 @@ def writer(
     second file beside it. ``names`` are those of the layers, which features are written with.
     """
     kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
-    beside = [path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")] if lasting and form == "npy" else []
+    beside = files_beside(form, path) if lasting else []
     with new_files(path, *beside, force=force) as (part, *rest):
         target = _Features(part, names) if form == "features" else kinds[form](part)
         try:
