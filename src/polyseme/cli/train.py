@@ -15,7 +15,6 @@ from polyseme.cli.show import force_option, out_folder, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
-
 # What to try with a model of each kind.
 NEXT = {
     "words": "polyseme neighbours {} WORD",
@@ -109,7 +108,9 @@ def _command(row: catalog.Row) -> click.Command:
         begun = time.monotonic()
         try:
             with shown_progress() as progress:
-                model = run(row.name, data, out=out, resume=resume, start=start, force=force, progress=progress, **options)
+                model = run(
+                    row.name, data, out=out, resume=resume, start=start, force=force, progress=progress, **options
+                )
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
                 say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
