@@ -416,6 +416,16 @@ TASKS: tuple[Row, ...] = (
         "one label per text, from any encoder",
     ),
     Row(
+        "pair",
+        "文本对匹配",
+        "tasks",
+        ("pairs",),
+        "polyseme.tasks.pair:Pair",
+        "polyseme.tasks.options:PairOptions",
+        2014,
+        "a class or a score for two texts: paraphrase, entailment, similarity",
+    ),
+    Row(
         "tag",
         "序列标注",
         "tasks",

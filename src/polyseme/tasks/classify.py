@@ -8,8 +8,6 @@ or fastText's mean of hashed n-grams.
 
 from __future__ import annotations
 
-import dataclasses
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,11 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
-from polyseme.sentences.attention import Han, SelfAttention
-from polyseme.sentences.averaging import Dan
-from polyseme.sentences.convolution import Dcnn, TextCnn
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import (
     ClassifyTask,
@@ -32,21 +27,18 @@ from polyseme.sentences.learned import (
     LearnedEncoder,
     check_classes,
     class_weights,
-    held_out_score,
     output_layer,
     softmax,
-    targets_of,
     texts_of,
 )
-from polyseme.sentences.lift import lift
-from polyseme.sentences.options import DanOptions
-from polyseme.sentences.recurrent import BiLstmMax, Rnn
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
+from polyseme.tasks.labels import class_scorer, tell_odd_labels
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
-from polyseme.tasks.options import ClassifyOptions, LinearOptions, MlpOptions, TaskOptions, head_options
+from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
 from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
@@ -57,12 +49,8 @@ from polyseme.words.supervised import Supervised, train_supervised
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-log = logging.getLogger(__name__)
 
 AT_ONCE = 1024  # texts of a file that are predicted together
-ENCODERS: dict[str, type[LearnedEncoder]] = {
-    encoder.method: encoder for encoder in (TextCnn, Dan, Dcnn, Rnn, BiLstmMax, SelfAttention, Han)
-}
 
 
 class Classify(TaskModel):
@@ -91,13 +79,13 @@ class Classify(TaskModel):
         if dev is None and options.held_out:
             train, dev = train.split(options.held_out, own.seed)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
-        score = _scorer(options, train.labels, dev)
-        encoder: Any = _frozen_encoder(encoders, own)
+        score = class_scorer(options, train.labels, dev)
+        encoder: Any = frozen_encoder(encoders, own)
         if encoder is not None:
             output = new_output(encoder, own, len(train.labels))
             task: ExampleTask = VectorTask(encoder, output, train, dev, own, score, run.progress)
         else:
-            encoder = _new_encoder(options.head, texts_of(train), encoders, about, own)
+            encoder = new_encoder(options.head, texts_of(train), encoders, about, own)
             output = new_output(encoder, own, len(train.labels))
             task = ClassifyTask(encoder, output, train, dev, run.progress, score)
         fit(task, own, run)
@@ -196,26 +184,6 @@ class Classify(TaskModel):
         return cls(options, encoder, output, labels, about)
 
 
-class Standardised(nn.Module):
-    """Vectors of a frozen encoder, each number less its mean and over its deviation in the training texts."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(dim))
-        self.register_buffer("deviation", torch.ones(dim))
-        self.mean: Tensor
-        self.deviation: Tensor
-
-    def measure(self, vectors: FloatArray) -> None:
-        """Take mean and deviation from these vectors; a constant number stays what it is."""
-        spread = vectors.std(axis=0)
-        self.mean.copy_(torch.from_numpy(vectors.mean(axis=0)))
-        self.deviation.copy_(torch.from_numpy(np.where(spread > 1e-6, spread, 1).astype(np.float32)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.deviation
-
-
 def new_output(encoder: Any, options: Any, n_classes: int) -> nn.Sequential:
     """The layer over an encoder: one, or two for mlp; over a frozen encoder's vectors standardised."""
     hidden = options.hidden if isinstance(options, MlpOptions) else 0
@@ -224,30 +192,6 @@ def new_output(encoder: Any, options: Any, n_classes: int) -> nn.Sequential:
 
 
 # ---- fitting
-
-
-def _new_encoder(
-    head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any
-) -> LearnedEncoder:
-    """A sentence encoder to be learned; linear and mlp stand over the plain mean of the tokens' vectors."""
-    if isinstance(options, LinearOptions):
-        shared = {f.name: getattr(options, f.name) for f in dataclasses.fields(DanOptions) if hasattr(options, f.name)}
-        mean = make_options(DanOptions, {**shared, "n_layers": 0, "hidden": 1, "word_dropout": 0.0})
-        return Dan.of(texts, encoders, about, mean)
-    return ENCODERS[head].of(texts, encoders, about, options)
-
-
-def _frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | None:
-    """The one encoder whose vectors of texts are computed once; None where token vectors are needed in training."""
-    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "frozen":
-        return None
-    encoder = encoders[0]
-    if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and options.layers == "mix":
-        return None
-    if isinstance(encoder, ContextEncoder):
-        Layers.read(options.layers, encoder.n_layers)
-        return lift(encoder, "sentences", pool=options.pool, layers=options.layers)
-    return lift(encoder, "sentences", pool=options.pool)
 
 
 class VectorTask(ExampleTask):
@@ -263,14 +207,14 @@ class VectorTask(ExampleTask):
         score: Any,
         progress: Progress,
     ) -> None:
-        self.vectors = _encoded(encoder, texts_of(train), progress)
+        self.vectors = encoded_once(encoder, texts_of(train), progress)
         super().__init__(output, np.ones(len(train), dtype=np.int64), options)
         standardised = output[0]
         assert isinstance(standardised, Standardised)
         standardised.measure(self.vectors)
         self.targets = np.asarray(train.targets, dtype=np.int64)
         self.weights = class_weights(self.targets, len(train.labels), options.class_weights)
-        self.dev_vectors = _encoded(encoder, texts_of(dev), progress) if dev is not None else None
+        self.dev_vectors = encoded_once(encoder, texts_of(dev), progress) if dev is not None else None
         self.score = score
 
     def loss_of(self, rows: Ints) -> Tensor:
@@ -285,47 +229,6 @@ class VectorTask(ExampleTask):
             return None
         scored: Score = self.score(module(torch.from_numpy(self.dev_vectors).to(self.device)).cpu().numpy())
         return scored
-
-
-def _encoded(encoder: SentenceEncoder, texts: list[str], progress: Progress) -> FloatArray:
-    found = np.empty((len(texts), encoder.dim), dtype=np.float32)
-    for number, vector in enumerate(encoder.stream(texts)):
-        found[number] = vector
-        progress("encoding", number + 1, len(texts))
-    return found
-
-
-def _scorer(options: TaskOptions, labels: list[str], dev: Examples | None) -> Any:
-    """What makes a Score of the logits of held-out texts."""
-    if dev is None:
-        return None
-    gold, targets = [dev.labels[int(target)] for target in dev.targets], targets_of(dev, labels)
-    metric = options.metric or PRIMARY["texts"]
-
-    def score(logits: FloatArray) -> Score:
-        figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)])
-        if metric not in figures:
-            raise OptionError(f"there is no figure {metric!r} for these labels: there are {', '.join(figures)}")
-        facts = {metric: figures[metric], "accuracy": figures["accuracy"]}
-        return held_out_score(figures[metric], facts, logits, targets)
-
-    return score
-
-
-def tell_odd_labels(train: Examples, dev: Examples | None) -> None:
-    """Say which labels have one example only, and which only the held-out examples have."""
-    counts = np.bincount(np.asarray(train.targets, dtype=np.int64), minlength=len(train.labels))
-    for number in np.flatnonzero(counts == 1).tolist():
-        place = int(np.flatnonzero(train.targets == number)[0]) + 1
-        log.warning("%s: the label %r has one example (row %d)", train.path, train.labels[number], place)
-    if dev is not None:
-        unknown = np.flatnonzero(targets_of(dev, train.labels) < 0).tolist()
-        for name in dict.fromkeys(dev.labels[int(dev.targets[place])] for place in unknown):
-            places = [place + 1 for place in unknown if dev.labels[int(dev.targets[place])] == name]
-            log.warning(
-                "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
-                dev.path, name, len(places), places[0],
-            )  # fmt: skip
 
 
 def published_classifier(model: PublishedFastText) -> Classify:

@@ -96,8 +96,86 @@ class TagLmOptions(TaggerOptions):
     elmo_at: str = option("hidden", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
 
 
+REGRESSIONS = ("distribution", "mse")
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What every head over pairs has."""
+
+    classifier_units: int = option(200, "units of the layer over a pair's features; 0: none", minimum=0)
+    regression: str = option(
+        "distribution",
+        "how scores are learned: as distributions over the whole numbers, or as one number",
+        choices=REGRESSIONS,
+    )
+    dropout: float = option(0.3, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+
+
+@dataclass(frozen=True)
+class PairLinearOptions(_Pairs, LinearOptions):
+    """A layer over frozen vectors, compared."""
+
+    classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
+
+
+@dataclass(frozen=True)
+class PairMlpOptions(_Pairs, LinearOptions):
+    """Two layers over frozen vectors, compared."""
+
+
+@dataclass(frozen=True)
+class PairDanOptions(_Pairs, DanOptions):
+    """DAN for both texts."""
+
+
+@dataclass(frozen=True)
+class PairTextCnnOptions(_Pairs, TextCnnOptions):
+    """TextCNN for both texts."""
+
+
+@dataclass(frozen=True)
+class PairRnnOptions(_Pairs, RnnOptions):
+    """A recurrent encoder for both texts."""
+
+
+@dataclass(frozen=True)
+class PairSelfAttentionOptions(_Pairs, SelfAttentionOptions):
+    """Self-attention for both texts."""
+
+
+@dataclass(frozen=True)
+class MatchingOptions(_Pairs, LearnedOptions):
+    """A convolutional matching network."""
+
+    filters: str = option("3x50", "convolutions, as WIDTHxNUMBER of each width")
+    k_top: int = option(4, "values kept of each row by the last layer", minimum=1)
+    dimension_maps: int = option(20, "filters over each single dimension (mpcnn)", minimum=1)
+
+
+@dataclass(frozen=True)
+class SentenceModelOptions(MatchingOptions):
+    """CNN-SM and Bi-CNN, which convolve layer by layer."""
+
+    filters: str = option("3x5 5x5", "convolutions, as WIDTHxNUMBER of each width")
+
+
+PAIR_HEADS: dict[str, type] = {
+    "bilstm-max": PairRnnOptions,
+    "linear": PairLinearOptions,
+    "mlp": PairMlpOptions,
+    "dan": PairDanOptions,
+    "textcnn": PairTextCnnOptions,
+    "rnn": PairRnnOptions,
+    "self-attention": PairSelfAttentionOptions,
+    "arc1": MatchingOptions,
+    "arc2": MatchingOptions,
+    "cnn-sm": SentenceModelOptions,
+    "bi-cnn": SentenceModelOptions,
+    "mpcnn": MatchingOptions,
+}
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
-HEADS = {"classify": CLASSIFY_HEADS, "tag": TAG_HEADS}
+HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS}
 
 
 def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskOptions]:
@@ -165,4 +243,5 @@ def _with(task: str, name: str) -> str:
 
 
 ClassifyOptions = joined_options("ClassifyOptions", "Options of classify.", CLASSIFY_HEADS)
+PairOptions = joined_options("PairOptions", "Options of pair.", PAIR_HEADS)
 TagOptions = joined_options("TagOptions", "Options of tag.", TAG_HEADS)

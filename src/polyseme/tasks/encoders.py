@@ -1,0 +1,79 @@
+"""The encoders of tasks: one to be learned, or a frozen one whose vectors of texts are computed once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.options import make_options
+from polyseme.sentences.attention import Han, SelfAttention
+from polyseme.sentences.averaging import Dan
+from polyseme.sentences.convolution import Dcnn, TextCnn
+from polyseme.sentences.learned import LearnedEncoder
+from polyseme.sentences.lift import lift
+from polyseme.sentences.recurrent import BiLstmMax, Rnn
+from polyseme.store.model import About
+from polyseme.tasks.options import LinearOptions
+
+ENCODERS: dict[str, type[LearnedEncoder]] = {
+    encoder.method: encoder for encoder in (TextCnn, Dan, Dcnn, Rnn, BiLstmMax, SelfAttention, Han)
+}
+
+
+def new_encoder(
+    head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any
+) -> LearnedEncoder:
+    """A sentence encoder to be learned; linear and mlp stand over the plain mean of the tokens' vectors."""
+    cls = Dan if isinstance(options, LinearOptions) else ENCODERS[head]
+    known = {field.name for field in dataclasses.fields(cls.Options)}
+    shared = {f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name in known}
+    mean = {"n_layers": 0, "hidden": 1, "word_dropout": 0.0} if isinstance(options, LinearOptions) else {}
+    return cls.of(texts, encoders, about, make_options(cls.Options, {**shared, **mean}))
+
+
+def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | None:
+    """The one encoder whose vectors of texts are computed once; None where token vectors are needed in training."""
+    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "frozen":
+        return None
+    encoder = encoders[0]
+    if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and options.layers == "mix":
+        return None
+    if isinstance(encoder, ContextEncoder):
+        Layers.read(options.layers, encoder.n_layers)
+        return lift(encoder, "sentences", pool=options.pool, layers=options.layers)
+    return lift(encoder, "sentences", pool=options.pool)
+
+
+def encoded_once(encoder: SentenceEncoder, texts: list[str], progress: Progress) -> FloatArray:
+    """Vectors of texts by a frozen encoder, ``(n, dim)``."""
+    found = np.empty((len(texts), encoder.dim), dtype=np.float32)
+    for number, vector in enumerate(encoder.stream(texts)):
+        found[number] = vector
+        progress("encoding", number + 1, len(texts))
+    return found
+
+
+class Standardised(nn.Module):
+    """Vectors of a frozen encoder, each number less its mean and over its deviation in the training texts."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("deviation", torch.ones(dim))
+        self.mean: Tensor
+        self.deviation: Tensor
+
+    def measure(self, vectors: FloatArray) -> None:
+        """Take mean and deviation from these vectors; a constant number stays what it is."""
+        spread = vectors.std(axis=0)
+        self.mean.copy_(torch.from_numpy(vectors.mean(axis=0)))
+        self.deviation.copy_(torch.from_numpy(np.where(spread > 1e-6, spread, 1).astype(np.float32)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation

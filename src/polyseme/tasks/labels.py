@@ -1,0 +1,51 @@
+"""Labels of examples: odd ones are told, and held-out ones score the weights."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+
+from polyseme.errors import OptionError
+from polyseme.nouns import FloatArray
+from polyseme.sentences.learned import held_out_score, targets_of
+from polyseme.tasks.metrics import PRIMARY, classification
+from polyseme.tasks.options import TaskOptions
+from polyseme.text.examples import Examples
+from polyseme.training.task import Score
+
+log = logging.getLogger(__name__)
+
+
+def class_scorer(options: TaskOptions, labels: list[str], dev: Examples | None) -> Callable[[FloatArray], Score] | None:
+    """What makes a Score of the logits of held-out texts."""
+    if dev is None:
+        return None
+    gold, targets = [dev.labels[int(target)] for target in dev.targets], targets_of(dev, labels)
+    metric = options.metric or PRIMARY["texts"]
+
+    def score(logits: FloatArray) -> Score:
+        figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)])
+        if metric not in figures:
+            raise OptionError(f"there is no figure {metric!r} for these labels: there are {', '.join(figures)}")
+        facts = {metric: figures[metric], "accuracy": figures["accuracy"]}
+        return held_out_score(figures[metric], facts, logits, targets)
+
+    return score
+
+
+def tell_odd_labels(train: Examples, dev: Examples | None) -> None:
+    """Say which labels have one example only, and which only the held-out examples have."""
+    counts = np.bincount(np.asarray(train.targets, dtype=np.int64), minlength=len(train.labels))
+    for number in np.flatnonzero(counts == 1).tolist():
+        place = int(np.flatnonzero(train.targets == number)[0]) + 1
+        log.warning("%s: the label %r has one example (row %d)", train.path, train.labels[number], place)
+    if dev is not None:
+        unknown = np.flatnonzero(targets_of(dev, train.labels) < 0).tolist()
+        for name in dict.fromkeys(dev.labels[int(dev.targets[place])] for place in unknown):
+            places = [place + 1 for place in unknown if dev.labels[int(dev.targets[place])] == name]
+            log.warning(
+                "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
+                dev.path, name, len(places), places[0],
+            )  # fmt: skip

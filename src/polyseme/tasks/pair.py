@@ -1,0 +1,201 @@
+"""Pair 文本对: a class or a score for two texts.
+
+siamese    u, v = f(first), f(second);  [u; v; |u - v|; u∗v] → layers      f: any sentence encoder
+matching   arc1, arc2, cnn-sm, bi-cnn, mpcnn: networks that compare the texts inside (sentences/matching.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.errors import OptionError
+from polyseme.neural.batches import BudgetBatches
+from polyseme.nouns import FloatArray, Progress
+from polyseme.sentences.inputs import fill, segmentation_of
+from polyseme.sentences.learned import BATCH_TOKENS, TIE, ExampleTask, output_layer, softmax
+from polyseme.sentences.sources import Ints
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.tasks.encoders import Standardised
+from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
+from polyseme.tasks.labels import tell_odd_labels
+from polyseme.tasks.metrics import confusion, per_label
+from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.options import PairOptions, TaskOptions, head_options
+from polyseme.tasks.pair_features import (
+    Features,
+    PairNet,
+    PreparedPairs,
+    TextPair,
+    VectorPairs,
+    features_from,
+    new_features,
+)
+from polyseme.text.examples import Examples
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+AT_ONCE = 512  # pairs of a file that are predicted together
+
+
+class PairScore(NamedTuple):
+    """The score of a pair."""
+
+    score: float
+
+
+class Pair(TaskModel):
+    """Features of pairs, layers over them, and what they mean."""
+
+    method: ClassVar[str] = "pair"
+    kind: ClassVar[str] = "pairs"
+    Options: ClassVar[type] = PairOptions
+
+    def __init__(self, options: TaskOptions, features: Features, output: nn.Module, goal: Goal, about: About) -> None:
+        self.options, self.features, self.goal, self.about = options, features, goal, about
+        self.net = PairNet(features.net(), output).eval()
+        self.labels = goal.labels if isinstance(goal, Classes) else []
+
+    @classmethod
+    def fit(
+        cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
+    ) -> Self:
+        own = head_options(cls.method, options)
+        goal = goal_of(train, own)
+        if isinstance(goal, Classes):
+            tell_odd_labels(train, dev)
+        if dev is None and options.held_out:
+            train, dev = train.split(options.held_out, own.seed)
+        about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
+        features = new_features(options.head, pairs_of(train), encoders, about, own)
+        output = output_layer(features.dim, goal.n_outputs, own, own.classifier_units)
+        model = cls(options, features, output, goal, about)
+        fit(PairTask(model, train, dev, own, run.progress), own, run)
+        return model
+
+    # ---- answers
+
+    def outputs(self, pairs: Sequence[TextPair]) -> FloatArray:
+        """What the last layer says to each pair, ``(n, outputs)``."""
+        return run_pairs(self.net, self.features.prepare(several(pairs)), self.goal.n_outputs)
+
+    def probabilities(self, pairs: Sequence[TextPair]) -> FloatArray:
+        """p(label) of each pair, ``(n, labels)``."""
+        if not self.labels:
+            raise OptionError("this model gives scores, not labels")
+        return softmax(self.outputs(pairs))
+
+    def predict(self, rows: Sequence[TextPair]) -> list[Prediction | PairScore]:
+        """The likeliest label of each pair with all probabilities, or its score."""
+        outputs = self.outputs(rows)
+        if isinstance(self.goal, Scale):
+            return [PairScore(float(value)) for value in self.goal.values(outputs)]
+        found: list[Prediction | PairScore] = []
+        for row in softmax(outputs):
+            ranked = np.argsort(-row, kind="stable").tolist()
+            named = {self.labels[place]: float(row[place]) for place in ranked}
+            found.append(Prediction(self.labels[ranked[0]], float(row[ranked[0]]), named))
+        return found
+
+    def records(self, rows: Sequence[TextPair], *, attention: bool = False) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            for (first, second), found in zip(some, self.predict(some), strict=True):
+                yield {"first": first, "second": second, **found._asdict()}
+
+    def rows_to_predict(self, path: str | Path, **reading: Any) -> list[TextPair]:
+        return pairs_of(Examples.read(path, kind="pairs", unlabelled=True, **reading))
+
+    def score(self, examples: Examples) -> Report:
+        """Figures over labelled pairs."""
+        self.check(examples)
+        if examples.scored != isinstance(self.goal, Scale):
+            told = ("scores", "classes") if examples.scored else ("classes", "scores")
+            raise OptionError(
+                f"{examples.path} has {told[0]} and the model learned {told[1]}: say scored when reading it"
+            )
+        outputs = self.outputs(pairs_of(examples))
+        figures = self.goal.figures(outputs, examples)
+        known = (self.method, str(examples.path), len(examples), self.options.metric or self.goal.primary, figures)
+        if not isinstance(self.goal, Classes):
+            return Report(*known)
+        gold, predicted = gold_labels(examples), self.goal.names(outputs)
+        labels = sorted({*gold, *predicted}, key=[*self.labels, *examples.labels].index)
+        return Report(*known, per_label(gold, predicted), labels, confusion(gold, predicted, labels).tolist())
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        own = {f"output.{name}": t.detach().cpu().numpy() for name, t in self.net.output.state_dict().items()}
+        below, goal = self.features.parts(), self.goal.parts()
+        tensors, tables = {**below.tensors, **own, **goal.tensors}, {**below.tables, **goal.tables}
+        return Parts(tensors, tables, {}, below.models)
+
+    @classmethod
+    def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
+        own = head_options(cls.method, options)
+        goal = goal_from(parts, own)
+        features = features_from(options.head, parts, about, own)
+        output = output_layer(features.dim, goal.n_outputs, own, own.classifier_units)
+        fill(output, parts, "output.")
+        return cls(options, features, output, goal, about)
+
+
+def pairs_of(examples: Examples) -> list[TextPair]:
+    """The texts of labelled pairs."""
+    rows: Any = examples
+    return [(row.first, row.second) for row in rows]
+
+
+def run_pairs(net: nn.Module, prepared: PreparedPairs, n_outputs: int) -> FloatArray:
+    """What the net says to all pairs, in their order; those of about one length run together."""
+    device = next(net.parameters()).device
+    found = np.zeros((len(prepared.sizes), n_outputs), dtype=np.float32)
+    for rows in BudgetBatches(prepared.sizes, tokens=BATCH_TOKENS, seed=0, padded=True, most=AT_ONCE).in_order():
+        with torch.inference_mode():
+            found[rows] = net(prepared.batch(rows, device))[0].cpu().numpy()
+    return found
+
+
+class PairTask(ExampleTask):
+    """Labelled pairs through a PairNet."""
+
+    unit = "pairs"
+
+    def __init__(self, model: Pair, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
+        self.goal, self.metric = model.goal, model.options.metric or model.goal.primary
+        self.pairs = model.features.prepare(pairs_of(train), progress)
+        super().__init__(model.net, self.pairs.sizes, own)
+        if isinstance(self.pairs, VectorPairs) and isinstance(model.net.features, Standardised):
+            model.net.features.measure(self.pairs.features.numpy())
+        self.targets = self.goal.targets(train)
+        self.dev = dev
+        self.dev_pairs = model.features.prepare(pairs_of(dev), progress) if dev is not None else None
+
+    def loss_of(self, rows: Ints) -> Tensor:
+        outputs, penalty = self.module(self.pairs.batch(rows, self.device))
+        loss: Tensor = self.goal.loss(outputs, self.targets[rows]) + penalty
+        return loss
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        if self.dev is None or self.dev_pairs is None:
+            return None
+        outputs = run_pairs(module, self.dev_pairs, self.goal.n_outputs)
+        figures = self.goal.figures(outputs, self.dev)
+        if self.metric not in figures:
+            raise OptionError(f"there is no figure {self.metric!r} here: there are {', '.join(figures)}")
+        wanted = self.goal.targets(self.dev)
+        known = wanted >= 0 if isinstance(self.goal, Classes) else np.ones(len(wanted), dtype=bool)
+        loss = float(self.goal.loss(torch.from_numpy(outputs[known]), wanted[known])) / max(int(known.sum()), 1)
+        facts = {self.metric: figures[self.metric], "dev_loss": loss}
+        return Score(figures[self.metric] - TIE * loss, facts, higher_is_better=True)

@@ -1,0 +1,231 @@
+"""Features of pairs of texts: of a sentence encoder run on both, frozen or learning, or of a matching network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.elmo.options import parse_filters
+from polyseme.errors import FormatError, OptionError
+from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder
+from polyseme.sentences.matching import (
+    Arc1Module,
+    Arc2Module,
+    BiCnnModule,
+    CnnSmModule,
+    MpCnnModule,
+    PairModule,
+    compared,
+)
+from polyseme.sentences.sources import Ints
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
+from polyseme.tasks.options import MatchingOptions
+from polyseme.text.segment import Segmentation
+
+TextPair = tuple[Sentence, Sentence]
+
+
+def new_matcher(head: str, dim: int, options: MatchingOptions) -> PairModule:
+    """The matching network of that name over token vectors of this length."""
+    filters = parse_filters(options.filters)
+    widths, maps = [width for width, _ in filters], [number for _, number in filters]
+    made: dict[str, Any] = {
+        "arc1": lambda: Arc1Module(dim, maps[0]),
+        "arc2": lambda: Arc2Module(dim, maps[0]),
+        "cnn-sm": lambda: CnnSmModule(dim, widths, maps, options.k_top),
+        "bi-cnn": lambda: BiCnnModule(dim, widths, maps, options.k_top),
+        "mpcnn": lambda: MpCnnModule(dim, maps[0], options.dimension_maps, widths[0]),
+    }
+    found: PairModule = made[head]()
+    return found
+
+
+class Features(ABC):
+    """Two texts → features of the pair; ``net`` learns with the task, where anything below the last layers does."""
+
+    dim: int
+
+    @abstractmethod
+    def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
+        """Look at pairs once."""
+
+    @abstractmethod
+    def net(self) -> nn.Module:
+        """The module from a batch of ``PreparedPairs`` to features."""
+
+    @abstractmethod
+    def parts(self) -> Parts:
+        """What the model's folder keeps."""
+
+
+class PreparedPairs(ABC):
+    """Pairs that an encoder or a frozen one has looked at."""
+
+    sizes: Ints
+
+    @abstractmethod
+    def batch(self, rows: Ints, device: torch.device) -> Any:
+        """What the net reads of these pairs."""
+
+
+class TextPairs(PreparedPairs):
+    """Pairs as token vectors."""
+
+    def __init__(self, both: PreparedTexts, n: int) -> None:
+        self.both, self.n = both, n
+        self.sizes = np.maximum(both.sizes[:n], both.sizes[n:])
+
+    def batch(self, rows: Ints, device: torch.device) -> tuple[InputBatch, InputBatch]:
+        return self.both.batch(rows).to(device), self.both.batch(rows + self.n).to(device)
+
+
+class VectorPairs(PreparedPairs):
+    """Pairs as vectors of a frozen encoder, compared."""
+
+    def __init__(self, first: FloatArray, second: FloatArray) -> None:
+        self.features = compared(torch.from_numpy(first), torch.from_numpy(second))
+        self.sizes = np.ones(len(first), dtype=np.int64)
+
+    def batch(self, rows: Ints, device: torch.device) -> Tensor:
+        return self.features[torch.from_numpy(rows)].to(device)
+
+
+class Learned(Features):
+    """A sentence encoder that learns, the same for both texts."""
+
+    def __init__(self, encoder: LearnedEncoder) -> None:
+        self.encoder, self.dim = encoder, 4 * encoder.dim
+        self._net = Siamese(encoder.net)
+
+    def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
+        return TextPairs(self.encoder.prepare(_both(pairs), progress), len(pairs))
+
+    def net(self) -> nn.Module:
+        return self._net
+
+    def parts(self) -> Parts:
+        return Parts({}, {}, {}, {"encoder": self.encoder})
+
+
+class Frozen(Features):
+    """A sentence encoder that stays as it is and runs once."""
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        self.encoder, self.dim = encoder, 4 * encoder.dim
+        self._net = Standardised(self.dim)
+
+    def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> VectorPairs:
+        vectors = encoded_once(self.encoder, _both(pairs), progress)
+        return VectorPairs(vectors[: len(pairs)], vectors[len(pairs) :])
+
+    def net(self) -> Standardised:
+        return self._net
+
+    def parts(self) -> Parts:
+        tensors = {f"net.{name}": tensor.numpy() for name, tensor in self._net.state_dict().items()}
+        return Parts(tensors, {}, {}, {"encoder": self.encoder})
+
+
+class Matching(Features):
+    """A matching network over token vectors."""
+
+    def __init__(self, inputs: Inputs, matcher: PairModule) -> None:
+        self.inputs, self.dim = inputs, matcher.dim
+        self._net = Matched(inputs.module, matcher)
+
+    def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
+        lists = self.inputs.token_lists(_both(pairs))
+        return TextPairs(self.inputs.prepare(lists, progress=progress), len(pairs))
+
+    def net(self) -> nn.Module:
+        return self._net
+
+    def parts(self) -> Parts:
+        below = self.inputs.parts()
+        own = {f"net.{n}": t.detach().cpu().numpy() for n, t in self._net.matcher.state_dict().items()}
+        return Parts({**below.tensors, **own}, below.tables, {}, below.models)
+
+
+class Siamese(nn.Module):
+    """[u; v; |u - v|; u∗v] of two texts under one encoder."""
+
+    def __init__(self, net: EncoderNet) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, pair: tuple[InputBatch, InputBatch]) -> tuple[Tensor, Tensor | float]:
+        found = [self.net(batch) for batch in pair]
+        penalty = sum((one.penalty.sum() for one in found if one.penalty is not None), start=torch.zeros(()))
+        return compared(found[0].vectors, found[1].vectors), penalty + len(pair[0].mask) * self.net.inputs.penalty()
+
+
+class Matched(nn.Module):
+    """Inputs and a matching network."""
+
+    def __init__(self, inputs: InputModule, matcher: PairModule) -> None:
+        super().__init__()
+        self.inputs, self.matcher = inputs, matcher
+
+    def forward(self, pair: tuple[InputBatch, InputBatch]) -> tuple[Tensor, Tensor | float]:
+        features = self.matcher(*(self.inputs(batch) for batch in pair))
+        return features, len(pair[0].mask) * self.inputs.penalty()
+
+
+class PairNet(nn.Module):
+    """Features of pairs and the layers over them."""
+
+    def __init__(self, features: nn.Module, output: nn.Module) -> None:
+        super().__init__()
+        self.features, self.output = features, output
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor | float]:
+        """Outputs ``(B, n)``, and what is added to the losses."""
+        if isinstance(self.features, Standardised):
+            return self.output(self.features(batch)), 0.0
+        features, penalty = self.features(batch)
+        return self.output(features), penalty
+
+
+def _both(pairs: Sequence[TextPair]) -> list[Any]:
+    return [first for first, _ in pairs] + [second for _, second in pairs]
+
+
+def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], about: About, options: Any) -> Features:
+    if isinstance(options, MatchingOptions):
+        segmentation = about.segmentation or Segmentation()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            inputs = Inputs.of(segmentation.token_lists(_both(pairs)), encoders, segmentation, options)
+            if inputs.module.beside:
+                raise OptionError(f"{head} has no hidden states that an encoder could stand beside: elmo_at=input")
+            return Matching(inputs, new_matcher(head, inputs.module.dim, options))
+    frozen = frozen_encoder(encoders, options)
+    if frozen is not None:
+        return Frozen(frozen)
+    return Learned(new_encoder(head, _both(pairs), encoders, about, options))
+
+
+def features_from(head: str, parts: Parts, about: About, options: Any) -> Features:
+    """The features that ``parts`` kept."""
+    if isinstance(options, MatchingOptions):
+        inputs = Inputs.from_parts(options, parts, about.segmentation or Segmentation())
+        matcher = new_matcher(head, inputs.module.dim, options)
+        fill(matcher, parts, "net.")
+        return Matching(inputs, matcher)
+    encoder = parts.models.get("encoder")
+    if isinstance(encoder, LearnedEncoder):
+        return Learned(encoder)
+    if not isinstance(encoder, SentenceEncoder):
+        raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
+    frozen = Frozen(encoder)
+    fill(frozen.net(), parts, "net.")
+    return frozen
