@@ -63,7 +63,9 @@ def test_every_head_learns_and_answers_the_same_when_loaded(head, vectors, tmp_p
     assert model.predict(rows[:1])[0].label == "same"
 
 
-@pytest.mark.parametrize(("head", "regression"), [("linear", "distribution"), ("linear", "mse"), ("dan", "distribution")])
+@pytest.mark.parametrize(
+    ("head", "regression"), [("linear", "distribution"), ("linear", "mse"), ("dan", "distribution")]
+)
 def test_scores_are_learned_and_kept_within_their_scale(head, regression, vectors, tmp_path):
     examples = pairs(scored=True)
     model = fitted(examples, head, vectors, regression=regression)
