@@ -173,6 +173,16 @@ METHODS: tuple[Row, ...] = (
         "Radford et al., Improving Language Understanding by Generative Pre-Training",
     ),
     Row(
+        "xlm",
+        "跨语言语境词向量",
+        "contexts",
+        ("parallel=parallel", "*=corpus"),
+        "polyseme.contexts.xlm.model:Xlm",
+        "polyseme.contexts.xlm.options:XlmOptions",
+        2019,
+        "Lample & Conneau, Cross-lingual Language Model Pretraining",
+    ),
+    Row(
         "ulmfit",
         "通用语言模型微调",
         "contexts",

@@ -44,6 +44,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "conversation": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 8},
     "elmo": {"epochs": 1},
     "cove": {"dim": 12, "hidden": 8, "min_count": 1, "epochs": 2},
+    "xlm": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "bert": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "gpt": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "ulmfit": {"dim": 16, "hidden": 24, "n_layers": 2, "min_count": 1, "epochs": 2, "batch_size": 4, "unroll": 10},

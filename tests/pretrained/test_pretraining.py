@@ -18,8 +18,10 @@ from polyseme.contexts.transformer.learn import learn_byte_pairs, learn_wordpiec
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
+from polyseme.contexts.xlm.examples import Mixture, Translations
 from polyseme.errors import OptionError, PolysemeError
 from polyseme.text.corpus import Corpus
+from polyseme.text.parallel import Parallel
 
 SMALL = {
     "dim": 32, "n_layers": 2, "n_heads": 2, "max_size": 200, "length": 32, "batch_size": 16, "threads": 1, "seed": 1,
@@ -301,3 +303,83 @@ def test_the_sizes_are_those_that_are_published():
     assert (mini.n_layers, mini.dim, mini.n_heads, mini.inner) == (4, 256, 8, 1024)
     with pytest.raises(OptionError, match="do not divide"):
         with_shape(BertOptions(dim=30, n_heads=4))
+
+
+# ---- several languages
+
+
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory) -> Parallel:
+    """A language of letters and one of signs, word for word: a masked word follows from its translation alone."""
+    random = np.random.default_rng(1)
+    rows = random.integers(26, size=(600, 4))
+    file = tmp_path_factory.mktemp("parallel") / "pairs.tsv"
+    lines = [
+        " ".join(chr(97 + n) for n in row) + "\t" + "".join(chr(0x4E00 + 7 * n) for n in row) + "\n"
+        for row in rows.tolist()
+    ]
+    file.write_text("".join(lines), encoding="utf-8")
+    return Parallel.read(file)
+
+
+def test_a_translation_has_its_own_positions_and_every_piece_its_language(dictionary):
+    text = Corpus.from_sentences([side for pair in dictionary for side in pair])
+    specials = {"unk_token": "<unk>", "eos_token": "</s>"}
+    pieces = learn_byte_pairs(text.vocabulary, 100, text.segmentation, specials, single="$A", pair="$A $B", limit=24)
+    end = pieces.id_of("eos")
+    found = Translations(dictionary, pieces, (0, 1), end=end, length=24, seed=1).example(-1, 0)
+    first, second = ([pieces.names.index(sign) for sign in side if sign != " "] for side in dictionary[0])
+    assert found.ids.tolist() == [end, *first, end, end, *second, end]
+    assert found.positions.tolist() == [*range(6), *range(6)]
+    assert found.languages.tolist() == [0] * 6 + [1] * 6
+    assert found.words.tolist() == [-1, 0, 1, 2, 3, -1] * 2
+
+
+def test_languages_are_drawn_by_their_share_to_a_power():
+    class Source:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+        def n_examples(self, epoch: int) -> int:
+            return self.n
+
+        def example(self, epoch: int, number: int) -> int:
+            assert 0 <= number < self.n
+            return self.n
+
+    shares = [0.9**0.5, 0.1**0.5]  # of 9 : 1 with the exponent 0.5 become 3 : 1
+    mixture = Mixture([Source(9000), Source(1000)], shares, batch_size=5, seed=1)
+    drawn = Counter(mixture.example(0, number) for number in range(mixture.n_examples(0)))
+    assert drawn[9000] / sum(drawn.values()) == pytest.approx(0.75, abs=0.03)
+    assert all(len({mixture.example(0, 5 * step + row) for row in range(5)}) == 1 for step in range(50))
+
+
+def test_a_masked_word_is_told_by_its_translation(dictionary):
+    options = {**SMALL, "length": 16, "batch_size": 32, "lr": 1e-2, "translates": "letters-signs", "hold_out": 0.1}
+    model = polyseme.train("xlm", {"parallel": dictionary}, objective="tlm", epochs=12, **options)
+    assert model.about.curve[-1]["masked_perplexity"] < 9  # 26 where there is nothing to tell it by
+    assert model.languages == ["letters", "signs"]
+    assert [model.language_of(text) for text in dictionary[0]] == ["letters", "signs"]
+
+
+def test_the_language_of_a_text_can_be_named(dictionary):
+    options = {**SMALL, "length": 16, "translates": "letters-signs", "epochs": 1}
+    model = polyseme.train("xlm", {"parallel": dictionary}, objective="mlm+tlm", **options)
+    guessed, named, other = (
+        next(model.encode_tokens(["a b c"], language=language)).layers for language in (None, "letters", "signs")
+    )
+    np.testing.assert_array_equal(guessed, named)
+    assert not np.allclose(named, other)
+    with pytest.raises(OptionError, match="no language is called"):
+        model.encode_tokens(["a"], language="latin")
+
+
+def test_xlm_predicts_the_next_piece_of_each_language(dictionary, corpus):
+    options = {**SMALL, "epochs": 1, "objective": "clm"}
+    model = polyseme.train(
+        "xlm", {"zh": corpus, "en": Corpus.from_sentences(["It rains again today."] * 40)}, **options
+    )
+    assert model.language == "causal"
+    assert model.about.curve[-1]["perplexity"] > 1
+    with pytest.raises(OptionError, match="parallel"):
+        polyseme.train("xlm", {"zh": corpus}, **{**options, "objective": "tlm"})

@@ -38,6 +38,7 @@ FORMS = {
     "tags": "tagged sentences (CoNLL columns)",
     "spans": "passages with questions and answers (SQuAD JSON)",
 }
+ANY = "*"  # the name of sources that may be called anything, such as languages
 FIRST = 3  # files of several that are looked at
 MOST = 30  # files of a folder that are looked at
 FEW = 10  # lines of a table without a header that are too few to tell it from text
@@ -70,13 +71,14 @@ def read_data(
     if not isinstance(data, Mapping) or not data:
         raise OptionError(f"{method} learns from several sources, each given by its name: {several}")
     for name in data:
-        if name not in named:
+        if name not in named and ANY not in named:
             raise OptionError(f"{method} has no source called {name!r}; it learns from {several}")
     found: dict[str, Data] = {}
     for name, one in data.items():
-        known = {field.name for field in dataclasses.fields(OPTIONS_OF[named[name]])}
+        kind = named.get(name, named.get(ANY, ""))
+        known = {field.name for field in dataclasses.fields(OPTIONS_OF[kind])}
         fitting = {option: value for option, value in reading.items() if option in known}
-        found[name] = _one(method, (named[name],), one, fitting, progress)
+        found[name] = _one(method, (kind,), one, fitting, progress)
     return found
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from polyseme.contexts.transformer.examples import Examples
+from polyseme.contexts.transformer.masked_task import extras
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.training.task import BatchTask, Part, Score
 
@@ -59,7 +60,8 @@ class CausalTask(BatchTask):
 
     def _loss(self, module: Network, examples: Examples, epoch: int, numbers: range) -> tuple[Tensor, int]:
         """The sum of -log p of every piece but the first of each example."""
-        found = [examples.example(epoch, number).ids for number in numbers]
+        read_examples = [examples.example(epoch, number) for number in numbers]
+        found = [example.ids for example in read_examples]
         longest = max(len(ids) for ids in found)
         if longest < 2:
             return torch.zeros((), requires_grad=True), 0
@@ -70,7 +72,9 @@ class CausalTask(BatchTask):
             targets[row, : len(ids) - 1] = ids[1:]
         read, told = (torch.from_numpy(array).to(self.device) for array in (table[:, :-1].copy(), targets))
         # A place sees none behind it, so padding needs no mask.
-        states = module.top(Batch(read)).reshape(-1, module.dim)
+        more = {name: torch.from_numpy(array[:, :-1].copy()) for name, array in extras(read_examples, longest).items()}
+        batch = Batch(read, **{name: array.to(self.device) for name, array in more.items()})
+        states = module.top(batch).reshape(-1, module.dim)
         wanted = told.reshape(-1)
         real = wanted != IGNORED
         if not bool(real.all()):

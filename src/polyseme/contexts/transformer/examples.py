@@ -25,6 +25,8 @@ class Example(NamedTuple):
     words: Ints
     types: Ints
     label: int = -1  # 0: B follows A; 1: it does not; -1: no pair
+    languages: Ints | None = None  # of each piece, where the network tells languages apart
+    positions: Ints | None = None  # where they do not just go on
 
 
 class Examples(Protocol):

@@ -128,15 +128,20 @@ class MaskedTask(BatchTask):
         def tensor(array: Ints) -> Tensor:
             return torch.from_numpy(array).to(device)
 
-        more = self._more(found, longest)
         batch = Batch(
             tensor(ids), None if mask is None else tensor(mask), tensor(types) if types.any() else None,
-            **{name: tensor(array) for name, array in more.items()},
+            **{name: tensor(array) for name, array in extras(found, longest).items()},
         )  # fmt: skip
         labels = np.array([example.label for example in found])
         at, where, told = (tensor(np.concatenate(arrays)) for arrays in (rows, places, targets))
         return Masked(batch, at, where, told, tensor(labels) if labels.min() >= 0 else None)
 
-    def _more(self, examples: list[Example], longest: int) -> dict[str, Ints]:
-        """What else the network reads, ``(B, T)`` each."""
-        return {}
+
+def extras(examples: list[Example], longest: int) -> dict[str, Ints]:
+    """Languages and positions, where examples have them, ``(B, T)`` each."""
+    found = {}
+    for name in ("languages", "positions"):
+        arrays = [getattr(example, name) for example in examples]
+        if arrays[0] is not None:
+            found[name] = np.stack([np.pad(array, (0, longest - len(array)), mode="edge") for array in arrays])
+    return found

@@ -1,0 +1,1 @@
+"""XLM: one Transformer for several languages."""

@@ -1,0 +1,140 @@
+"""XLM (跨语言语境词向量): one Transformer that reads several languages with the same pieces.
+
+Lample & Conneau, "Cross-lingual Language Model Pretraining", 2019.
+
+    CLM   max Σ log p(x_i | x_<i)                        on streams of one language
+    MLM   max Σ over masked log p(x_i | masked x)         on streams of one language
+    TLM   the same on  </s> x </s> </s> y </s>,  y a translation of x: positions begin again at y, and every piece has
+          the language of its side, so that a masked word may be told from the other language
+    input = piece + position + language
+
+What differs from the paper: the language of a text that is given later is told by its pieces, unless it is named; no
+dropout unless it is asked for; weights begin with deviation 1/√dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+
+from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.windows import Window
+from polyseme.contexts.xlm.options import XlmOptions
+from polyseme.errors import FormatError, OptionError
+from polyseme.neural.mix import ScalarMix
+from polyseme.nouns import EncodedSentence, FloatArray, LayerChoice, Sentence
+from polyseme.store.folder import Parts
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.parallel import Parallel
+from polyseme.training.run import Run, Trainable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class LanguageRunner(Runner):
+    """A runner that gives every sequence its language: the one that is named, or the one its pieces are of."""
+
+    def __init__(self, network: Network, pieces: Pieces, frequencies: FloatArray) -> None:
+        super().__init__(network, pieces)
+        self.log_frequencies = np.log(frequencies)  # (languages, V)
+        self.language: int | None = None
+
+    def language_of(self, ids: Ints) -> int:
+        """argmax over languages of Σ log p(piece | language)."""
+        if self.language is not None:
+            return self.language
+        return int(self.log_frequencies[:, ids].sum(axis=1).argmax())
+
+    def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> Batch:
+        batch = super()._batch(sequences, rows)
+        languages = torch.tensor([self.language_of(sequences[number]) for number, _ in rows])
+        return batch._replace(languages=languages[:, None].expand_as(batch.ids))
+
+
+class Xlm(TransformerEncoder, Trainable):
+    """A network of several languages, and how often each language has each piece."""
+
+    method: ClassVar[str] = "xlm"
+    Options: ClassVar[type] = XlmOptions
+    options: XlmOptions
+
+    def __init__(
+        self,
+        options: XlmOptions,
+        network: Network,
+        pieces: Pieces,
+        languages: list[str],
+        frequencies: FloatArray,
+        *,
+        mix: ScalarMix | None = None,
+        about: About | None = None,
+    ) -> None:
+        super().__init__(options, network, pieces, mix=mix, about=about)
+        self.languages, self.frequencies = languages, frequencies
+
+    @classmethod
+    def train(cls, data: dict[str, Corpus | Parallel], options: XlmOptions, run: Run) -> Self:
+        """Learn from a corpus of each language by its name, and from ``parallel`` text."""
+        trained: Self = import_module("polyseme.contexts.xlm.train").train_xlm(cls, data, options, run)
+        return trained
+
+    @cached_property
+    def runner(self) -> LanguageRunner:
+        """What reads the pieces."""
+        return LanguageRunner(self.network, self.pieces, self.frequencies)
+
+    def encode_tokens(
+        self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None
+    ) -> Iterator[EncodedSentence]:
+        """Vectors of every word; ``language`` names that of all sentences; unless given it is told by pieces."""
+        if language is None:
+            return super().encode_tokens(sentences, layers=layers)
+        if language not in self.languages:
+            raise OptionError(f"no language is called {language!r}; there are {', '.join(self.languages)}")
+        return self._of_language(sentences, layers, self.languages.index(language))
+
+    def _of_language(
+        self, sentences: Iterable[Sentence], layers: LayerChoice, language: int
+    ) -> Iterator[EncodedSentence]:
+        self.runner.language = language
+        try:
+            yield from super().encode_tokens(sentences, layers=layers)
+        finally:
+            self.runner.language = None
+
+    def language_of(self, text: str) -> str:
+        """The language whose text has the pieces of this one most often."""
+        return self.languages[self.runner.language_of(self.pieces.ids([self.segmentation.normalised(text)])[0])]
+
+    def generate(self, text: str = "", length: int = 50, **_: Any) -> str:
+        """Not offered: XLM of transformers goes on by masks, which a model of the next piece does not know."""
+        raise OptionError("xlm models give vectors and probabilities: train gpt to go on with a text")
+
+    def parts(self) -> Parts:
+        """Those of every Transformer, and the languages."""
+        parts = super().parts()
+        return Parts(
+            {**parts.tensors, "languages": self.frequencies}, {**parts.tables, "languages": self.languages}, parts.files
+        )
+
+    @classmethod
+    def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
+        """The model that ``parts`` came from."""
+        tensors = dict(parts.tensors)
+        frequencies, languages = tensors.pop("languages", None), parts.tables.get("languages", [])
+        plain = TransformerEncoder.from_parts(options, Parts(tensors, {}, parts.files), about)
+        wanted = (len(languages), plain.network.vocabulary_size)
+        if frequencies is None or frequencies.shape != wanted or not languages or not (frequencies > 0).all():
+            raise FormatError("the model folder was altered: the table of its languages is missing or misshapen")
+        found = np.array(frequencies, dtype=np.float32)
+        return cls(options, plain.network, plain.pieces, list(languages), found, mix=plain.mix, about=about)

@@ -1,0 +1,206 @@
+"""Training XLM on corpora of several languages and on parallel text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from transformers import XLMConfig, XLMWithLMHeadModel
+
+from polyseme.contexts.transformer.causal_task import CausalTask
+from polyseme.contexts.transformer.examples import Examples, StreamExamples
+from polyseme.contexts.transformer.learn import learn_byte_pairs
+from polyseme.contexts.transformer.masked_task import MaskedTask
+from polyseme.contexts.transformer.masking import Masking
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces
+from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
+from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
+from polyseme.contexts.xlm.model import Xlm
+from polyseme.contexts.xlm.options import XlmOptions
+from polyseme.errors import OptionError, TrainingError
+from polyseme.nouns import FloatArray
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.parallel import Parallel
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+
+X = TypeVar("X", bound=Xlm)
+
+PARALLEL = "parallel"
+END = "</s>"
+SPECIALS = {
+    "bos_token": "<s>", "eos_token": END, "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<special1>",
+    "cls_token": END, "sep_token": END,
+}  # fmt: skip
+
+
+def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOptions, run: Run) -> X:
+    """An XLM that learned from ``data``, further from ``run.start`` where that is given."""
+    start = run.start
+    if start is not None and not isinstance(start, Xlm):
+        raise OptionError(f"xlm goes on from an xlm model, not from {start.method}")
+    options = with_shape(options)
+    pairs, texts = _sources(data, options)
+    if not any(len(text) > 1 and len(text.vocabulary) for text in texts.values()):
+        raise TrainingError("the texts have no two sentences to learn from")
+    if start is None:
+        languages, vocabulary = list(texts), _shared_vocabulary(list(texts.values()), options.exponent)
+        segmentation = next(iter(texts.values())).segmentation
+        pieces = given_pieces(run.models) or _learned(vocabulary, segmentation, options)
+        network = _network(pieces, len(languages), options)
+    else:
+        languages, network, pieces, options = _taken_over(start, texts, options)
+    tables = {name: PieceTable(text, pieces) for name, text in texts.items()}
+    frequencies = _frequencies(tables, languages, network.vocabulary_size, start)
+    if start is None:
+        expect_frequent(network.whole.pred_layer.proj.bias, (frequencies.mean(axis=0) * 1e9).astype(np.int64))
+    task = make_task(network, pieces, tables, languages, pairs, options)
+    fit(task, options, run)
+    about = About(segmentation=_plain(texts), corpus=_facts(data), curve=run.curve)
+    mix = start.mix if start else None
+    return cls(options, network, pieces, languages, frequencies, mix=mix, about=about)
+
+
+def make_task(
+    network: Network, pieces: Pieces, tables: dict[str, PieceTable], languages: list[str], pairs: Parallel | None,
+    options: XlmOptions,
+) -> MaskedTask | CausalTask:  # fmt: skip
+    """All that is to be learned, before the first step."""
+    end, padding = pieces.id_of("eos"), pieces.id_of("pad") or 0
+    assert end is not None
+    training: list[Examples] = []
+    held_out: list[Examples] = []
+    sizes: list[float] = []
+    extra = 1 if options.objective == "clm" else 0
+    for name, table in tables.items() if options.objective != "tlm" else ():
+        for parts, sentences in zip((training, held_out), split(table, options.hold_out, options.seed), strict=True):
+            text = PieceCorpus(table, sentences, end=end, behind="sentence")
+            room = options.length - 1 + extra
+            stream = StreamExamples(text, room=room, before=[end], behind=[], seed=options.seed)
+            if stream.n_examples(0):
+                parts.append(OneLanguage(stream, languages.index(name)))
+                if parts is training:
+                    sizes.append(text.n_pieces)
+    weights = [(size / sum(sizes)) ** options.exponent for size in sizes]
+    weights = [weight / sum(weights) for weight in weights]
+    if pairs is not None and "tlm" in options.objective:
+        learned, kept = pairs, None
+        if options.hold_out and len(pairs) > 1:
+            learned, kept = pairs.split(options.hold_out, options.seed)
+        source, target = (languages.index(name) for name in options.sides())
+        for parts, some in ((training, learned), (held_out, kept)):
+            if some is not None:
+                parts.append(
+                    Translations(some, pieces, (source, target), end=end, length=options.length, seed=options.seed)
+                )
+        weights.append(1.0)  # translations in every second step
+    if not training:
+        raise TrainingError(f"there is nothing to learn {options.objective} from")
+    examples = Mixture(training, weights, batch_size=options.batch_size, seed=options.seed)
+    rest = OneAfterTheOther(held_out) if held_out else None
+    if options.objective == "clm":
+        return CausalTask(
+            network, examples, rest, batch_size=options.batch_size, length=options.length, padding=padding
+        )
+    mask = pieces.id_of("mask")
+    if mask is None:
+        raise OptionError("the tokenizer has no mask: take another, or objective clm")
+    return MaskedTask(
+        network, examples, rest, Masking("token", options.mask_share, 0.8, 0.9, mask, pieces.ordinary),
+        batch_size=options.batch_size, length=options.length, padding=padding, seed=options.seed,
+    )  # fmt: skip
+
+
+def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[Parallel | None, dict[str, Corpus]]:
+    """The parallel text, and a corpus for every language; of a side without one, the side itself."""
+    pairs = data.get(PARALLEL)
+    texts = {name: text for name, text in data.items() if isinstance(text, Corpus)}
+    if not isinstance(pairs, Parallel):
+        if "tlm" in options.objective:
+            raise OptionError(f"objective {options.objective} learns from parallel text: give it as {PARALLEL}=…")
+        return None, texts
+    for number, name in enumerate(options.sides()):
+        if name not in texts:
+            sentences = (pair[number] for pair in pairs)
+            texts[name] = Corpus.from_sentences(sentences, segment=pairs.segmentations[number], documents="line")
+    return pairs, texts
+
+
+def _shared_vocabulary(texts: list[Corpus], exponent: float) -> Vocabulary:
+    """The words of all languages; rarer languages count for more, by the same exponent by which they are drawn."""
+    totals = np.array([max(text.n_tokens, 1) for text in texts], dtype=np.float64)
+    shares = totals / totals.sum()
+    wanted = shares**exponent / (shares**exponent).sum()
+    counts: dict[str, int] = {}
+    for text, factor in zip(texts, wanted / shares, strict=True):
+        for word, n in zip(text.vocabulary.words, text.vocabulary.counts.tolist(), strict=True):
+            counts[word] = counts.get(word, 0) + max(round(n * factor), 1)
+    return Vocabulary.from_counts(counts)
+
+
+def _learned(vocabulary: Vocabulary, segmentation: Segmentation, options: XlmOptions) -> Pieces:
+    return learn_byte_pairs(
+        vocabulary, options.max_size, segmentation, SPECIALS,
+        single=f"{END} $A {END}", pair=f"{END} $A {END} {END} $B {END}", limit=options.length,
+    )  # fmt: skip
+
+
+def _network(pieces: Pieces, n_languages: int, options: XlmOptions) -> Network:
+    config = XLMConfig(
+        vocab_size=len(pieces.names), emb_dim=options.dim, n_layers=options.n_layers, n_heads=options.n_heads,
+        max_position_embeddings=options.length, n_langs=max(n_languages, 2), use_lang_emb=True,
+        dropout=options.dropout, attention_dropout=options.dropout, gelu_activation=True,
+        causal=options.objective == "clm", sinusoidal_embeddings=False, layer_norm_eps=1e-12,
+        embed_init_std=initial_deviation(options), init_std=initial_deviation(options),
+        bos_token_id=pieces.id_of("bos"), eos_token_id=pieces.id_of("eos"), pad_token_id=pieces.id_of("pad"),
+        bos_index=pieces.id_of("bos"), eos_index=pieces.id_of("eos"), pad_index=pieces.id_of("pad"),
+        unk_index=pieces.id_of("unk"), mask_index=pieces.id_of("mask"), mask_token_id=pieces.id_of("mask"),
+    )  # fmt: skip
+    return fresh(XLMWithLMHeadModel, config, options.seed)
+
+
+def _taken_over(
+    start: Xlm, texts: dict[str, Corpus], options: XlmOptions
+) -> tuple[list[str], Network, Pieces, XlmOptions]:
+    """Copies of the parts of the model to go on from, which must know the languages and read in the same way."""
+    for name in texts:
+        if name not in start.languages:
+            raise OptionError(f"the model knows the languages {', '.join(start.languages)}, and not {name}")
+    if start.network.causal != (options.objective == "clm"):
+        raise OptionError("a model of the next piece (clm) is trained further as one, and a masked one as masked")
+    whole = start.network.whole
+    network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), options.seed)
+    network.whole.load_state_dict(whole.state_dict())
+    length = min(options.length, network.positions())
+    shape: dict[str, Any] = {"n_layers": network.n_layers - 1, "dim": network.dim, "length": length}
+    return start.languages, network, start.pieces, replace(options, **shape)
+
+
+def _frequencies(tables: dict[str, PieceTable], languages: list[str], n_pieces: int, start: Xlm | None) -> FloatArray:
+    """How often each language has each piece, ``(languages, V)``; every piece a little."""
+    rows = []
+    for number, name in enumerate(languages):
+        if name in tables:
+            counts = tables[name].frequencies(n_pieces) + 0.1
+            rows.append(counts / counts.sum())
+        else:
+            assert start is not None
+            rows.append(start.frequencies[number])
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _plain(texts: dict[str, Corpus]) -> Segmentation:
+    """How text of any of the languages is cut: as the first, without its dictionary of words."""
+    first = next(iter(texts.values())).segmentation
+    return replace(first, method="auto", words=(), function=None)
+
+
+def _facts(data: dict[str, Corpus | Parallel]) -> dict[str, Any]:
+    return {name: text.facts for name, text in data.items()}
