@@ -451,6 +451,10 @@ TASKS: tuple[Row, ...] = (
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (
     Format(
+        "allennlp", "polyseme.contexts.elmo.files.names:tells_allennlp",
+        "polyseme.contexts.elmo.files.allennlp:open_allennlp", inside=("zip", "pickle"),
+    ),
+    Format(
         "cove", "polyseme.contexts.cove.files:tells", "polyseme.contexts.cove.files:open_cove",
         inside=("zip", "pickle"), needs_others=True,
     ),
@@ -461,10 +465,6 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "elmo", "polyseme.contexts.elmo.files.names:tells_bilm", "polyseme.contexts.elmo.files.bilm:open_bilm",
         inside=("hdf5", "json"),
-    ),
-    Format(
-        "allennlp", "polyseme.contexts.elmo.files.names:tells_allennlp",
-        "polyseme.contexts.elmo.files.allennlp:open_allennlp", inside=("zip", "pickle"),
     ),
     Format(
         "sentence-transformers", "polyseme.contexts.transformer.files.names:tells_sentence_transformers",

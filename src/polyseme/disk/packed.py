@@ -16,7 +16,7 @@ from polyseme.disk.plain import open_plain
 from polyseme.errors import FormatError
 
 PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))  # first bytes, opener
-_BY_SUFFIX = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_BY_SUFFIX = {".gz": lambda path, mode: gzip.GzipFile(path, mode, mtime=0), ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @contextmanager

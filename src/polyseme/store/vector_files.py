@@ -97,8 +97,10 @@ class _Hdf5(_Writer):
         self._disk = CheckedFile(path, "w+")
         self._h5py: Any = h5py
         self._file: Any = h5py.File(self._disk, "w", meta_block_size=1 << 20)
-        self._small = h5py.h5p.create(h5py.h5p.DATASET_CREATE)  # beside its description, without a place of its own
-        self._small.set_layout(h5py.h5d.COMPACT)
+        self._small, self._large = (h5py.h5p.create(h5py.h5p.DATASET_CREATE) for _ in range(2))
+        self._small.set_layout(h5py.h5d.COMPACT)  # beside its description, without a place of its own
+        for kind in (self._small, self._large):
+            kind.set_obj_track_times(False)  # the same text gives the same bytes
         self._text = h5py.string_dtype()
         self._index: Any = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by release
         self._count = self._size = 0
@@ -107,7 +109,7 @@ class _Hdf5(_Writer):
         # As create_dataset does, at a third of its time: there is one for every line.
         low = self._h5py
         space = low.h5s.create_simple(vectors.shape)
-        kind = self._small if 0 < vectors.nbytes <= _SMALL else None
+        kind = self._small if 0 < vectors.nbytes <= _SMALL else self._large
         dataset = low.h5d.create(self._file.id, str(self._count).encode(), low.h5t.IEEE_F32LE, space, kind)
         if vectors.size:
             dataset.write(space, space, np.ascontiguousarray(vectors, dtype="<f4"))

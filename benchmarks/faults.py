@@ -1,0 +1,86 @@
+"""A campaign of faults: kills, hostile files, full disks, two writers, readers beside a writer, an abused server.
+
+    python benchmarks/faults.py [--short] [--only kills,files,disks,readers,server] [--seed 1]
+
+Prints what was tried and what broke. Bars: 1,000 kills, 10,000 mutations, 1,000 reads beside a writer, 100 full disks:
+nothing lost, nothing mixed, no traceback, no hang, the same bits after every resume. Exit code 1 where anything broke.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import faults_disks
+import faults_files
+import faults_kills
+import faults_readers
+from faults_common import Tally
+from faults_jobs import World
+
+PARTS = ("kills", "files", "disks", "readers", "server")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="a few of each kind, as the tests run it")
+    parser.add_argument("--only", default=",".join(PARTS), help="some of the parts")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    chosen = given.only.split(",")
+    home = Path(tempfile.mkdtemp(prefix="polyseme-faults-", dir=_quick_place()))
+    try:
+        tallies = run(home, chosen, short=given.short, seed=given.seed)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(f"\n{'':34} {'tried':>8} {'broken':>7}")
+    print("\n".join(tally.line() for tally in tallies))
+    sys.exit(any(tally.broken for tally in tallies))
+
+
+def _quick_place() -> str | None:
+    """Memory, where it can be written to as a disk: a thousand kills are not to wait for a real one."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def run(home: Path, chosen: list[str], *, short: bool, seed: int) -> list[Tally]:
+    """The parts that were chosen."""
+    world = World(home)
+    began = time.monotonic()
+    world.make()
+    print(f"made what the commands read ({time.monotonic() - began:.0f} s)", flush=True)
+    parts: dict[str, Callable[[], list[Tally]]] = {
+        "kills": lambda: faults_kills.campaign(
+            world, most_points=3 if short else 100, random_kills=14 if short else 450, seed=seed
+        ),
+        "files": lambda: faults_files.campaign(world, mutations=300 if short else 10_000, seed=seed),
+        "disks": lambda: faults_disks.campaign(world, steps=1 if short else 10),
+        "readers": lambda: faults_readers.campaign(world, reads=40 if short else 1200, rounds=1 if short else 12),
+        "server": lambda: _server(short),
+    }
+    tallies = []
+    for name in chosen:
+        began = time.monotonic()
+        found = parts[name]()
+        tallies += found
+        print(f"{name}: {sum(t.tried for t in found):,} tried ({time.monotonic() - began:.0f} s)", flush=True)
+    return tallies
+
+
+def _server(short: bool) -> list[Tally]:
+    """The server's abuse, where it is written down."""
+    try:
+        import faults_server
+    except ImportError:
+        return []
+    return list(faults_server.campaign(short=short))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The commands that write, small enough to be killed a thousand times, and what each must leave."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from faults_common import digest, in_this_process
+
+WORDS = 60
+LINES = 240
+TIMED = ("training.jsonl", "model.json")  # speeds stand in the one, and its checksum in the other
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command and its output; ``older`` puts something there that is to be replaced."""
+
+    name: str
+    place: Path  # nothing else is in it
+    arguments: tuple[object, ...]
+    out: Path
+    older: Callable[[Path], None]
+    aside: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # files that belong to it
+    resumes: bool = False
+
+    def command(self, *more: str) -> tuple[object, ...]:
+        """Its arguments."""
+        return (*self.arguments, *more)
+
+    def clear(self) -> None:
+        """Empty the folder it writes to."""
+        shutil.rmtree(self.place, ignore_errors=True)
+        self.place.mkdir(parents=True)
+
+    def content(self) -> str:
+        """A digest of what it has written, all that belongs together; "" where its output is not there."""
+        if not os.path.lexists(self.out):
+            return ""
+        return " ".join([digest(self.out, self.aside), *(digest(self.out.with_name(name)) for name in self.beside)])
+
+    def others(self) -> list[str]:
+        """What it left beside its output."""
+        expected = {self.out.relative_to(self.place).parts[0], *self.beside}
+        found = {*os.listdir(self.place), *(os.listdir(self.out.parent) if self.out.parent.exists() else ())}
+        return sorted(found - expected - {self.out.name})
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder with what the commands read."""
+
+    home: Path
+
+    def make(self) -> None:
+        """Texts, a corpus, word vectors and encoders."""
+        from polyseme.contexts.static import StaticEncoder
+        from polyseme.text.corpus import Corpus
+        from polyseme.words.vectors import WordVectors
+
+        rng = np.random.default_rng(0)
+        for name, seed in (("text.txt", 0), ("other.txt", 1)):
+            words = [f"词{n}" for n in np.random.default_rng(seed).zipf(1.5, size=LINES * 8) % WORDS]
+            lines = [" ".join(words[8 * n : 8 * n + 8]) for n in range(LINES)]
+            (self.home / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (self.home / "few.txt").write_text("词1 词2 词3\n\n词4\n" * 20, encoding="utf-8")
+        in_this_process("corpus", self.home / "text.txt", "-o", self.home / "corpus", "--workers", 1, "--force")
+        corpus = Corpus.open(self.home / "corpus")
+        vectors = WordVectors(corpus.vocabulary, rng.normal(size=(len(corpus.vocabulary), 12)).astype(np.float32))
+        vectors.save(self.home / "vectors", force=True)
+        StaticEncoder(vectors).save(self.home / "static", force=True)
+        in_this_process(
+            *("train", "elmo", self.home / "few.txt", "-o", self.home / "elmo", "--size", "tiny", "--force"),
+            *("--alphabet", "bytes", "--epochs", 1, "--threads", 1),
+        )
+
+    def jobs(self, place: Path) -> list[Job]:
+        """All of them, writing into ``place``."""
+        home = self.home
+        older = _older_model(home)
+        train = (home / "corpus", "-o", place / "m", "--min-count", 1)
+        index = ("index", home / "static", home / "corpus", "-o", place / "i", "--dim", 6, "--cells-from", 50)
+        found = [
+            Job("corpus", place, ("corpus", home / "text.txt", "-o", place / "c", "--workers", 1), place / "c", older),
+            Job(
+                "train word2vec", place, ("train", "word2vec", *train, "--dim", 16, "--epochs", 3, "--threads", 1),
+                place / "m", older, TIMED, resumes=True,
+            ),
+            Job("train svd", place, ("train", "svd", *train, "--dim", 4), place / "m", older, TIMED, resumes=True),
+            Job(
+                "distil", place, ("distil", home / "static", home / "corpus", "-o", place / "m"),
+                place / "m", older, TIMED, resumes=True,
+            ),
+            Job("index", place, index, place / "i", older, resumes=True),
+            Job("convert to a folder", place, ("convert", home / "vectors", place / "m"), place / "m", older),
+            Job(
+                "convert to projector", place, ("convert", home / "vectors", place / "t", "--to", "projector"),
+                place / "t" / "vectors.tsv", _older_files("metadata.tsv"), beside=("metadata.tsv",),
+            ),
+            Job(
+                "convert to bilm-tf", place, ("convert", home / "elmo", place / "b", "--to", "bilm-tf"),
+                place / "b" / "options.json", _older_files("weights.hdf5"), beside=("weights.hdf5",),
+            ),
+        ]  # fmt: skip
+        for suffix, form in ((".vec", "word2vec-text"), (".vec.gz", "word2vec-text"), (".bin", "fasttext")):
+            out = place / f"v{suffix}"
+            job = ("convert", home / "vectors", out, "--to", form)
+            found.append(Job(f"convert to {suffix}", place, job, out, _older_files()))
+        for suffix in (".npy", ".h5", ".jsonl", ".parquet"):
+            out = place / f"x{suffix}"
+            beside = ("x.offsets.npy",) if suffix == ".npy" else ()
+            job = ("encode", home / "static", home / "few.txt", "-o", out, "--segment", "space")
+            found.append(Job(f"encode to {suffix}", place, job, out, _older_files(*beside), beside=beside))
+        return found
+
+
+def _older_model(home: Path) -> Callable[[Path], None]:
+    def put(out: Path) -> None:
+        shutil.copytree(home / "elmo", out)
+
+    return put
+
+
+def _older_files(*beside: str) -> Callable[[Path], None]:
+    def put(out: Path) -> None:
+        out.parent.mkdir(exist_ok=True)
+        for name in (out.name, *beside):
+            out.with_name(name).write_bytes(b"older " + name.encode())
+
+    return put
