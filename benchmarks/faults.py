@@ -51,15 +51,15 @@ def _quick_place() -> str | None:
 
 def run(home: Path, chosen: list[str], *, short: bool, seed: int) -> list[Tally]:
     """The parts that were chosen."""
-    world = World(home)
+    world = World(home, short)
     began = time.monotonic()
     world.make()
     print(f"made what the commands read ({time.monotonic() - began:.0f} s)", flush=True)
     parts: dict[str, Callable[[], list[Tally]]] = {
         "kills": lambda: faults_kills.campaign(
-            world, most_points=3 if short else 100, random_kills=14 if short else 450, seed=seed
+            world, most_points=3 if short else 100, random_kills=5 if short else 450, seed=seed
         ),
-        "files": lambda: faults_files.campaign(world, mutations=300 if short else 10_000, seed=seed),
+        "files": lambda: faults_files.campaign(world, mutations=150 if short else 10_000, seed=seed),
         "disks": lambda: faults_disks.campaign(world, steps=1 if short else 10),
         "readers": lambda: faults_readers.campaign(world, reads=40 if short else 1200, rounds=1 if short else 12),
         "server": lambda: _server(short),

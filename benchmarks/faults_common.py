@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import resource
 import signal
@@ -10,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -155,11 +156,13 @@ def in_this_process(*arguments: object) -> None:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     from polyseme.cli.main import main
 
+    said = io.StringIO()
     try:
-        main()
+        with redirect_stderr(said):
+            main()
     except SystemExit as ended:
         if ended.code:
-            raise RuntimeError(f"polyseme {' '.join(map(str, arguments))} failed") from None
+            raise RuntimeError(f"polyseme {' '.join(map(str, arguments))} failed: {said.getvalue()}") from None
     finally:
         sys.argv = argv
         for number, handler in handlers.items():

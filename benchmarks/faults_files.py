@@ -47,7 +47,7 @@ class Subject:
 
 def campaign(world: World, *, mutations: int, seed: int) -> list[Tally]:
     """So many mutations, evenly over the formats."""
-    subjects = [*_ours(world), *_published()]
+    subjects = [*_ours(world), *([] if world.short else _published())]
     tallies = {subject.name: Tally(f"altered {subject.name}") for subject in subjects}
     todo = [(subjects[number % len(subjects)], seed * 10**7 + number) for number in range(mutations)]
     todo.sort(key=lambda item: item[0].name)  # children of one kind are alike: what it imports is there
@@ -197,7 +197,8 @@ def _ours(world: World) -> Iterator[Subject]:
     place.mkdir(exist_ok=True)
     yield Subject("model folder", home / "vectors", use_model)
     yield Subject("composed model", home / "static", use_model)
-    yield Subject("ELMo folder", home / "elmo", use_model)
+    if not world.short:
+        yield Subject("ELMo folder", home / "elmo", use_model)
     yield Subject("corpus", home / "corpus", use_corpus)
     in_this_process(
         *("index", home / "static", home / "corpus", "-o", place / "index", "--dim", 6, "--cells-from", 50, "--force")
@@ -211,9 +212,9 @@ def _ours(world: World) -> Iterator[Subject]:
         yield Subject(f"word2vec-text.{packing}", place / f"v.vec.{packing}", use_model)
     in_this_process("convert", home / "vectors", place / "ft.bin", "--to", "fasttext", "--force")
     yield Subject("fastText", place / "ft.bin", use_model)
-    if not (place / "bilm").exists():
+    if not world.short:
         in_this_process("convert", home / "elmo", place / "bilm", "--to", "bilm-tf")
-    yield Subject("bilm-tf", place / "bilm", use_model)
+        yield Subject("bilm-tf", place / "bilm", use_model)
     word2vec = ("train", "word2vec", home / "corpus", "-o", "OUT", "--dim", 4, "--epochs", 2, "--threads", 1)
     yield _interrupted("checkpoint of a training", place / "t", word2vec)
     index = ("index", home / "static", home / "corpus", "-o", "OUT", "--dim", 4)

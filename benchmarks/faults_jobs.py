@@ -54,9 +54,10 @@ class Job:
 
 @dataclass(frozen=True)
 class World:
-    """A folder with what the commands read."""
+    """A folder with what the commands read; a ``short`` one has fewer commands, and no ELMo."""
 
     home: Path
+    short: bool = False
 
     def make(self) -> None:
         """Texts, a corpus, word vectors and encoders."""
@@ -75,13 +76,22 @@ class World:
         vectors = WordVectors(corpus.vocabulary, rng.normal(size=(len(corpus.vocabulary), 12)).astype(np.float32))
         vectors.save(self.home / "vectors", force=True)
         StaticEncoder(vectors).save(self.home / "static", force=True)
-        in_this_process(
-            *("train", "elmo", self.home / "few.txt", "-o", self.home / "elmo", "--size", "tiny", "--force"),
-            *("--alphabet", "bytes", "--epochs", 1, "--threads", 1),
-        )
+        WordVectors(corpus.vocabulary, vectors.vectors + 1).save(self.home / "older", force=True)
+        if not self.short:
+            in_this_process(
+                *("train", "elmo", self.home / "few.txt", "-o", self.home / "elmo", "--size", "tiny", "--force"),
+                *("--alphabet", "bytes", "--epochs", 1, "--threads", 1),
+            )
+        for job in self.jobs(self.home / "warm"):
+            job.clear()
+            in_this_process(*job.command())
 
     def jobs(self, place: Path) -> list[Job]:
-        """All of them, writing into ``place``."""
+        """All of them, writing into ``place``; of a short world, one of each kind."""
+        kept = ("corpus", "train word2vec", "index", "convert to projector", "encode to .npy")
+        return [job for job in self._all_jobs(place) if not self.short or job.name in kept]
+
+    def _all_jobs(self, place: Path) -> list[Job]:
         home = self.home
         older = _older_model(home)
         train = (home / "corpus", "-o", place / "m", "--min-count", 1)
@@ -122,7 +132,7 @@ class World:
 
 def _older_model(home: Path) -> Callable[[Path], None]:
     def put(out: Path) -> None:
-        shutil.copytree(home / "elmo", out)
+        shutil.copytree(home / "older", out)
 
     return put
 

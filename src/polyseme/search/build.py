@@ -76,7 +76,7 @@ def build_index(
     """
     checked = make_options(IndexOptions, options)
     out = followed(out)  # so that unfinished work lies on the same disk
-    with writing(out):
+    with writing(out), writing(f"{out}.checkpoint"):
         check_replaceable(out, "index", force=force or resume)
         text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
         known: dict[str, Any] = {"fingerprint": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +25,10 @@ M = TypeVar("M", bound=Model)
 def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Iterator[Output]:
     """Claim the place of the model, before long work."""
     place = Output(None if out is None else Path(out), method, run, force)
-    with writing(out) if out is not None and _writes_the_model() else nullcontext():
+    with ExitStack() as held:
+        if out is not None and _writes_the_model():
+            for path in (out, f"{out}.checkpoint"):
+                held.enter_context(writing(path))
         if out is not None:
             check_replaceable(out, "model", force=force or run.resume, method=method)
         yield place
