@@ -14,13 +14,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import faults_disks
 import faults_files
 import faults_kills
 import faults_readers
+import faults_server
 from faults_common import Tally
 from faults_jobs import World
 
@@ -30,10 +31,10 @@ PARTS = ("kills", "files", "disks", "readers", "server")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="a few of each kind, as the tests run it")
-    parser.add_argument("--only", default=",".join(PARTS), help="some of the parts")
+    parser.add_argument("--only", help="some of the parts; all of them, but not the server's where it is to be short")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    chosen = given.only.split(",")
+    chosen = given.only.split(",") if given.only else PARTS[: -1 if given.short else None]
     home = Path(tempfile.mkdtemp(prefix="polyseme-faults-", dir=_quick_place()))
     try:
         tallies = run(home, chosen, short=given.short, seed=given.seed)
@@ -49,7 +50,7 @@ def _quick_place() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def run(home: Path, chosen: list[str], *, short: bool, seed: int) -> list[Tally]:
+def run(home: Path, chosen: Sequence[str], *, short: bool, seed: int) -> list[Tally]:
     """The parts that were chosen."""
     world = World(home, short)
     began = time.monotonic()
@@ -62,7 +63,7 @@ def run(home: Path, chosen: list[str], *, short: bool, seed: int) -> list[Tally]
         "files": lambda: faults_files.campaign(world, mutations=150 if short else 10_000, seed=seed),
         "disks": lambda: faults_disks.campaign(world, steps=1 if short else 10),
         "readers": lambda: faults_readers.campaign(world, reads=40 if short else 1200, rounds=1 if short else 12),
-        "server": lambda: _server(short),
+        "server": lambda: _server(home / "server", 0.02 if short else 1.0),
     }
     tallies = []
     for name in chosen:
@@ -73,13 +74,13 @@ def run(home: Path, chosen: list[str], *, short: bool, seed: int) -> list[Tally]
     return tallies
 
 
-def _server(short: bool) -> list[Tally]:
-    """The server's abuse, where it is written down."""
-    try:
-        import faults_server
-    except ImportError:
-        return []
-    return list(faults_server.campaign(short=short))
+def _server(folder: Path, scale: float) -> list[Tally]:
+    """The server's abuse (faults_server.py)."""
+    folder.mkdir()
+    return [
+        Tally(f"server: {found.attack}", found.tried, found.faults, dict(found.statuses))
+        for found in faults_server.campaign(folder, scale)
+    ]
 
 
 if __name__ == "__main__":
