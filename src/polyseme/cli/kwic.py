@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from polyseme.cli.console import SafeConsole
-from polyseme.search.hits import Hit
 
 PIPED_WIDTH = 100
+_SOURCE_WIDTH = 16
 _ELLIPSIS = "…"
 
 
@@ -23,26 +24,49 @@ def console() -> Console:
     return found
 
 
-def print_kwic(to: Console, hits: Sequence[Hit], *, indent: int = 0, scores: bool = True) -> None:
-    """One line for each hit: score, tag where there are tags, and the word between what stands beside it."""
-    for line in kwic_lines(hits, width=to.width - indent, scores=scores, brackets=not to.is_terminal):
+class InSentence(Protocol):
+    """A place in a sentence: ``text[start:end]``. It may have a ``score`` and a ``source`` too."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def tag(self) -> str | None: ...
+
+
+def print_kwic(
+    to: Console, hits: Sequence[InSentence], *, indent: int = 0, scores: bool = True, sources: bool = False
+) -> None:
+    """One line for each hit: score, source, tag where there are tags, and the word between what stands beside it."""
+    width = to.width - indent
+    for line in kwic_lines(hits, width=width, scores=scores, sources=sources, brackets=not to.is_terminal):
         to.print(Text(" " * indent) + line, no_wrap=True, crop=False)
 
 
-def kwic_lines(hits: Sequence[Hit], *, width: int, scores: bool = True, brackets: bool = False) -> Iterable[Text]:
+def kwic_lines(
+    hits: Sequence[InSentence], *, width: int, scores: bool = True, sources: bool = False, brackets: bool = False
+) -> Iterable[Text]:
     """The lines, each at most ``width`` columns wide; a Chinese character takes two."""
+    names = [trimmed(_clean(hit.source), _SOURCE_WIDTH) if sources else "" for hit in hits]  # type: ignore[attr-defined]
+    named = max(map(cell_len, names), default=0)
     tags = max((cell_len(hit.tag) for hit in hits if hit.tag), default=0)
-    words = max((cell_len(hit.text[hit.start : hit.end]) for hit in hits), default=0)
+    words = min(max((cell_len(_clean(hit.text[hit.start : hit.end])) for hit in hits), default=0), width // 2)
     marks = 4 if brackets else 2
-    side = max((width - words - marks - (7 if scores else 0) - (tags + 1 if tags else 0)) // 2, 4)
-    for hit in hits:
+    taken = (7 if scores else 0) + (tags + 1 if tags else 0) + (named + 2 if named else 0)
+    side = max((width - words - marks - taken) // 2, 4)
+    for hit, name in zip(hits, names, strict=True):
         line = Text()
         if scores:
-            line.append(f"{hit.score:5.3f}  ", style="dim")
+            line.append(f"{hit.score:5.3f}  ", style="dim")  # type: ignore[attr-defined]
+        if named:
+            line.append(name + " " * (named - cell_len(name) + 2), style="dim")
         if tags:
             line.append(f"{hit.tag or '':<{tags}} ", style="cyan")
         left, right = trimmed_left(_clean(hit.text[: hit.start]), side), trimmed(_clean(hit.text[hit.end :]), side)
-        word = _clean(hit.text[hit.start : hit.end])
+        word = trimmed(_clean(hit.text[hit.start : hit.end]), max(words, 1))
         line.append(" " * (side - cell_len(left)) + left)
         line.append(f"【{word}】" if brackets else f" {word} ", style="bold red")
         line.append(right)

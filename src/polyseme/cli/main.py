@@ -34,6 +34,7 @@ COMMANDS = {
     "distil": ("polyseme.cli.distil:distil", "Word vectors of a context encoder."),
     "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
+    "concordance": ("polyseme.cli.concordance:concordance", "A string, an expression or words in their context."),
     "senses": ("polyseme.cli.senses:senses", "The senses of a word, or occurrences that mean the same."),
     "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),

@@ -1,7 +1,8 @@
-"""Occurrences and senses: a concordance by meaning. 按词义检索"""
+"""Occurrences and senses, and a concordance by plain words. 按词义检索，语料检索"""
 
 from polyseme.search.build import IndexOptions, build_index
+from polyseme.search.concordances import Concordance, concordance
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.index import Index
 
-__all__ = ["Hit", "Index", "IndexOptions", "Sense", "WordSenses", "build_index"]
+__all__ = ["Concordance", "Hit", "Index", "IndexOptions", "Sense", "WordSenses", "build_index", "concordance"]

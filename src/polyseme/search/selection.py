@@ -29,12 +29,13 @@ def indexed_words(vocabulary: Vocabulary, *, min_count: int, skip: str) -> NDArr
     """For each word of the vocabulary whether its occurrences are indexed."""
     kept = vocabulary.counts >= min_count
     if skip != "nothing":
-        kept &= np.fromiter((_has_letter(word) for word in vocabulary.words), dtype=bool, count=len(vocabulary))
+        kept &= np.fromiter((has_letter(word) for word in vocabulary.words), dtype=bool, count=len(vocabulary))
     if skip == "function":
         places = [place for word in FUNCTION_WORDS if (place := vocabulary.index.get(word)) is not None]
         kept[places] = False
     return kept
 
 
-def _has_letter(word: str) -> bool:
+def has_letter(word: str) -> bool:
+    """Whether it is a word or a number, and not punctuation."""
     return any(unicodedata.category(character)[0] in "LNM" for character in word)

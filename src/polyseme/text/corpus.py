@@ -55,6 +55,8 @@ class Corpus:
             header = folder.found
             self.facts: dict[str, Any] = header["facts"]
             self.fingerprint: str = header["fingerprint"]
+            sources = header.get("sources")
+            self.sources = [str(name) for name in sources] if isinstance(sources, list) else []
             self.segmentation = Segmentation.from_json(header["segmentation"], where=self.path / MARKER)
             self._read_arrays(folder)
         self._kept_alive: Any = None
@@ -62,18 +64,18 @@ class Corpus:
     def _read_arrays(self, folder: Opened) -> None:
         path = folder.path
         self._words: NDArray[np.uint8] = folder.file("words.txt").mapped(np.uint8)
-        self._counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)
+        self.all_counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)
         self.n_vocabulary: int = folder.found["vocabulary"]
         words = int(np.count_nonzero(self._words == ord("\n")))
-        if words != len(self._counts) or not 0 <= self.n_vocabulary <= words:
+        if words != len(self.all_counts) or not 0 <= self.n_vocabulary <= words:
             raise FormatError(f"{path} was altered: its words and their counts do not fit together")
         self.ids: NDArray[np.int32] = numbers(folder.file("ids.i32"), np.int32, words)
-        self._text: NDArray[np.uint8] = folder.file("text.utf8").mapped(np.uint8)
-        self._text_spans = spans(folder.file("text.i64"), len(self._text))
+        self.text_bytes: NDArray[np.uint8] = folder.file("text.utf8").mapped(np.uint8)
+        self.text_spans = spans(folder.file("text.i64"), len(self.text_bytes))
         self.sentence_offsets = offsets(folder.file("sentences.i64"), len(self.ids))
         self.paragraph_offsets = offsets(folder.file("paragraphs.i64"), self.n_sentences)
         self.document_offsets = offsets(folder.file("documents.i64"), self.n_sentences)
-        if len(self._text_spans) != self.n_sentences:
+        if len(self.text_spans) != self.n_sentences:
             raise FormatError(f"{path} was altered: sentences and their texts differ in number")
         self.tag_names: list[str] = folder.found.get("tag_names") or []
         if not isinstance(self.tag_names, list) or not all(isinstance(name, str) for name in self.tag_names):
@@ -159,9 +161,14 @@ class Corpus:
         return words_from_bytes(self._words.tobytes(), where=str(self.path / "words.txt"))
 
     @cached_property
+    def word_numbers(self) -> dict[str, int]:
+        """The number of each of ``all_words``."""
+        return {word: number for number, word in enumerate(self.all_words)}
+
+    @cached_property
     def vocabulary(self) -> Vocabulary:
         """The words that are trained on, with their counts; ``n_vocabulary`` of them."""
-        return Vocabulary(self.all_words, self._counts).cut(max_size=self.n_vocabulary)
+        return Vocabulary(self.all_words, self.all_counts).cut(max_size=self.n_vocabulary)
 
     @property
     def n_tokens(self) -> int:
@@ -199,8 +206,8 @@ class Corpus:
     def text(self, i: int) -> str:
         """Sentence ``i`` as it was written, before normalisation."""
         i = self._place(i)
-        start, end = self._text_spans[i]
-        return self._text[start:end].tobytes().decode("utf-8", "replace")
+        start, end = self.text_spans[i]
+        return self.text_bytes[start:end].tobytes().decode("utf-8", "replace")
 
     def token_spans(self, i: int) -> list[tuple[int, int]]:
         """Where each word of sentence ``i`` stands in ``text(i)``: (start, end)."""

@@ -1,0 +1,140 @@
+"""``polyseme concordance CORPUS QUERY``: a string, an expression or words in their context."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from polyseme.cli.rows_file import FORMATS, write_rows
+from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json, print_table
+from polyseme.cli.terminal import say
+
+if TYPE_CHECKING:
+    from polyseme.search.concordances import Concordance, Line
+    from polyseme.text.corpus import Corpus
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_LINES = ("document", "source", "sentence", "tag", "left", "match", "right")
+_COLLOCATES = ("word", "count", "left", "right", "in_corpus", "expected", "loglik", "mi", "logdice")
+_DOCUMENTS = ("document", "source", "count", "tokens", "per_million")
+
+
+@click.command()
+@click.argument("corpus")
+@click.argument("query")
+@choice_option(
+    "--mode",
+    ("text", "regex", "words"),
+    "text: any string, however the text is cut. regex: a regular expression. words: as they are cut, with * and ?, "
+    "and tags behind a stroke (打/v */n).",
+)
+@click.option("--tag", help="Only hits whose first word has such a tag: n, or n* for all that begin so.")
+@choice_option("--sort", ("order", "left", "right", "match", "random"), "By the words beside it, or by what was found.")
+@click.option("--collocates", is_flag=True, help="Show the words that stand near it.")
+@click.option("--documents", is_flag=True, help="Show how often it stands in each document.")
+@choice_option("--by", ("loglik", "logdice", "mi", "count"), "What collocates are sorted by.")
+@click.option("--window", type=click.IntRange(1, 100), default=5, show_default=True, help="Words on either side.")
+@click.option("--min-count", type=click.IntRange(1), default=3, show_default=True, help="Of collocates.")
+@click.option("-n", "--topn", type=click.IntRange(1), help="How many; 20, and all of them to a file, unless given.")
+@click.option("-o", "--out", help="A file to write: .csv, .tsv or .jsonl; - is standard output.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
+@force_option
+@json_option
+def concordance(
+    corpus: str,
+    query: str,
+    mode: str,
+    tag: str | None,
+    sort: str,
+    collocates: bool,
+    documents: bool,
+    by: str,
+    window: int,
+    min_count: int,
+    topn: int | None,
+    out: str | None,
+    form: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Show where QUERY stands in CORPUS, in its context; how often, where, and beside which words.
+
+    CORPUS is a corpus, an index, or text, which is then read as `polyseme corpus` reads it.
+    """
+    if collocates and documents:
+        raise click.UsageError("--collocates and --documents are two tables: ask for one")
+    from polyseme.search.concordances import concordance as look_for
+
+    found = look_for(_opened(corpus), query, mode, tag=tag)
+    most = topn or (None if out else 20)
+    columns: tuple[str, ...] = _LINES
+    if collocates:
+        near = found.collocates(left=window, right=window, min_count=min_count, score=by, topn=most or 1 << 40)
+        columns, rows = _COLLOCATES, [dataclasses.astuple(one) for one in near]
+    elif documents:
+        counted = found.documents(most)
+        columns = _DOCUMENTS
+        rows = [(one.document, one.source, one.count, one.tokens, round(one.per_million, 2)) for one in counted]
+    else:
+        shown = found.lines(stop=most, sort=sort)
+        rows = [_row(line) for line in shown]
+    if out:
+        say(f"{write_rows(out, form, columns, rows, force=force):,} rows in {out}", err=True)
+    elif as_json:
+        name = "collocates" if collocates else "by_document" if documents else "lines"
+        print_json({**_facts(found), name: [dict(zip(columns, row, strict=True)) for row in rows]})
+    else:
+        _print_facts(found)
+        if collocates or documents:
+            print_table([column.replace("_", " ") for column in columns], rows)
+        else:
+            from polyseme.cli.kwic import console, print_kwic
+
+            print_kwic(console(), shown, scores=False, sources=True)
+
+
+def _opened(path: str) -> Corpus:
+    from polyseme.api import recognise
+    from polyseme.cli.show import shown_progress
+    from polyseme.text.corpus import Corpus
+
+    kind = recognise(path) if path != "-" else "text"
+    if kind == "index":
+        from polyseme.search.index import Index
+
+        return Index.open(path).corpus
+    if kind == "corpus":
+        return Corpus.open(path)
+    with shown_progress() as progress:
+        return Corpus.build(path, progress=progress)
+
+
+def _row(line: Line) -> tuple[Any, ...]:
+    text = line.text
+    before, match, behind = text[: line.start], text[line.start : line.end], text[line.end :]
+    return (line.document, line.source, line.sentence, line.tag, before, match, behind)
+
+
+def _facts(found: Concordance) -> dict[str, Any]:
+    return {
+        "query": found.query,
+        "count": found.count,
+        "per_million": round(found.per_million, 2),
+        "documents": found.n_documents,
+        "of_documents": found.corpus.n_documents,
+        "dispersion": None if found.dispersion is None else round(found.dispersion, 4),
+        "parts": found.parts(),
+    }
+
+
+def _print_facts(found: Concordance) -> None:
+    spread = ""
+    if found.dispersion is not None:
+        spread = f", in {found.n_documents:,} of {found.corpus.n_documents:,} documents, DP {found.dispersion:.2f}"
+    hits = "hit" if found.count == 1 else "hits"
+    say(f"{found.query}  {found.count:,} {hits}, {found.per_million:,.1f} per million words{spread}")
+    if found.count:
+        parts = found.parts()
+        say(f"start {''.join(_BARS[-(-8 * part // max(parts))] for part in parts)} end")

@@ -1,0 +1,239 @@
+"""A concordance: every place where something stands, in its context, with how often, where, and beside what. 语料检索
+
+    found = concordance(corpus, "改革开放")
+    found.count, found.per_million, found.dispersion
+    found.lines(sort="left", stop=20)
+    found.collocates(score="logdice")
+
+What can be looked for is said in ``patterns``, how near words are scored in ``collocates``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+
+import numpy as np
+
+from polyseme.errors import OptionError
+from polyseme.search.collocates import SCORES, Collocate, collocates
+from polyseme.search.patterns import Found, find
+from polyseme.search.places import decoded, words_of
+from polyseme.search.word_patterns import Places, tags_like
+from polyseme.text.corpus import Corpus
+
+SORTS = ("order", "left", "right", "match", "random")
+PARTS = 20  # of the text, for the picture of where the hits stand
+_WORDS_COMPARED = 3  # on the side that is sorted by
+_NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Line:
+    """One hit in its sentence: ``text[start:end]`` is what was found."""
+
+    document: int
+    source: str
+    sentence: int
+    token: int  # the first word of the hit, counted in the sentence
+    start: int
+    end: int
+    text: str
+    tag: str | None
+
+
+@dataclass(frozen=True)
+class InDocument:
+    """How often something stands in one document."""
+
+    document: int
+    source: str
+    count: int
+    tokens: int
+
+    @property
+    def per_million(self) -> float:
+        """In so many words of the document."""
+        return 1e6 * self.count / max(self.tokens, 1)
+
+
+def concordance(
+    corpus: Corpus, query: str, mode: str = "text", *, tag: str | None = None, seconds: float | None = None
+) -> Concordance:
+    """Look for a query. ``tag`` keeps the hits whose first word has such a tag (``n``, ``n*``)."""
+    found = Concordance(corpus, query, find(corpus, query, mode, seconds=seconds))
+    return found if tag is None else found.with_tag(tag)
+
+
+class Concordance:
+    """All hits of a query, in the order of the text."""
+
+    def __init__(self, corpus: Corpus, query: str, found: Found) -> None:
+        self.corpus, self.query, self._found = corpus, query, found
+        self.sentences = found.sentences  # (n,)
+
+    @cached_property
+    def places(self) -> Places:
+        """The first word of each hit among those of the corpus, and the one behind its last, ``(n, 2)``."""
+        return self._found.spans if self._found.by_words else words_of(self.corpus, self.sentences, self._found.spans)
+
+    def with_tag(self, tag: str) -> Concordance:
+        """The hits whose first word has such a tag: ``n``, or ``n*`` for all that begin so."""
+        if self.corpus.tags is None:
+            raise OptionError("the corpus has no tags to choose by")
+        kept = tags_like(self.corpus, tag)[self.corpus.tags[self._first_words(self.places)]]
+        found = Found(self.sentences[kept], self._found.spans[kept], self._found.by_words)
+        return Concordance(self.corpus, self.query, found)
+
+    # ---- how often, and where
+
+    @property
+    def count(self) -> int:
+        """How many hits there are; also ``len``."""
+        return len(self.sentences)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def per_million(self) -> float:
+        """Hits in a million words."""
+        return 1e6 * self.count / max(self.corpus.n_tokens, 1)
+
+    @cached_property
+    def _document_counts(self) -> Places:
+        documents = self.corpus.sentence_documents[self.sentences]
+        return np.bincount(documents, minlength=self.corpus.n_documents).astype(np.int64)
+
+    @cached_property
+    def _document_tokens(self) -> Places:
+        return np.diff(self.corpus.sentence_offsets[self.corpus.document_offsets])
+
+    @property
+    def n_documents(self) -> int:
+        """Documents that have a hit."""
+        return int(np.count_nonzero(self._document_counts))
+
+    @property
+    def dispersion(self) -> float | None:
+        """DP: 0 where the hits are spread as evenly as the text, near 1 where one small document has them all.
+
+        Half the sum, over all documents, of the differences between the document's share of the hits and its share of
+        the words (Gries, Dispersions and adjusted frequencies in corpora, 2008). None without hits or other documents.
+        """
+        if not self.count or self.corpus.n_documents < 2:
+            return None
+        shares = self._document_tokens / max(self.corpus.n_tokens, 1)
+        return float(np.abs(self._document_counts / self.count - shares).sum() / 2)
+
+    def parts(self, n: int = PARTS) -> list[int]:
+        """How many hits stand in each of ``n`` equal parts of the text."""
+        where = self.corpus.sentence_offsets[self.sentences] * n // max(self.corpus.n_tokens, 1)
+        return [int(count) for count in np.bincount(where, minlength=n)[:n]]
+
+    def documents(self, topn: int | None = None) -> list[InDocument]:
+        """The documents that have hits, those with most of them first."""
+        counts = self._document_counts
+        order = np.argsort(-counts, kind="stable")[: self.n_documents][:topn]
+        sizes = self._document_tokens
+        return [InDocument(int(i), self._source(int(i)), int(counts[i]), int(sizes[i])) for i in order]
+
+    # ---- in context
+
+    def lines(self, start: int = 0, stop: int | None = None, *, sort: str = "order", seed: int = 1) -> list[Line]:
+        """The hits in their sentences; by what stands to the ``left`` or ``right`` of them, or by what was found."""
+        return [self._line(int(hit)) for hit in self.order(sort, seed=seed)[start:stop]]
+
+    def order(self, sort: str, *, seed: int = 1) -> Places:
+        """The numbers of the hits, sorted."""
+        if sort not in SORTS:
+            raise OptionError(f"sort is one of {', '.join(SORTS)}; not {sort!r}")
+        numbers = np.arange(self.count)
+        if sort == "random":
+            return np.random.default_rng(seed).permutation(numbers)
+        if sort == "order":
+            return numbers
+        if sort == "match":
+            keys = [collation_key(self._matched(hit)) for hit in range(self.count)]
+            return np.array(sorted(range(self.count), key=keys.__getitem__), dtype=np.int64)
+        steps = range(1, _WORDS_COMPARED + 1)
+        beside = [self._beside(-step if sort == "left" else step) for step in steps]
+        ranks = _ranks(self.corpus, beside)
+        return np.lexsort((numbers, *reversed(ranks)))
+
+    def collocates(
+        self, *, left: int = 5, right: int = 5, min_count: int = 3, score: str = "loglik", topn: int = 50
+    ) -> list[Collocate]:
+        """Words that stand near the hits; see ``collocates``."""
+        if score not in SCORES:
+            raise OptionError(f"score is one of {', '.join(SCORES)}; not {score!r}")
+        if left < 0 or right < 0 or left + right == 0:
+            raise OptionError(f"the window has words on one side at least; not {left} and {right}")
+        return collocates(
+            self.corpus,
+            self.sentences,
+            self.places,
+            left=left,
+            right=right,
+            min_count=min_count,
+            score=score,
+            topn=topn,
+        )
+
+    def _beside(self, step: int) -> Places:
+        """The word so many steps before (negative) or behind each hit, by number; -1 outside the sentence."""
+        corpus = self.corpus
+        tokens = self.places[:, 0] + step if step < 0 else self.places[:, 1] + step - 1
+        inside = (tokens >= corpus.sentence_offsets[self.sentences]) & (
+            tokens < corpus.sentence_offsets[self.sentences + 1]
+        )
+        found = np.full(self.count, _NOTHING, dtype=np.int64)
+        found[inside] = corpus.ids[tokens[inside]]
+        return found
+
+    def _matched(self, hit: int) -> str:
+        """What was found, as the corpus has it."""
+        start, end = self._found.spans[hit].tolist()
+        if self._found.by_words:
+            return "".join(self.corpus.all_words[word] for word in self.corpus.ids[start:end].tolist())
+        return decoded(self.corpus, start, end)
+
+    def _line(self, hit: int) -> Line:
+        corpus, sentence = self.corpus, int(self.sentences[hit])
+        span = self._found.spans[hit : hit + 1]
+        place = span if self._found.by_words else words_of(corpus, self.sentences[hit : hit + 1], span)
+        first, behind = (place[0] - corpus.sentence_offsets[sentence]).tolist()
+        if self._found.by_words:
+            words = corpus.token_spans(sentence)
+            start, end = words[first][0], words[behind - 1][1]
+        else:
+            origin = int(corpus.text_spans[sentence, 0])
+            start, end = (len(decoded(corpus, origin, byte)) for byte in span[0].tolist())
+        document = int(corpus.sentence_documents[sentence])
+        tag = corpus.tag_names[int(corpus.tags[self._first_words(place)[0]])] if corpus.tags is not None else None
+        return Line(document, self._source(document), sentence, first, start, end, corpus.text(sentence), tag)
+
+    def _first_words(self, places: Places) -> Places:
+        """The first word of each hit; a hit in a sentence without words, of dashes perhaps, has the next one."""
+        return np.minimum(places[:, 0], self.corpus.n_tokens - 1)
+
+    def _source(self, document: int) -> str:
+        """The name of its file where each file is a document, else its number."""
+        names = self.corpus.sources
+        return PurePath(names[document]).name if len(names) == self.corpus.n_documents else f"#{document}"
+
+
+def collation_key(word: str) -> bytes:
+    """For sorting: as GB 2312 has its characters, the frequent ones by pinyin; letters without their case."""
+    return word.lower().encode("gb18030", "replace")
+
+
+def _ranks(corpus: Corpus, columns: list[Places]) -> list[Places]:
+    """The same columns with the place of each word in the order of collation instead of its number."""
+    known, inverse = np.unique(np.concatenate(columns), return_inverse=True)
+    words = corpus.all_words
+    keys = [b"" if word == _NOTHING else collation_key(words[word]) for word in known.tolist()]
+    rank = np.empty(len(known), dtype=np.int64)
+    rank[sorted(range(len(known)), key=keys.__getitem__)] = np.arange(len(known))
+    return np.split(rank[inverse], len(columns))
