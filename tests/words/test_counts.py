@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 import polyseme
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file
+from polyseme.serve.app import create_app
+from polyseme.serve.library import Library, model_item
 from polyseme.store.folder import Parts
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
@@ -161,3 +164,14 @@ def test_the_map_of_sparse_vectors_keeps_their_topics_apart(counts):
     animals, numbers = (np.mean([at[word] for word in group], axis=0) for group in ("猫狗鸟鱼马", "一二三四五"))
     apart = np.linalg.norm(animals - numbers)
     assert apart > max(np.linalg.norm(at[word] - animals) for word in "猫狗鸟鱼马")
+
+
+def test_the_server_answers_from_sparse_vectors(counts, tmp_path):
+    library = Library([model_item("counts", "counts", counts)])
+    with TestClient(create_app(library, cache=tmp_path), base_url="http://127.0.0.1") as client:
+        near = client.get("/api/neighbours", params={"model": "counts", "word": "猫", "topn": 3}).json()["neighbours"]
+        assert [(n["word"], pytest.approx(n["score"], abs=1e-5)) for n in near] == counts.most_similar("猫", topn=3)
+        like = client.get("/api/analogy", params={"model": "counts", "a": "猫", "b": "狗", "c": "一"}).json()["answers"]
+        assert like[0]["word"] == counts.analogy("猫", "狗", "一")[0][0]
+        for question in ("graph?model=counts&word=猫", "map?model=counts&size=9", "words?model=counts"):
+            assert client.get(f"/api/{question}").status_code == 200
