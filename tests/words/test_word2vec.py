@@ -13,6 +13,7 @@ import pytest
 import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.text.corpus import Corpus
+from polyseme.words.word2vec import Word2VecOptions, with_passes
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "seed": 7, "threads": 1, "sample": 0.0}
 
@@ -193,3 +194,10 @@ def test_an_interrupted_training_goes_on_with_other_threads_but_no_other_options
 def test_resuming_without_a_checkpoint_is_told(topics, tmp_path, caplog):
     polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
     assert "starts at the beginning" in caplog.text
+
+
+def test_a_short_text_is_read_more_often(topics):
+    assert polyseme.train("word2vec", topics, min_count=1, dim=8, threads=1, epochs=2).options.epochs == 2
+    assert polyseme.train("word2vec", topics, min_count=1, dim=8, threads=1).options.epochs == 30
+    for n_words, passes in ((1_000_000, 15), (3_000_000, 5), (100_000_000, 5)):
+        assert with_passes(Word2VecOptions(), n_words).epochs == passes

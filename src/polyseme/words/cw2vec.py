@@ -40,7 +40,7 @@ from polyseme.words.chunks import preparing
 from polyseme.words.further import older_vectors, plan_words
 from polyseme.words.subwords import ngram_hash, word_bytes
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
-from polyseme.words.word2vec import SkipgramOptions, learn, random_rows, served
+from polyseme.words.word2vec import SkipgramOptions, learn, random_rows, served, with_passes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -138,6 +138,7 @@ class Cw2Vec(Trainable, WordVectors):
             raise OptionError(
                 f"minn is {options.minn} and maxn {options.maxn}: the shortest is longer than the longest"
             )
+        options = with_passes(options, corpus.n_tokens)
         start = older_vectors(run.start, options.dim)
         options, strokes = _settled(options, start)
         plan = plan_words(corpus, options.min_count, options.max_size, start)

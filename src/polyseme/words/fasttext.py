@@ -34,7 +34,7 @@ from polyseme.words.chunks import preparing
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords, marked
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
-from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_rows
+from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_rows, with_passes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,7 +48,6 @@ MOST_BUCKETS = 2_000_000  # what fastText always takes
 class FastTextOptions(PredictOptions):
     """Options of fastText."""
 
-    lr: float = option(0.05, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
     minn: int | None = option(
         None, "shortest n-gram; unless given, 1 for Chinese text and 3 for other", minimum=1, maximum=100
     )
@@ -89,6 +88,7 @@ class FastText(Trainable, WordVectors):
 
     @classmethod
     def train(cls, corpus: Corpus, options: FastTextOptions, run: Run) -> Self:
+        options = with_passes(options, corpus.n_tokens)
         start = older_vectors(run.start, options.dim)
         plan = plan_words(corpus, options.min_count, options.max_size, start)
         options = _settled(options, plan.vocabulary, start)

@@ -14,8 +14,9 @@ words of the window learn at a time; the learning rate falls in one straight lin
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from polyseme.words.kernels.predict import Inputs
 
 MOST_DIM = 1024  # what the compiled code's work area holds
+FEWEST_PASSES, MOST_PASSES, WORDS_READ = 5, 30, 15_000_000
+Options = TypeVar("Options", bound="SkipgramOptions")
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,12 @@ class SkipgramOptions:
     window: int = option(5, "most words on each side that a word is trained with", minimum=1, maximum=1000)
     negative: int = option(5, "negative words for each centre word", minimum=1, maximum=100)
     sample: float = option(1e-3, "words more frequent than this are skipped at random; 0: none is", minimum=0)
-    epochs: int = option(5, "passes over the text", minimum=1)
-    lr: float = option(0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
+    epochs: int | None = option(
+        None,
+        "passes; unless given, 5, and of a short text so many that 15 million words are read, 30 at most",
+        minimum=1,
+    )
+    lr: float = option(0.05, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
     threads: int | None = option(
@@ -111,6 +118,7 @@ class Word2Vec(Trainable, WordVectors):
                 f"a hierarchical model predicts nodes of a tree, not words, which have no vectors={options.vectors!r}: "
                 "leave it out, or give loss=negative"
             )
+        options = with_passes(options, corpus.n_tokens)
         start = older_vectors(run.start, options.dim)
         plan = plan_words(corpus, options.min_count, options.max_size, start)
         inputs = one_row_each(len(plan.vocabulary))
@@ -149,6 +157,12 @@ class Word2Vec(Trainable, WordVectors):
         if input.shape != output.shape:
             raise FormatError(f"the model folder was altered: its matrices are {input.shape} and {output.shape}")
         return cls(vocabulary, input, output, options=options, about=about)
+
+
+def with_passes(options: Options, n_words: int) -> Options:
+    """The options with the number of passes over a text of so many words decided."""
+    wanted = min(max(round(WORDS_READ / max(n_words, 1)), FEWEST_PASSES), MOST_PASSES)
+    return dataclasses.replace(options, epochs=options.epochs or wanted)
 
 
 def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArray:
@@ -236,7 +250,7 @@ def learn(
         train(0, 0, 0, 0, 0.0, 0.0)  # no words: compiled before the clock of the training starts
     Epochs(
         bounds=chunk_bounds(corpus.sentence_offsets),
-        epochs=options.epochs,
+        epochs=options.epochs or FEWEST_PASSES,
         lr=options.lr,
         threads=available_threads(options.threads),
         train=train,
