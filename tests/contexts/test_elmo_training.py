@@ -16,7 +16,6 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.elmo import train as elmo_train
 from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.model import Elmo
@@ -25,6 +24,7 @@ from polyseme.contexts.elmo.perplexity import perplexity
 from polyseme.contexts.elmo.train import make_task
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
+from polyseme.neural import softmax
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
 from polyseme.training.task import Part
@@ -322,7 +322,7 @@ def test_a_report_estimates_the_whole_softmax_from_some_of_its_classes(trained, 
     options = ElmoOptions(**TINY)
     task = make_task(corpus, options)
     whole = task.evaluate(trained.bilm)
-    monkeypatch.setattr(elmo_train, "REPORT_CLASSES", len(trained.classes) // 2)
+    monkeypatch.setattr(softmax, "REPORT_CLASSES", len(trained.classes) // 2)
     sampled = make_task(corpus, options)
     assert len(sampled.report_classes.classes) == len(trained.classes) // 2
     estimate = sampled.evaluate(trained.bilm)

@@ -15,7 +15,7 @@ place, without loading a compiler. tanh(x) is 2σ(2x) - 1 in torch, several time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +41,21 @@ class State(NamedTuple):
 
     h: Tensor
     c: Tensor
+
+
+def rows_of_states(states: Sequence[State]) -> dict[str, Tensor]:
+    """The states of layers by name, rows first ``(B, D, size)``: what a training carries from step to step."""
+    return {
+        f"{number}/{name}": value.transpose(0, 1).contiguous()
+        for number, state in enumerate(states)
+        for name, value in state._asdict().items()
+    }
+
+
+def states_of_rows(tensors: Mapping[str, Tensor]) -> list[State]:
+    """The inverse of ``rows_of_states``."""
+    n_layers = len({name.split("/")[0] for name in tensors})
+    return [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
 
 
 class Clips(NamedTuple):
@@ -248,8 +263,11 @@ def _steps(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _open(values: Tensor, clip: float) -> Tensor | None:
-    """Where a clipped value was inside its bounds, so that gradient flows; None where all were."""
-    if not clip or float(values.abs().max() if values.numel() else 0) < clip:
+    """Where a clipped value was inside its bounds, so that gradient flows; None where all were.
+
+    A GPU is not asked for the maximum: waiting for the answer would cost more than it saves.
+    """
+    if not clip or not values.numel() or (values.device.type == "cpu" and float(values.abs().max()) < clip):
         return None
     return values.abs() < clip
 

@@ -23,6 +23,7 @@ from torch import Tensor
 
 POWER = 0.75  # chances follow count^POWER, flatter than the counts themselves
 SCORES_AT_ONCE = 1 << 22  # floats
+REPORT_CLASSES = 4096  # from which a report estimates the sum over more of them
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ class ClassSampler:
         missing = (1 - self.chance[classes]) * np.exp(len(targets) * np.log1p(-self.frequency[classes]))
         log_chance = np.log(np.maximum(1 - missing, 1e-12))
         return Candidates(torch.from_numpy(classes), torch.from_numpy(log_chance.astype(np.float32)))
+
+
+def classes_to_report(counts: NDArray[np.int64]) -> Candidates | None:
+    """Classes that the scores of reports are estimated on, always the same ones; None: all of them, there are few."""
+    if len(counts) <= REPORT_CLASSES:
+        return None
+    return ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
 
 
 def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.float32]:

@@ -15,7 +15,8 @@ from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, Words
 from polyseme.errors import TrainingError
 from polyseme.neural.batches import BudgetBatches
-from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.neural.packing import mask_of
+from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.nouns import WordVectors
 from polyseme.training.task import BatchTask, Part, Score
 
@@ -36,7 +37,7 @@ class Source:
     def vectors(self, network: Translator, numbers: Tensor) -> Tensor:
         """``(B, S) -> (B, S, D)``."""
         if self.fixed is not None:
-            return F.embedding(numbers, self.fixed)
+            return F.embedding(numbers.cpu(), self.fixed).to(numbers.device)
         assert network.table is not None
         return F.embedding(numbers, network.table, sparse=True)
 
@@ -57,7 +58,9 @@ class TranslationTask(BatchTask):
         self.batches = self._batches(self.pairs)
         self.reports = max(1, round(len(self.pairs) / REPORT_PAIRS))
         written = np.concatenate([[BOUNDARY] * len(self.pairs), *(b for _, b in self.pairs)]).astype(np.int64)
-        self.sampler = ClassSampler(np.bincount(written, minlength=len(target)), options.negative or len(target))
+        counts = np.bincount(written, minlength=len(target))
+        self.sampler = ClassSampler(counts, options.negative or len(target))
+        self.report_classes = classes_to_report(counts)
 
     def _batches(self, pairs: Sequence[tuple[list[int], list[int]]]) -> BudgetBatches:
         sizes = [len(a) + len(b) + 1 for a, b in pairs]
@@ -78,7 +81,8 @@ class TranslationTask(BatchTask):
         dropped = F.dropout(outputs, self.options.dropout, self.module.training)
         decoder = self.module.decoder
         assert decoder is not None
-        total = sampled_softmax_loss(dropped, wanted, decoder.softmax_weight, decoder.softmax_bias, candidates, 1.0)
+        softmax = decoder.softmax_weight, decoder.softmax_bias
+        total = sampled_softmax_loss(dropped, wanted, *softmax, candidates.to(self.device), 1.0)
         return total, len(wanted)
 
     def _outputs(self, network: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
@@ -86,9 +90,9 @@ class TranslationTask(BatchTask):
         source, lengths = padded([a for a, _ in pairs])
         read, _ = padded([[BOUNDARY, *b] for _, b in pairs])
         write, sizes = padded([[*b, BOUNDARY] for _, b in pairs])
-        outputs = network.outputs(self.source.vectors(network, source), lengths, read)
-        real = torch.arange(write.shape[1])[None] < sizes[:, None]
-        return outputs[real], write[real]
+        outputs = network.outputs(self.source.vectors(network, source.to(self.device)), lengths, read.to(self.device))
+        real = mask_of(sizes, write.shape[1], write.device)
+        return outputs[real.to(self.device)], write[real].to(self.device)
 
     def evaluate(self, module: nn.Module) -> Score | None:
         assert isinstance(module, Translator)
@@ -97,8 +101,9 @@ class TranslationTask(BatchTask):
         with torch.inference_mode():
             for rows in self._batches(self.held_out).in_order():
                 outputs, wanted = self._outputs(module, [self.held_out[row] for row in rows])
-                chances = module.decoder.log_probabilities(outputs).gather(1, wanted[:, None])
-                total, n = total - float(chances.sum()), n + len(wanted)
+                softmax = module.decoder.softmax_weight, module.decoder.softmax_bias
+                losses = log_losses(outputs, wanted, *softmax, self.report_classes)
+                total, n = total + float(losses.sum()), n + len(wanted)
         return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))}) if n else None
 
 

@@ -39,8 +39,8 @@ from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses
 from polyseme.errors import OptionError, TrainingError
 from polyseme.machine import cores
 from polyseme.neural.cnn import lay_out_by_offset
-from polyseme.neural.lstm import State
-from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.neural.lstm import State, rows_of_states, states_of_rows
+from polyseme.neural.softmax import ClassSampler, classes_to_report, sampled_softmax_loss
 from polyseme.options import keeping_shape
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -52,7 +52,6 @@ E = TypeVar("E", bound=Elmo)
 
 HELD_OUT_WORDS = 20_000
 REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
-REPORT_CLASSES = 4096  # from which a report estimates the sum over more of them
 RARE_CHARACTER = 2  # characters seen less often are read as unknown ones, so that those have a vector
 SMALL_CORPUS = 100_000  # words up to which one process is as quick as several
 MASK_SHIFTS = 1 << 20  # places in the mask of dropout where a layer's piece may begin
@@ -82,9 +81,7 @@ class BiLMTask(Task):
         self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
         counts = class_counts(words, training)
         self.sampler = ClassSampler(counts, options.negative or bilm.config.n_classes)
-        self.report_classes = None
-        if len(counts) > REPORT_CLASSES:
-            self.report_classes = ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
+        self.report_classes = classes_to_report(counts)
         self.states: list[State] = []  # where a stream stopped
         self._mask = torch.empty(0)
 
@@ -152,17 +149,10 @@ class BiLMTask(Task):
         return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
 
     def carried(self) -> dict[str, Tensor]:
-        if self.shareable:
-            return {}
-        return {
-            f"{n}/{name}": value.transpose(0, 1).contiguous()  # (B, 2, size)
-            for n, state in enumerate(self.states)
-            for name, value in state._asdict().items()
-        }
+        return {} if self.shareable else rows_of_states(self.states)
 
     def carry(self, tensors: dict[str, Tensor]) -> None:
-        n_layers = len({name.split("/")[0] for name in tensors})
-        self.states = [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
+        self.states = states_of_rows(tensors)
 
 
 def _drawn_mask(n: int, options: ElmoOptions) -> Tensor:

@@ -18,8 +18,8 @@ from polyseme.contexts.ulmfit.awd import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
 from polyseme.errors import TrainingError
-from polyseme.neural.lstm import State
-from polyseme.neural.softmax import ClassSampler, sampled_softmax_loss
+from polyseme.neural.lstm import State, rows_of_states, states_of_rows
+from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.options import keeping_shape
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import BatchTask, Part, Score
@@ -83,6 +83,7 @@ class LanguageModelTask(BatchTask):
         self.reports = max(1, round(len(training) / REPORT_UNITS))
         counts = np.bincount(training, minlength=len(module.table))
         self.sampler = ClassSampler(counts, options.negative or len(counts))
+        self.report_classes = classes_to_report(counts)
         self.states: list[State] = []
 
     def n_steps(self, epoch: int) -> int:
@@ -92,13 +93,14 @@ class LanguageModelTask(BatchTask):
         read, targets = self.stream.step(epoch, index)
         random = np.random.default_rng((self.options.seed, epoch, index))
         candidates = self.sampler.draw(targets.numpy().reshape(-1), random)
-        units, wanted = (grid[:, part.rank :: part.of].reshape(-1) for grid in (read, targets))
+        units, wanted = (grid[:, part.rank :: part.of].reshape(-1).to(self.device) for grid in (read, targets))
         sizes = [read[:, part.rank :: part.of].shape[1]] * len(read)
         if not len(units):
             return torch.zeros(()), 0
         found = self.module(units, sizes, self.states if index and self.states else None)
         self.states = [State(state.h.detach(), state.c.detach()) for state in found.states]
-        total = sampled_softmax_loss(found.dropped, wanted, self.module.table, self.module.bias, candidates, 1.0)
+        softmax = self.module.table, self.module.bias
+        total = sampled_softmax_loss(found.dropped, wanted, *softmax, candidates.to(self.device), 1.0)
         return total + len(units) * self.module.penalty(found, sizes), len(units)
 
     def evaluate(self, module: nn.Module) -> Score | None:
@@ -109,22 +111,17 @@ class LanguageModelTask(BatchTask):
         with torch.inference_mode():
             for index in range(self.held_out.n_steps(0)):
                 read, targets = self.held_out.step(0, index)
-                found = module(read.reshape(-1), [read.shape[1]] * len(read), states)
-                states = found.states
-                chances = module.log_probabilities(found.dropped).gather(1, targets.reshape(-1, 1))
-                total, n = total - float(chances.sum()), n + targets.numel()
+                found = module(read.reshape(-1).to(self.device), [read.shape[1]] * len(read), states)
+                states, wanted = found.states, targets.reshape(-1).to(self.device)
+                losses = log_losses(found.dropped, wanted, module.table, module.bias, self.report_classes)
+                total, n = total + float(losses.sum()), n + len(wanted)
         return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))})
 
     def carried(self) -> dict[str, Tensor]:
-        return {
-            f"{number}/{name}": value.transpose(0, 1).contiguous()  # (B, 1, cells)
-            for number, state in enumerate(self.states)
-            for name, value in state._asdict().items()
-        }
+        return rows_of_states(self.states)
 
     def carry(self, tensors: dict[str, Tensor]) -> None:
-        n_layers = len({name.split("/")[0] for name in tensors})
-        self.states = [State(*(tensors[f"{n}/{name}"].transpose(0, 1) for name in "hc")) for n in range(n_layers)]
+        self.states = states_of_rows(tensors)
 
 
 def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> tuple[LanguageModelTask, Units]:

@@ -1,0 +1,174 @@
+"""A device that computes on the CPU and is held apart from it as a GPU is: what mixes the two is refused.
+
+torch's own hook for devices written in Python makes one called ``other``. A tensor of it wraps a CPU tensor; every
+operation is unwrapped, computed and wrapped again, and one that also takes a CPU tensor is an error, but for numbers,
+indices and copies, as on a GPU. Sparse gradients become dense ones.
+
+    python other_device.py LINES FOLDER METHOD …      trains each method on it, and writes what came of it as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+NAME = "other"
+aten = torch.ops.aten
+# What a GPU takes from the CPU beside numbers and copies: indices, and the lengths of packed sequences.
+SECOND_MAY_DIFFER = {
+    aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default,
+    aten._pack_padded_sequence.default, aten._pack_padded_sequence_backward.default, aten._pad_packed_sequence.default,
+    aten.lstm.data, aten.gru.data,
+}  # fmt: skip
+LENGTHS_STAY = {aten._pack_padded_sequence.default, aten._pad_packed_sequence.default}
+
+
+class OtherTensor(torch.Tensor):
+    @staticmethod
+    def __new__(cls, raw: torch.Tensor):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, raw.size(), strides=raw.stride(), storage_offset=raw.storage_offset(), dtype=raw.dtype,
+            device=torch.device(NAME, 0), requires_grad=False,
+        )  # fmt: skip
+
+    def __init__(self, raw: torch.Tensor) -> None:
+        self.raw = raw
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return _dispatched(func, args, kwargs or {})
+
+
+class OtherDevice(TorchDispatchMode):
+    """While this lasts, tensors can be made on the device."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return _dispatched(func, args, kwargs or {})
+
+
+def _dispatched(func, args, kwargs):
+    given = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor)]
+    ours = [one for one in given if isinstance(one, OtherTensor)]
+    device = kwargs.get("device")
+    wanted = NAME if device is None and ours else torch.device(device or "cpu").type
+    if not ours and wanted != NAME:
+        return func(*args, **kwargs)
+    copies = func in (aten._to_copy.default, aten.copy_.default)
+    if ours and not copies:
+        held = tree_flatten((args[0], *args[2:]))[0] if func in SECOND_MAY_DIFFER else given
+        for one in held:
+            if isinstance(one, torch.Tensor) and not isinstance(one, OtherTensor) and one.dim():
+                raise RuntimeError(f"{func} takes a tensor of the CPU and one of the device {NAME}")
+    if device is not None:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    known = {id(one.raw): one for one in ours}
+    found = FUSED.get(func, func)(
+        *tree_map(_unwrapped, args), **{name: tree_map(_unwrapped, value) for name, value in kwargs.items()}
+    )
+    if func is aten._local_scalar_dense.default:
+        return found
+    if func is aten.copy_.default:
+        return args[0]
+    if func in LENGTHS_STAY:
+        return _wrapped(found[0]), *found[1:]
+    if wanted != NAME:
+        return tree_map(lambda one: one.clone() if id(one) in known else one, found)
+    return tree_map(lambda one: known.get(id(one), _wrapped(one)), found)
+
+
+# ---- the cells that torch has for devices only (gates in its order; workspaces are our own)
+
+
+def _lstm_cell(of_input, of_hidden, c, input_bias=None, hidden_bias=None):
+    i, f, g, o = _biased(of_input + of_hidden, input_bias, hidden_bias).chunk(4, dim=1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    new = f * c + i * g
+    return o * new.tanh(), new, torch.cat([i, f, g, o], dim=1)
+
+
+def _lstm_cell_backward(d_h, d_new, c, new, workspace, has_bias):
+    i, f, g, o = workspace.chunk(4, dim=1)
+    d_h, d_new = (torch.zeros_like(c) if slope is None else slope for slope in (d_h, d_new))
+    d_c = d_new + d_h * o * (1 - new.tanh() ** 2)
+    slopes = [d_c * g * i * (1 - i), d_c * c * f * (1 - f), d_c * i * (1 - g**2), d_h * new.tanh() * o * (1 - o)]
+    gates = torch.cat(slopes, dim=1)
+    return gates, d_c * f, gates.sum(dim=0) if has_bias else None
+
+
+def _gru_cell(of_input, of_hidden, h, input_bias=None, hidden_bias=None):
+    (r, z, n), (r_h, z_h, n_h) = _biased(of_input, input_bias).chunk(3, 1), _biased(of_hidden, hidden_bias).chunk(3, 1)
+    r, z = (r + r_h).sigmoid(), (z + z_h).sigmoid()
+    n = (n + r * n_h).tanh()
+    return n + z * (h - n), torch.cat([r, z, n, h, n_h], dim=1)
+
+
+def _gru_cell_backward(d_h, workspace, has_bias):
+    r, z, n, h, n_h = workspace.chunk(5, dim=1)
+    d_n = d_h * (1 - z) * (1 - n**2)
+    d_r, d_z = d_n * n_h * r * (1 - r), d_h * (h - n) * z * (1 - z)
+    of_input, of_hidden = torch.cat([d_r, d_z, d_n], dim=1), torch.cat([d_r, d_z, d_n * r], dim=1)
+    biases = (of_input.sum(dim=0), of_hidden.sum(dim=0)) if has_bias else (None, None)
+    return of_input, of_hidden, d_h * z, *biases
+
+
+def _biased(gates, *biases):
+    return sum((bias for bias in biases if bias is not None), gates)
+
+
+FUSED = {
+    aten._thnn_fused_lstm_cell.default: _lstm_cell,
+    aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
+}
+
+
+def _unwrapped(one):
+    return one.raw if isinstance(one, OtherTensor) else one
+
+
+def _wrapped(one):
+    if not isinstance(one, torch.Tensor):
+        return one
+    with torch.inference_mode(False):  # a wrapper has no use for it
+        return OtherTensor(one.to_dense() if one.is_sparse else one)
+
+
+def install() -> torch.device:
+    """Make the device known to torch, once in a process."""
+    _setup_privateuseone_for_python_backend(NAME)
+    return torch.device(NAME, 0)
+
+
+def main(lines: str, folder: str, *methods: str) -> None:
+    """Train each method on data made of the lines of a file."""
+    import polyseme
+    from conftest import Data, small_options
+    from polyseme.catalog import find
+    from polyseme.training import loop
+
+    device = install()
+    loop.chosen_device = lambda name: device
+    data = Data(Path(lines).read_text(encoding="utf-8").splitlines(), Path(folder))
+
+    def outcome(name: str) -> str:
+        try:
+            # Gradients on this thread: another one would not know the mode.
+            with torch.autograd.set_multithreading_enabled(False), OtherDevice():
+                polyseme.train(name, data.of(find(name)), **small_options(name))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return "trained"
+
+    results = {name: outcome(name) for name in methods}
+    sys.stdout.write(json.dumps(results) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

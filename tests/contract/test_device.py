@@ -1,0 +1,37 @@
+"""Every method that torch trains does so where it is told to: on a device that takes nothing from the CPU unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polyseme
+from polyseme.api import options_of
+from polyseme.catalog import METHODS
+from polyseme.training.options import TrainingOptions
+
+BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), TrainingOptions)]
+
+
+@pytest.fixture(scope="module")
+def results(fifty_lines, tmp_path_factory) -> dict[str, str]:
+    """What came of training each method there, in a process of its own."""
+    folder = tmp_path_factory.mktemp("device")
+    (folder / "lines.txt").write_text("\n".join(fifty_lines), encoding="utf-8")
+    program, source = Path(__file__).parent / "other_device.py", str(Path(polyseme.__file__).parent.parent)
+    ended = subprocess.run(
+        [sys.executable, str(program), str(folder / "lines.txt"), str(folder), *BY_TORCH],
+        env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("method", BY_TORCH)
+def test_it_trains_on_another_device_than_the_cpu(method, results):
+    assert results[method] == "trained"
