@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 NAME = "other"
+LIBRARY = torch.library.Library("aten", "IMPL", "PrivateUse1")
 aten = torch.ops.aten
 # What a GPU takes from the CPU beside numbers and copies: indices, and the lengths of packed sequences.
 SECOND_MAY_DIFFER = {
@@ -140,9 +141,26 @@ def _wrapped(one):
         return OtherTensor(one.to_dense() if one.is_sparse else one)
 
 
+def _empty(size, dtype=None, **_):
+    return OtherTensor(torch.empty(size, dtype=dtype))
+
+
+def _empty_strided(size, stride, dtype=None, **_):
+    return OtherTensor(torch.empty_strided(size, stride, dtype=dtype))
+
+
+def _copy_from(source, to, non_blocking=False):
+    _unwrapped(to).copy_(_unwrapped(source))
+    return to
+
+
 def install() -> torch.device:
     """Make the device known to torch, once in a process."""
     _setup_privateuseone_for_python_backend(NAME)
+    # Where a list is an index, torch asks the device itself, below all modes.
+    LIBRARY.impl("empty.memory_format", _empty)
+    LIBRARY.impl("empty_strided", _empty_strided)
+    LIBRARY.impl("_copy_from", _copy_from)
     return torch.device(NAME, 0)
 
 
