@@ -445,6 +445,16 @@ TASKS: tuple[Row, ...] = (
         2015,
         "one tag per word: names, parts of speech; BIO, BIOES and BMES kept to in decoding",
     ),
+    Row(
+        "span",
+        "阅读理解",
+        "tasks",
+        ("spans",),
+        "polyseme.tasks.span:Span",
+        "polyseme.tasks.options:SpanOptions",
+        2017,
+        "the answer to a question as a stretch of a passage, or none",
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from polyseme.errors import OptionError
 from polyseme.options import make_options, option
 from polyseme.sentences.options import (
+    CELLS,
     PLACES,
     DanOptions,
     DcnnOptions,
@@ -175,7 +176,24 @@ PAIR_HEADS: dict[str, type] = {
     "mpcnn": MatchingOptions,
 }
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
-HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS}
+
+
+@dataclass(frozen=True)
+class ReaderOptions(LearnedOptions):
+    """A reader of passages."""
+
+    cell: str = option("lstm", "recurrent cells", choices=CELLS)
+    hidden: int = option(64, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
+    window: int = option(400, "most tokens of a passage that are read at once", minimum=8)
+    stride: int = option(250, "tokens from the begin of a window to that of the next", minimum=1)
+    longest_answer: int = option(60, "most tokens of an answer", minimum=1)
+    batch_size: int = option(16, "examples of a batch", minimum=1)
+    dropout: float = option(0.3, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    lr: float = option(2e-3, "learning rate", minimum=0)
+
+
+SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
+HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
 
 
 def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskOptions]:
@@ -245,3 +263,4 @@ def _with(task: str, name: str) -> str:
 ClassifyOptions = joined_options("ClassifyOptions", "Options of classify.", CLASSIFY_HEADS)
 PairOptions = joined_options("PairOptions", "Options of pair.", PAIR_HEADS)
 TagOptions = joined_options("TagOptions", "Options of tag.", TAG_HEADS)
+SpanOptions = joined_options("SpanOptions", "Options of span.", SPAN_HEADS)

@@ -1,0 +1,107 @@
+"""Span: answers in passages, questions without one, and passages in windows."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import polyseme
+from polyseme.errors import TrainingError
+from polyseme.tasks.reading import Readings, shared_features, window_starts
+from polyseme.text.examples import Answer, Examples, Passage
+from polyseme.text.segment import Segmentation
+
+NAMES, PLACES, THINGS = ["王小明", "李红", "张伟"], ["北京", "上海", "西安"], ["看书", "跑步", "唱歌"]
+CHARACTERS = Segmentation("char")
+
+
+def questions(n: int, seed: int = 0, *, unanswered: bool = False) -> Examples:
+    rng = random.Random(seed)
+    rows = []
+    for number in range(n):
+        name, place, thing = rng.choice(NAMES), rng.choice(PLACES), rng.choice(THINGS)
+        passage = f"他叫{name}，住在{place}。他喜欢{thing}。"
+        kinds = [("他叫什么？", name), ("他住在哪里？", place), ("他喜欢什么？", thing)]
+        question, answer = kinds[number % 3]
+        given = [Answer(answer, passage.index(answer))]
+        if unanswered and number % 4 == 3:
+            question, given = "今天星期几？", []
+        rows.append(Passage(passage, question, given, str(number)))
+    return Examples.of(rows, segment="char")
+
+
+SMALL = {"threads": 1, "epochs": 12, "batch_size": 8, "lr": 0.02, "dim": 16, "hidden": 8, "dropout": 0.0, "patience": 0}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return polyseme.fit("span", questions(60), **SMALL)
+
+
+def test_it_finds_answers_and_says_where_they_stand(model, tmp_path):
+    report = model.score(questions(24, seed=1))
+    assert report.metric == "f1"
+    assert report.figures["exact_match"] > 0.9
+    rows = [("他叫李红，住在上海。他喜欢跑步。", "他住在哪里？"), ("", "什么？"), ("他叫李红。", "")]
+    found = model.predict(rows)
+    assert found[0].text == "上海"
+    assert found[0].start == rows[0][0].index("上海")
+    assert 0 < found[0].probability <= 1
+    assert found[1] == ("", -1, 1.0)
+    model.save(tmp_path / "m")
+    assert polyseme.load(tmp_path / "m").predict(rows) == found
+
+
+def test_a_long_passage_is_read_in_windows(model):
+    filler = "天气很好。" * 120
+    passage = f"{filler}他叫李红，住在上海。他喜欢跑步。"
+    assert len(passage) > model.own.window
+    found = model.predict([(passage, "他住在哪里？")])[0]
+    assert passage[found.start : found.start + len(found.text)] == found.text
+    readings = Readings([Passage(passage, "谁？", [Answer("上海", passage.index("上海"))])], CHARACTERS, 100, 60)
+    assert {window.text for window in readings.windows} <= set(range(len(readings.lists)))
+    holding = [window for window in readings.windows if window.start >= 0]
+    assert holding
+    for window in holding:
+        assert "".join(readings.lists[window.text][window.start : window.end + 1]) == "上海"
+
+
+def test_questions_may_have_no_answer():
+    model = polyseme.fit("span", questions(80, unanswered=True), **SMALL)
+    found = model.predict(
+        [("他叫李红，住在上海。他喜欢跑步。", "今天星期几？"), ("他叫李红，住在上海。他喜欢跑步。", "他叫什么？")]
+    )
+    assert [answer.text for answer in found] == ["", "李红"]
+    assert found[0].start == -1
+
+
+def test_windows_overlap_so_that_no_answer_is_cut():
+    assert window_starts(10, 20, 5) == [0]
+    starts = window_starts(100, 30, 20)
+    assert starts == [0, 20, 40, 60, 70]
+    for first in range(100 - 10):
+        assert any(start <= first and first + 10 <= start + 30 for start in starts)
+
+
+def test_features_say_what_a_passage_shares_with_the_question():
+    tokens = [*"他叫李红，住在上海。天气很好。"]
+    found = shared_features(tokens, [*"他住在哪？"])
+    by_token = dict(zip(range(len(tokens)), found, strict=True))
+    assert by_token[0][0] == 1
+    assert by_token[2][0] == 0
+    np.testing.assert_array_equal(found[:10, 3], 1)  # the first sentence shares most
+    np.testing.assert_array_equal(found[10:, 3], 0)
+    assert found[0, 4] == found[5, 4] == 1  # clauses begin at 他 and 住
+    assert found[3, 5] == 1  # and end before the comma
+
+
+def test_answers_that_are_nowhere_are_told_and_the_rest_is_learned(caplog):
+    rows = [*questions(20), Passage("短。", "谁？", [Answer("很长的答案", 90)], "x")]
+    polyseme.fit("span", Examples.of(rows, segment="char"), **{**SMALL, "epochs": 1}, held_out=0.0)
+    assert (
+        "1 questions have no answer that stands whole in a window of their passage (first: question 21)" in caplog.text
+    )
+    with pytest.raises(TrainingError, match="no question has an answer"):
+        polyseme.fit("span", Examples.of(rows[-1:], segment="char"), **SMALL, held_out=0.0)
