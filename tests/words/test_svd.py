@@ -164,7 +164,7 @@ def test_counts_of_another_kind_are_not_added(topics, changed):
 def test_a_model_without_counts_says_what_to_do(topics, tmp_path):
     model = polyseme.train("svd", topics, **SMALL)
     for start in (WordVectors(model.vocabulary, model.vectors), without_pairs(model)):
-        start.save(tmp_path / "m")
+        start.save(tmp_path / "m", force=True)
         opened = polyseme.load(tmp_path / "m")
         np.testing.assert_array_equal(opened.vectors, model.vectors)
         with pytest.raises(TrainingError, match=r"no counts .* train anew"):

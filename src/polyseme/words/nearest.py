@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyseme.nouns import FloatArray
 
 _BLOCK = 8192  # rows per matrix product: 8192 × 32 questions × 4 bytes = 1 MB
-_PENDING = 4096  # candidates per question before they are thinned out and the bar is raised
+_PENDING = 128  # candidates per question before they are thinned out and the bar is raised
 
 
 Rows = Any  # (n, D): a NumPy array, or words.sparse.SparseRows, which has shape, len, [rows] and what is below
@@ -99,7 +99,7 @@ class _Best:
         row, question = np.divmod(flat, questions)
         self.parts.append((question, row + start, scores.ravel()[flat]))
         self.pending += len(flat)
-        if self.pending > _PENDING * questions:
+        if start == 0 or self.pending > _PENDING * questions:
             self._thin()
 
     def table(self) -> tuple[NDArray[np.int64], FloatArray]:
@@ -122,5 +122,6 @@ class _Best:
         question, rank, place, score = question[kept], rank[kept], place[kept], score[kept]
         self.parts, self.pending = [(question, place, score)], len(question)
         last = rank == self.shape[1] - 1
-        self.bar[question[last]] = score[last]
+        # An equal score further on loses to the lower place, so from now on it takes a higher one.
+        self.bar[question[last]] = np.nextafter(score[last], np.float32(np.inf))
         return question, rank

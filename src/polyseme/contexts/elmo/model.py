@@ -28,7 +28,7 @@ from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing
-from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Progress, Sentence, silent
+from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Progress, Sentence, several, silent
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -92,8 +92,9 @@ class Elmo(Trainable, ContextEncoder):
         if stateful and self.options.reader != "lstm":
             raise OptionError(f"the {self.options.reader} reader has no states to go on from: leave out stateful")
         planes = self._planes(layers)
-        lists = self.token_lists(sentences)
-        return self._stateful(lists, planes, batch_size) if stateful else self._stateless(lists, planes)
+        if stateful:  # reads no further than the batch at hand, since states go on from call to call
+            return self._stateful(map(self.tokens_of, several(sentences)), planes, batch_size)
+        return self._stateless(self.token_lists(sentences), planes)
 
     def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
         """The states from which the biLM predicts each token, all layers: forward at t-1, backward at t+1.
