@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -167,6 +167,19 @@ def in_this_process(*arguments: object) -> None:
         sys.argv = argv
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def small_steps() -> Iterator[None]:
+    """An index that is saved many times on its way."""
+    from polyseme.search import build
+
+    before = build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS
+    build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = 200, 400
+    try:
+        yield
+    finally:
+        build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = before
 
 
 def bounded_memory(megabytes: int) -> Callable[[], None]:

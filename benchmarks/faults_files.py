@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import polyseme
-from faults_common import Tally, bounded_memory, command, digest, in_child, in_this_process
+from faults_common import Tally, bounded_memory, command, digest, in_child, in_this_process, small_steps
 from faults_jobs import World
 from faults_mutations import mutated, sealed_anew
 from polyseme.errors import PolysemeError
@@ -47,6 +47,11 @@ class Subject:
 
 def campaign(world: World, *, mutations: int, seed: int) -> list[Tally]:
     """So many mutations, evenly over the formats."""
+    with small_steps():
+        return _campaign(world, mutations, seed)
+
+
+def _campaign(world: World, mutations: int, seed: int) -> list[Tally]:
     subjects = [*_ours(world), *([] if world.short else _published())]
     tallies = {subject.name: Tally(f"altered {subject.name}") for subject in subjects}
     todo = [(subjects[number % len(subjects)], seed * 10**7 + number) for number in range(mutations)]
@@ -228,11 +233,16 @@ def _interrupted(name: str, out: Path, arguments: tuple[object, ...]) -> Subject
     wanted = digest(out, ASIDE)
     shutil.rmtree(out)
     kept, point = out.with_name(f"{out.name}.checkpoint"), 10
-    while not kept.exists():
+    while not _half_done(kept):
         in_child(command(*given), kill_before=point)
         shutil.rmtree(out, ignore_errors=True)
-        point += 4
+        point += 2
     return Subject(name, kept, _use_unfinished(wanted, *arguments))
+
+
+def _half_done(kept: Path) -> bool:
+    state = kept / "building.json"
+    return kept.is_file() or (state.exists() and json.loads(state.read_bytes())["sentences"] > 100)
 
 
 def _published() -> Iterator[Subject]:

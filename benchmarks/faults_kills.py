@@ -9,11 +9,9 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from faults_common import Tally, command, in_child, spread
+from faults_common import Tally, command, in_child, small_steps, spread
 from faults_jobs import Job, World
 from polyseme.disk.atomic import writing
 
@@ -23,25 +21,12 @@ def campaign(world: World, *, most_points: int, random_kills: int, seed: int) ->
     rng = random.Random(seed)
     points, moments = Tally("killed before a call"), Tally("killed at a random moment")
     jobs = world.jobs(world.home / "out")
-    with _small_steps():
+    with small_steps():
         for job in jobs:
             full = job.name in ("index", "train word2vec") and most_points >= 100
             _points(job, points, most_points if not full else 10**6)
             _random(job, moments, -(-random_kills // len(jobs)), rng)
     return [points, moments]
-
-
-@contextmanager
-def _small_steps() -> Iterator[None]:
-    """An index that is saved many times on its way."""
-    from polyseme.search import build
-
-    before = build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS
-    build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = 200, 400
-    try:
-        yield
-    finally:
-        build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = before
 
 
 def _points(job: Job, tally: Tally, most: int) -> None:

@@ -208,6 +208,24 @@ def test_a_full_disk_is_told_in_one_line_whoever_finds_it(tmp_path, error):
     assert os.listdir(tmp_path) == ["m"]
 
 
+def test_a_full_disk_of_temporary_files_is_told_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Scratch() as folder:
+        expected = re.escape(f"no space left on {tmp_path}, nothing")
+        with pytest.raises(DiskFull, match=expected), new_folder(folder / "corpus", anything):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("form", ["jsonl", "npy"])
+def test_a_full_standard_output_is_one_line(tmp_path, form):
+    (tmp_path / "w.vec").write_text("2 2\na 1 2\nb 3 4\n")
+    command = [sys.executable, "-m", "polyseme", "encode", "w.vec", "-", "-o", "-", "--format", form]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, cwd=tmp_path, input=b"a b\n" * 3000, stdout=full, stderr=-1, check=False)
+    assert (done.returncode, done.stderr) == (1, b"polyseme: no space left on standard output\n")
+
+
 def test_of_several_writers_of_one_folder_each_goes_alone(tmp_path):
     path = tmp_path / "model"
 

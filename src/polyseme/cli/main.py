@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -117,6 +118,8 @@ def main() -> None:
     except MemoryError:
         _fail("not enough memory for this", 1)
     except OSError as error:
+        if error.errno == errno.ENOSPC and not error.filename:
+            _fail("no space left on standard output", 1)
         name = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}{error.strerror or error}", 1)
 

@@ -8,7 +8,6 @@ change places in one step, what is ``old``, which the next writer puts back if t
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 import weakref
@@ -18,11 +17,10 @@ from pathlib import Path
 
 from polyseme.disk.exchange import exchange, sync_file, sync_names, sync_tree
 from polyseme.disk.locks import hold, hold_new, remove_abandoned
-from polyseme.disk.room import told_when_full
+from polyseme.disk.room import SCRATCH, told_when_full
 from polyseme.errors import FormatError, as_given
 
 LONGEST_NAME = 240  # bytes: a few more are needed beside it
-_SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")
 
 # Raises where what stands at a path may not be replaced; called with the path and, once it is there, the new folder.
 Check = Callable[[Path, Path | None], None]
@@ -138,7 +136,7 @@ class Scratch:
         place = Path(tempfile.gettempdir())
         with suppress(OSError):
             for entry in os.scandir(place):
-                if _SCRATCH.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                if SCRATCH.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
                     remove_abandoned(Path(entry))
         held = hold_new(lambda: Path(tempfile.mkdtemp(prefix=".polyseme.", suffix=".part", dir=place)))
         self.path = held.folder / "new"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from polyseme.errors import DiskFull, PolysemeError
 
+SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")  # folders of ours among the system's temporary ones
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_IN_WORDS = re.compile(
     r"\d+ requested and \d+ written"  # NumPy
@@ -48,11 +49,12 @@ def is_full(error: BaseException) -> bool:
 
 def _fullest(path: Path, error: Exception) -> Path:
     """Work is also done among the system's temporary files: which of the places is full?"""
-    places = [path.parent, Path(tempfile.gettempdir())]
+    temporary = Path(tempfile.gettempdir())
+    places = [path.parent, temporary]
     if isinstance(error, OSError) and isinstance(error.filename, str):
         places.insert(0, Path(error.filename).parent)
-    full = [place for place in places if place.is_dir() and _free(place) < _ALL_BUT]
-    return full[0] if full else path.parent
+    full = next((place for place in places if place.is_dir() and _free(place) < _ALL_BUT), path.parent)
+    return temporary if any(SCRATCH.fullmatch(part) for part in full.parts) else full
 
 
 def _free(place: Path) -> int:
