@@ -32,12 +32,15 @@ from polyseme.sentences.sources import (
     Source,
     SourceModule,
     TokenLists,
+    TunedLayers,
+    TunedSums,
 )
 from polyseme.store.folder import Parts
 from polyseme.store.model import Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.sentences import ENDS
 
+NETWORK = ".network."  # in the names of weights that are an encoder's own, and kept with it
 _ENDS = frozenset(ENDS + ".!?;")
 
 
@@ -74,7 +77,8 @@ class InputModule(nn.Module):
 
     def penalty(self) -> Tensor | float:
         """What the weights of the layers add to a loss."""
-        sums = [s.penalty(self.mix_penalty) for s in self.sources if isinstance(s, LayerSums) and self.mix_penalty]
+        mixing = [source.sums if isinstance(source, TunedSums) else source for source in self.sources]
+        sums = [s.penalty(self.mix_penalty) for s in mixing if isinstance(s, LayerSums) and self.mix_penalty]
         return sum((found for found in sums if found is not None), start=0.0)
 
 
@@ -130,6 +134,10 @@ class Inputs:
     ) -> Inputs:
         """The input of an encoder that is to be learned from these texts."""
         given = [_opened(encoder) for encoder in encoders]
+        if options.encoder_mode == "finetune":  # the encoder that was given stays as it is
+            given = [
+                copied(one) if isinstance(one, ContextEncoder) and isinstance(one, Model) else one for one in given
+            ]
         dim = _learned_dim(given, options)
         tables: list[Source] = [LearnedKeys.of("words", lists, dim, options.min_count)] if dim else []
         if options.bigrams:
@@ -159,7 +167,8 @@ class Inputs:
 
     def parts(self, prefix: str = "inputs.") -> Parts:
         """Weights, vocabularies, and the encoders as models of their own."""
-        tensors = {prefix + name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
+        state = {name: tensor for name, tensor in self.module.state_dict().items() if NETWORK not in name}
+        tensors = {prefix + name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         tables: dict[str, list[str]] = {}
         for source in self.sources:
             tables.update(source.table())
@@ -201,6 +210,14 @@ def _opened(encoder: Any) -> Any:
     return found
 
 
+def copied(model: Model) -> Any:
+    """The same model with weights of its own."""
+    parts = model.parts()
+    tensors = {name: np.array(array) for name, array in parts.tensors.items()}
+    models = {name: copied(below) for name, below in parts.models.items()}
+    return type(model).from_parts(model.options, Parts(tensors, parts.tables, parts.files, models), model.about)
+
+
 def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
     at_input = any(isinstance(e, WordVectors) or options.elmo_at != "hidden" for e in encoders)
     dim = (0 if at_input else DIM) if options.dim is None else options.dim
@@ -214,6 +231,8 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
 def _context_source(encoder: ContextEncoder, options: InputOptions) -> Source:
     if options.encoder_mode == "multichannel":
         raise OptionError("multichannel is for word vectors: an encoder is frozen or fine-tuned")
+    if options.encoder_mode == "finetune":
+        return TunedLayers(encoder, options.layers, options.elmo_at)
     return FrozenLayers(encoder, options.layers, options.elmo_at)
 
 
@@ -229,7 +248,8 @@ def _table(parts: Parts, name: str) -> list[str]:
 
 def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> None:
     """Give a module its weights, but those whose names begin so; one missing or misshapen is a FormatError."""
-    state = {name: tensor for name, tensor in module.state_dict().items() if not name.startswith(but)}
+    named = module.state_dict().items()
+    state = {name: tensor for name, tensor in named if not name.startswith(but) and NETWORK not in name}
     for name, tensor in state.items():
         array = parts.tensors.get(prefix + name)
         if array is None or tuple(array.shape) != tuple(tensor.shape):

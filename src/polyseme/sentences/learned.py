@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
+from polyseme.sentences.inputs import NETWORK, InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
 from polyseme.sentences.options import LearnedOptions
 from polyseme.sentences.sources import Ints
@@ -28,6 +28,7 @@ from polyseme.store.model import About
 from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
+from polyseme.training.optimisers import ParameterGroup
 from polyseme.training.run import Run, Trainable
 from polyseme.training.task import BatchTask, Part, Score
 
@@ -230,6 +231,11 @@ class ExampleTask(BatchTask):
 
     def n_steps(self, epoch: int) -> int:
         return self.batches.n_steps(epoch)
+
+    def groups(self, epoch: int) -> dict[str, ParameterGroup]:
+        """Networks of given encoders learn at a rate of their own."""
+        tuned = [name for name, _ in self.module.named_modules() if f"{name}.".endswith(NETWORK)]
+        return {name: ParameterGroup(lr_factor=self.options.encoder_lr) for name in tuned}
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
         rows = self.batches.rows(epoch, index)[part.rank :: part.of]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.errors import FormatError
+from polyseme.contexts.tuning import Tunable
+from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.windows import window_maxima
 from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, WordVectors, silent
@@ -336,6 +337,46 @@ class _Layers(Prepared):
 
     def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
         return (torch.from_numpy(self.flat.padded(rows, longest)),)  # (B, T, L, D)
+
+
+class TunedLayers(Source):
+    """Layers of a context encoder that learns with the task: it runs on every batch."""
+
+    def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
+        if not isinstance(encoder, Tunable):
+            name = getattr(encoder, "method", type(encoder).__name__)
+            raise OptionError(f"a model of {name} cannot learn with a task: encoder_mode=frozen")
+        self.encoder, self.tuned = encoder, encoder.tuned()
+        chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
+        sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
+        self.module = TunedSums(self.tuned.network, chosen.numbers, sums)
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        return _Sentences(self.tuned.read, lists)
+
+
+class _Sentences(Prepared):
+    def __init__(self, read: Callable[[TokenLists], tuple[Tensor, ...]], lists: TokenLists) -> None:
+        self.read, self.lists = read, lists
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        return self.read([self.lists[row] for row in rows.tolist()])
+
+
+class TunedSums(SourceModule):
+    """The layers of a network that learns, and their sums."""
+
+    def __init__(self, network: nn.Module, numbers: Sequence[int], sums: LayerSums) -> None:
+        super().__init__()
+        self.network, self.sums, self.numbers = network, sums, list(numbers)
+        self.dim, self.beside = sums.dim, sums.beside
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        layers: Tensor = self.network(*batch)[:, :, self.numbers]
+        if self.sums.mixes is None and len(self.numbers) > 1:
+            layers = layers.mean(dim=2, keepdim=True)
+        found: tuple[Tensor | None, Tensor | None] = self.sums(layers)
+        return found
 
 
 class LayerSums(SourceModule):

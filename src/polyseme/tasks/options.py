@@ -161,6 +161,18 @@ class SentenceModelOptions(MatchingOptions):
     filters: str = option("3x5 5x5", "convolutions, as WIDTHxNUMBER of each width")
 
 
+@dataclass(frozen=True)
+class CrossOptions(_Pairs, LearnedOptions):
+    """A Transformer that reads both texts as one input, fine-tuned."""
+
+    encoder_mode: str = option("finetune", "the encoder learns with the task (cross)", choices=("finetune",))
+    classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
+    encoder_lr: float = option(0.05, "factor of the learning rate for fine-tuned encoders", minimum=0)
+    epochs: int = option(4, "most passes over the examples", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end")
+    dropout: float = option(0.1, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+
+
 PAIR_HEADS: dict[str, type] = {
     "bilstm-max": PairRnnOptions,
     "linear": PairLinearOptions,
@@ -174,6 +186,7 @@ PAIR_HEADS: dict[str, type] = {
     "cnn-sm": SentenceModelOptions,
     "bi-cnn": SentenceModelOptions,
     "mpcnn": MatchingOptions,
+    "cross": CrossOptions,
 }
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
 

@@ -11,9 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.elmo.options import parse_filters
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.pieces import joined
+from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.matching import (
     Arc1Module,
@@ -28,7 +31,7 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
-from polyseme.tasks.options import MatchingOptions
+from polyseme.tasks.options import CrossOptions, MatchingOptions
 from polyseme.text.segment import Segmentation
 
 TextPair = tuple[Sentence, Sentence]
@@ -155,6 +158,51 @@ class Matching(Features):
         return Parts({**below.tensors, **own}, below.tables, {}, below.models)
 
 
+class Cross(Features):
+    """A Transformer that reads both texts as one input and learns with the task: the state of the first piece."""
+
+    def __init__(self, encoder: TransformerEncoder) -> None:
+        self.encoder, self.dim = encoder, encoder.dim
+        self._net = CrossNet(FirstState(encoder.network))
+
+    def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
+        segmentation = self.encoder.segmentation
+        raw = [tuple(segmentation.normalised(_raw(text)) for text in pair) for pair in pairs]
+        return CrossPairs(PairReader(self.encoder.runner), raw)
+
+    def net(self) -> nn.Module:
+        return self._net
+
+    def parts(self) -> Parts:
+        return Parts({}, {}, {}, {"encoder": self.encoder})
+
+
+def _raw(text: Sentence) -> str:
+    return text if isinstance(text, str) else joined(list(text))[0]
+
+
+class CrossPairs(PreparedPairs):
+    """Pairs as they are written."""
+
+    def __init__(self, read: PairReader, pairs: Sequence[Any]) -> None:
+        self.read, self.pairs = read, pairs
+        self.sizes = np.array([len(first) + len(second) + 3 for first, second in pairs], dtype=np.int64)
+
+    def batch(self, rows: Ints, device: torch.device) -> tuple[Tensor, ...]:
+        return tuple(tensor.to(device) for tensor in self.read([self.pairs[row] for row in rows.tolist()]))
+
+
+class CrossNet(nn.Module):
+    """A network that learns with the task."""
+
+    def __init__(self, network: FirstState) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: tuple[Tensor, ...]) -> tuple[Tensor, float]:
+        return self.network(*batch), 0.0
+
+
 class Siamese(nn.Module):
     """[u; v; |u - v|; u∗v] of two texts under one encoder."""
 
@@ -200,6 +248,11 @@ def _both(pairs: Sequence[TextPair]) -> list[Any]:
 
 
 def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], about: About, options: Any) -> Features:
+    """What the head makes of pairs, nothing learned yet."""
+    if isinstance(options, CrossOptions):
+        if len(encoders) != 1 or not isinstance(encoders[0], TransformerEncoder):
+            raise OptionError("the head cross fine-tunes a Transformer that reads both texts at once: give one encoder")
+        return Cross(copied(encoders[0]))
     if isinstance(options, MatchingOptions):
         segmentation = about.segmentation or Segmentation()
         with torch.random.fork_rng(devices=[]):
@@ -222,6 +275,10 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
         fill(matcher, parts, "net.")
         return Matching(inputs, matcher)
     encoder = parts.models.get("encoder")
+    if isinstance(options, CrossOptions):
+        if not isinstance(encoder, TransformerEncoder):
+            raise FormatError("the model folder was altered: it has no Transformer in encoder/")
+        return Cross(encoder)
     if isinstance(encoder, LearnedEncoder):
         return Learned(encoder)
     if not isinstance(encoder, SentenceEncoder):

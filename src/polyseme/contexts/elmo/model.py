@@ -25,6 +25,8 @@ from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
+from polyseme.contexts.elmo.tuning import ElmoLayers, ElmoReader
+from polyseme.contexts.tuning import Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing
@@ -112,6 +114,11 @@ class Elmo(Trainable, ContextEncoder):
     def runner(self) -> SentenceRunner:
         """What reads the sentences; delete it (or ``forget_words``) when the weights have changed."""
         return SentenceRunner(self.bilm, self.alphabet)
+
+    def tuned(self) -> Tuned:
+        """Its reader and its biLM, to learn with a task. Word vectors that are remembered are dropped."""
+        self.forget_words()
+        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm))
 
     def forget_words(self) -> None:
         """Drop the remembered word vectors: the weights have changed."""

@@ -20,6 +20,8 @@ from polyseme.contexts.transformer.network import Batch, Network, build, configu
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
 from polyseme.contexts.transformer.shape import ShapeOptions
+from polyseme.contexts.transformer.tuning import WordLayers, WordReader
+from polyseme.contexts.tuning import Tuned
 from polyseme.disk.settings import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
@@ -85,6 +87,10 @@ class TransformerEncoder(Model, ContextEncoder):
     def runner(self) -> Runner:
         """What reads the pieces."""
         return Runner(self.network, self.pieces)
+
+    def tuned(self) -> Tuned:
+        """Its reader and its network, to learn with a task."""
+        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network))
 
     # ---- reading sentences
 

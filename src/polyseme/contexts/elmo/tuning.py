@@ -1,0 +1,58 @@
+"""A biLM that learns with a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm import BiLM, Tokens
+
+
+class ElmoReader:
+    """Sentences as a biLM reads them: the distinct words of a batch, and which stands where."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self.alphabet = alphabet
+
+    def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
+        """Letters, their lengths, names, ``(B, T + 2)`` places of the words, and lengths of the sentences."""
+        bos, eos = self.alphabet.bos, self.alphabet.eos
+        number: dict[str, int] = {}
+        lengths = [len(sentence) + 2 for sentence in sentences]
+        index = np.zeros((len(sentences), max(lengths)), dtype=np.int64)
+        for row, sentence in enumerate(sentences):
+            words = chain((bos,), sentence, (eos,))
+            index[row, : lengths[row]] = [number.setdefault(word, len(number)) for word in words]
+        tokens = Tokens.of(self.alphabet, list(number))
+        none = torch.empty(0, dtype=torch.int64)
+        return (
+            none if tokens.characters is None else tokens.characters,
+            none if tokens.lengths is None else torch.from_numpy(tokens.lengths),
+            none if tokens.words is None else tokens.words,
+            torch.from_numpy(index),
+            torch.tensor(lengths),
+        )
+
+
+class ElmoLayers(nn.Module):
+    """All layers of a biLM, the boundaries taken off."""
+
+    def __init__(self, bilm: BiLM) -> None:
+        super().__init__()
+        self.bilm = bilm
+
+    def forward(self, letters: Tensor, sizes: Tensor, names: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
+        """``(B, T, L, D)``."""
+        tokens = Tokens(
+            letters if len(letters) else None,
+            sizes.cpu().numpy() if len(sizes) else None,
+            names if len(names) else None,
+        )
+        layers, _ = self.bilm(tokens, index, lengths.tolist())  # (L, B, T + 2, D)
+        found: Tensor = layers[:, :, 1:-1].permute(1, 2, 0, 3)
+        return found

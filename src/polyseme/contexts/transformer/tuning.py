@@ -1,0 +1,108 @@
+"""A Transformer that learns with a task: words from pieces, long sentences in windows, pairs as one input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.pieces import joined, readable
+
+
+class WordReader:
+    """Sentences of words as windows of pieces, and which word each piece is of."""
+
+    def __init__(self, runner: Runner, pieces: str) -> None:
+        self.runner, self.pooling = runner, pieces
+
+    def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
+        """Pieces ``(R, P)`` of all windows, their mask, each one's word among B·T (B·T: none), ``(B, T)`` counts."""
+        pieces, room = self.runner.pieces, self.runner.room
+        texts = [joined([readable(word) for word in words]) for words in sentences]
+        cuts = pieces.cut([text for text, _ in texts])
+        longest = max(max(map(len, sentences)), 1)
+        nobody = len(sentences) * longest
+        rows, owners = [], []
+        counts = np.zeros((len(sentences), longest), dtype=np.int64)
+        for number, (cut, (_, spans)) in enumerate(zip(cuts, texts, strict=True)):
+            owner = np.full(len(cut.ids), nobody, dtype=np.int64)
+            for place, (first, last) in enumerate(cut.words(spans, pieces.bare).tolist()):
+                chosen = {"first": slice(first, min(first + 1, last)), "last": slice(max(last - 1, first), last)}
+                own = chosen.get(self.pooling, slice(first, last))
+                owner[own] = number * longest + place
+                counts[number, place] = own.stop - own.start
+            for start in range(0, max(len(cut.ids), 1), room):
+                rows.append([*pieces.before, *cut.ids[start : start + room].tolist(), *pieces.behind])
+                inside = owner[start : start + room].tolist()
+                owners.append([*[nobody] * len(pieces.before), *inside, *[nobody] * len(pieces.behind)])
+        return (*_padded(rows, self.runner.padding), _filled(owners, nobody), torch.from_numpy(counts))
+
+
+class WordLayers(nn.Module):
+    """All layers of a Transformer as vectors of words."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ids: Tensor, mask: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
+        """``(B, T, L, D)``: the mean of a word's pieces, or its first or last; zeros for a word without any."""
+        states = torch.stack(self.network(Batch(ids, mask)), dim=2)  # (R, P, L, D)
+        flat = states.flatten(0, 1)
+        summed = flat.new_zeros(counts.numel() + 1, *flat.shape[1:]).index_add(0, owner.flatten(), flat)
+        return (summed[:-1] / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])
+
+
+class PairReader:
+    """Pairs of texts as one input each: the cross-encoder's."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def __call__(self, pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, ...]:
+        """Pieces ``(B, P)``, their mask and types. Of a pair too long for the network the longer text gives way."""
+        found = [self._fitted(first, second) for first, second in pairs]
+        ids, mask = _padded([ids for ids, _ in found], self.runner.padding)
+        return ids, mask, _filled([types for _, types in found], 0)
+
+    def _fitted(self, first: str, second: str) -> tuple[list[int], list[int]]:
+        ids, types = self.runner.pieces.pair(first, second)
+        while len(ids) > self.runner.limit:
+            share = 0.9 * self.runner.limit / len(ids)
+            if len(first) >= len(second):
+                first = first[: max(int(len(first) * share), 0)]
+            else:
+                second = second[: max(int(len(second) * share), 0)]
+            ids, types = self.runner.pieces.pair(first, second)
+        return ids.tolist(), types.tolist()
+
+
+class FirstState(nn.Module):
+    """The top layer's state at the first piece of each input, ``(B, D)``; of a causal network, at the last."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        top = self.network(Batch(ids, mask, types if bool(types.any()) else None))[-1]
+        place = (
+            mask.sum(dim=1) - 1 if self.network.causal else torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+        )
+        found: Tensor = top[torch.arange(len(ids), device=ids.device), place]
+        return found
+
+
+def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    lengths = torch.tensor([len(row) for row in rows])
+    longest = max(int(lengths.max()), 1)
+    return _filled(rows, padding), (torch.arange(longest) < lengths[:, None]).long()
+
+
+def _filled(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    longest = max(max(map(len, rows)), 1)
+    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.int64)

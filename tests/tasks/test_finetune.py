@@ -1,0 +1,88 @@
+"""Encoders that learn with a task: their layers are those of encoding, they move, and the one given stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tests.tasks.conftest import reviews
+from tests.tasks.test_classify import CountingEncoder
+from tests.tasks.test_pair import pairs
+
+import polyseme
+from polyseme.errors import OptionError
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+
+SENTENCES = [["房间", "很", "干净", "。"], ["好"], [], ["服务", "unbelievable", "的", "酒店"]]
+SMALL = {"threads": 1, "epochs": 3, "batch_size": 8, "lr": 0.01}
+
+
+@pytest.fixture(scope="module")
+def elmo():
+    lines = [text for text, _ in reviews(40)]
+    return polyseme.train("elmo", Corpus.from_sentences(lines), epochs=1, seed=1, threads=1)
+
+
+@pytest.fixture(scope="module")
+def bert(shared_data):
+    return polyseme.load(shared_data / "models" / "hf_tiny" / "bert-tiny-zh")
+
+
+@pytest.mark.parametrize("name", ["elmo", "bert"])
+def test_layers_in_training_are_those_of_encoding(name, request):
+    encoder = request.getfixturevalue(name)
+    tuned = encoder.tuned()
+    with torch.no_grad():
+        layers = tuned.network.eval()(*tuned.read(SENTENCES)).numpy()  # (B, T, L, D)
+    for row, encoded in enumerate(encoder.encode_tokens(SENTENCES)):
+        np.testing.assert_allclose(
+            layers[row, : len(SENTENCES[row])], encoded.layers.transpose(1, 0, 2), atol=2e-5, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize("name", ["elmo", "bert"])
+@pytest.mark.parametrize("head", ["linear", "bilstm-max"])
+def test_an_encoder_learns_with_the_task_and_the_given_one_stays(name, head, request, tmp_path):
+    encoder, texts = request.getfixturevalue(name), Examples.of(reviews(40))
+    lines = [row.text for row in texts]
+    before = [sentence.layers for sentence in encoder.encode_tokens(lines[:2])]
+    more = {"hidden": 8} if head == "bilstm-max" else {}
+    model = polyseme.fit("classify", texts, encoder=encoder, head=head, encoder_mode="finetune", **SMALL, **more)
+    moved = [sentence.layers for sentence in model.encoder.inputs.encoders[0].encode_tokens(lines[:2])]
+    assert any((a != b).any() for a, b in zip(moved, before, strict=True))
+    for a, b in zip(before, encoder.encode_tokens(lines[:2]), strict=True):
+        np.testing.assert_array_equal(a, b.layers)
+    model.save(tmp_path / "m")
+    np.testing.assert_allclose(
+        polyseme.load(tmp_path / "m").probabilities(lines), model.probabilities(lines), atol=1e-5
+    )
+
+
+def test_a_text_longer_than_the_network_is_read_in_windows(bert):
+    long = ["字"] * (2 * bert.runner.room + 5)
+    tuned = bert.tuned()
+    with torch.no_grad():
+        layers = tuned.network.eval()(*tuned.read([long, ["好"]]))
+    assert layers.shape[:2] == (2, len(long))
+    assert torch.isfinite(layers).all()
+    assert layers[0].abs().sum(dim=(1, 2)).min() > 0  # every word has a vector
+
+
+def test_the_cross_encoder_reads_both_texts_as_one(bert, tmp_path):
+    model = polyseme.fit("pair", pairs(24), encoder=bert, head="cross", threads=1, epochs=1, batch_size=8)
+    rows = [("房间很干净。", "服务很热情。"), ("", ""), ("房间" * 400, "前台")]
+    found = model.probabilities(rows)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+    assert (model.probabilities([rows[0][::-1]]) != found[:1]).any()
+    model.save(tmp_path / "m")
+    np.testing.assert_allclose(polyseme.load(tmp_path / "m").probabilities(rows), found, atol=1e-5)
+    with pytest.raises(OptionError, match="give one encoder"):
+        polyseme.fit("pair", pairs(24), head="cross")
+
+
+def test_an_encoder_that_cannot_learn_says_so(vectors):
+    with pytest.raises(OptionError, match="cannot learn with a task"):
+        polyseme.fit(
+            "classify", Examples.of(reviews(20)), encoder=CountingEncoder(vectors), head="rnn", encoder_mode="finetune"
+        )
