@@ -1,4 +1,4 @@
-"""The main directions of many vectors, for every room that needs them. 主成分"""
+"""The main directions of many vectors, and the vectors seen along them, for every room that needs them. 主成分"""
 
 from __future__ import annotations
 
@@ -24,3 +24,19 @@ def main_directions(rows: FloatArray, n: int) -> tuple[NDArray[np.float64], NDAr
     main = vectors[:, ::-1][:, :n]
     largest = np.take_along_axis(main, np.abs(main).argmax(axis=0)[None], axis=0)[0]
     return main * np.where(largest < 0, -1.0, 1.0), np.maximum(values[::-1][:n], 0)
+
+
+def principal_components(rows: FloatArray, n: int) -> NDArray[np.float64]:
+    """The rows on the ``n`` main axes of their differences, ``(rows, n)``; fewer where they differ in fewer ways."""
+    centred = np.asarray(rows, dtype=np.float64)
+    centred = centred - centred.mean(axis=0)
+    directions, squares = main_directions(centred, n)
+    mean_squares = squares / max(len(rows), 1)
+    told_apart = mean_squares > 1e-9 * max(float(mean_squares.max(initial=0.0)), 1e-9)
+    return np.asarray(centred @ directions[:, told_apart])
+
+
+def principal_plane(rows: FloatArray) -> FloatArray:
+    """The rows on the two main axes of their differences, ``(rows, 2)``: the simplest map of them."""
+    found = principal_components(rows, 2)
+    return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)

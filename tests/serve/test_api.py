@@ -13,7 +13,8 @@ import pytest
 
 from polyseme.nouns import unit_rows
 from polyseme.serve.app import create_app
-from polyseme.serve.library import Library
+from polyseme.serve.library import Item, Library
+from polyseme.text.corpus import Corpus
 
 
 def ok(response: Any) -> Any:
@@ -247,3 +248,35 @@ def test_openapi_describes_every_route_and_needs_no_other_site(client: httpx.Cli
         assert f"/api/{path}" in paths
     assert {"/api/encode/tokens", "/api/encode/texts", "/api/same-sense", "/v1/embeddings", "/v1/models"} <= set(paths)
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+
+
+def test_a_concordance_has_lines_and_figures(client: httpx.Client, sentences: list[str]) -> None:
+    question = {"corpus": "corpus", "query": "打电话", "limit": 5}
+    found = ok(client.get("/api/concordance", params=question))
+    wanted = [number for number, sentence in enumerate(sentences) if "打 电话" in sentence]
+    assert found["count"] == sum(found["parts"]) == len(wanted)
+    assert [line["sentence"] for line in found["lines"]] == wanted[:5]
+    assert {line["text"][line["start"] : line["end"]] for line in found["lines"]} == {"打电话"}
+    rest = ok(client.get("/api/concordance", params={**question, "corpus": "index", "offset": len(wanted) - 1}))
+    assert [line["sentence"] for line in rest["lines"]] == wanted[-1:]
+    sorted_right = ok(client.get("/api/concordance", params={**question, "query": "打", "sort": "right"}))
+    assert {line["text"][line["end"] :][:2] for line in sorted_right["lines"]} == {"电话"}
+    tagged = ok(client.get("/api/concordance", params={**question, "query": r"打\p{Han}{2}", "mode": "regex"}))
+    assert tagged["count"] == len(sentences)
+
+
+def test_collocates_stand_near(client: httpx.Client) -> None:
+    found = ok(client.get("/api/collocates", params={"corpus": "corpus", "query": "打", "right": 1, "left": 0}))
+    assert found["count"] == 240
+    assert {one["word"] for one in found["collocates"]} == {"电话", "手机", "号码", "篮球", "排球", "网球"}
+    assert sum(one["count"] for one in found["collocates"]) == 240
+
+
+def test_an_expression_of_a_client_cannot_hold_the_server(serving: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyseme.serve.corpora.EXPRESSION_SECONDS", 0.2)
+    corpus = Corpus.from_sentences([["a" * 60 + "b"]], segment="space")
+    endless = {"corpus": "long", "query": r"^(\w|[a-z])*c|(a*)*(a*)*(\1)*$c", "mode": "regex"}
+    with serving(create_app(Library([Item("long", "corpus", "long", corpus)]))) as base:
+        refused = httpx.get(f"{base}/api/concordance", params=endless, trust_env=False, timeout=30)
+    assert refused.status_code == 400
+    assert "takes longer" in refused.json()["error"]["message"]

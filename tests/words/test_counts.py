@@ -157,7 +157,7 @@ def test_dense_files_of_sparse_vectors_are_written_only_on_request(counts, dense
 
 
 def test_the_map_of_sparse_vectors_keeps_their_topics_apart(counts):
-    from polyseme.serve.maps import Maps
+    from polyseme.view.maps import Maps
 
     rows, plane = Maps().points(counts, "pca", 13)
     at = {counts.index_to_key[row]: point for row, point in zip(rows, plane, strict=True)}

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.linear import principal_components
 from polyseme.nouns import FloatArray, Progress, silent
 
 DIRECTIONS = 8
@@ -62,26 +63,9 @@ def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progres
     return float(np.clip((min(float(np.quantile(double, 0.9)), whole) + whole) / 2, 0.0, 0.6))
 
 
-def principal(vectors: FloatArray, n: int) -> NDArray[np.float64]:
-    """Coordinates in the ``n`` main directions, as far as the vectors differ at all."""
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    values, directions = np.linalg.eigh(centred.T @ centred / max(len(vectors), 1))
-    leading = np.argsort(values)[::-1][:n]
-    leading = leading[values[leading] > 1e-9 * max(float(values.max(initial=0.0)), 1e-9)]
-    chosen = directions[:, leading]
-    largest = np.take_along_axis(chosen, np.abs(chosen).argmax(axis=0)[None], axis=0) if chosen.size else chosen[:1]
-    return np.asarray(centred @ (chosen * np.where(largest < 0, -1.0, 1.0)))
-
-
-def plane(vectors: FloatArray) -> FloatArray:
-    """A map of the vectors: their two main directions, ``(n, d) -> (n, 2)``."""
-    found = principal(vectors, 2)
-    return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)
-
-
 def _components(vectors: FloatArray, seed: int) -> NDArray[np.int64]:
     n = len(vectors)
-    points = principal(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
+    points = principal_components(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
     if n < FEWEST or points.shape[1] == 0:
         return np.zeros(n, dtype=np.int64)
     posterior = _mixture(points, min(_MOST, n // _POINTS_PER_GROUP), seed)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None)
         sentences, places = find_words(corpus, query)
         return Found(sentences, places, by_words=True)
     if mode == "text" and not any(c.isalnum() and not _is_wide(c) for c in query):
-        return _find_bytes(corpus, _BYTE_SPACES.join(re.escape(part.encode()) for part in "".join(query.split())))
+        return _find_bytes(corpus, _BYTE_SPACES.join(regex.escape(part.encode()) for part in "".join(query.split())))
     pattern = query if mode == "regex" else _text_pattern(query)
     smart = regex.IGNORECASE if mode == "text" and query == query.lower() else 0
     try:
@@ -92,7 +91,7 @@ def _is_narrow_letter(character: str) -> bool:
 def _find_bytes(corpus: Corpus, pattern: bytes) -> Found:
     """In the bytes of the text as they lie on disk."""
     text, spans = corpus.text_bytes, corpus.text_spans
-    found = [match.span() for match in re.compile(pattern).finditer(text.data)]
+    found = [match.span() for match in regex.compile(pattern).finditer(text.data, concurrent=True)]
     places = np.array(found, dtype=np.int64).reshape(-1, 2)
     sentences = np.searchsorted(spans[:, 0], places[:, 0], side="right") - 1
     whole = (sentences >= 0) & (places[:, 1] <= spans[np.maximum(sentences, 0), 1])  # not across two sentences

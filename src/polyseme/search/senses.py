@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.linear import principal_plane
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence
-from polyseme.search.cluster import cluster, plane
+from polyseme.search.cluster import cluster
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.sorting import even_sample
 
@@ -52,7 +53,7 @@ def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer:
         typical = _distinct([hits[i] for i in ranked], TYPICAL)
         label_words = _label(index, word, typical, hits, labels, label)
         senses.append(Sense(len(members) / len(labels), len(members), label_words, typical))
-    return WordSenses(word, count, senses, plane(vectors), labels, hits)
+    return WordSenses(word, count, senses, principal_plane(vectors), labels, hits)
 
 
 def _closeness(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:

@@ -12,15 +12,16 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from polyseme.serve.answers import Answer, install_error_answers
+from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
-from polyseme.serve.maps import Maps
 from polyseme.serve.senses import sense_routes
 from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
 from polyseme.serve.shortcut import Shortcut
 from polyseme.serve.texts import text_routes
 from polyseme.serve.words import word_routes
 from polyseme.version import VERSION
+from polyseme.view.maps import Maps
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
@@ -54,6 +55,7 @@ def create_app(
     app.include_router(words)
     app.include_router(text_routes(library))
     app.include_router(sense_routes(library))
+    app.include_router(corpus_routes(library))
     app.include_router(_page_routes())
     return Guard(Shortcut(app, often), token=token, hosts=hosts, public_url=public_url, limits=limits)
 

@@ -10,20 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from polyseme import catalog
 from polyseme.api import load, recognise
 from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index
+from polyseme.search.examples import example_words
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)
-
-_LOOKED_AT = 5_000_000  # tokens in which words with several tags are looked for
 
 
 class UnknownName(PolysemeError):
@@ -115,22 +112,6 @@ def index_item(name: str, path: str, index: Index) -> Item:
     facts = {key: value for key, value in facts.items() if not key.startswith("n_")}  # said already
     facts |= {"layers": sorted(index.layers), "layer": index.layers[0], "examples": example_words(index)}
     return Item(name, "index", path, index, facts)
-
-
-def example_words(index: Index, n: int = 12) -> list[str]:
-    """Frequent words that likely have several senses: by their second tag, or else the short ones of middle rank."""
-    corpus = index.corpus
-    words = [word for word in index.words.words[:600] if any(c.isalpha() for c in word)]
-    if corpus.tags is None:
-        return sorted(words[20:300], key=len)[:n] or words[:n]
-    ids, tags = np.asarray(corpus.ids[:_LOOKED_AT]), np.asarray(corpus.tags[:_LOOKED_AT])
-    shape = (min(2000, len(corpus.vocabulary)), max(2, len(corpus.tag_names)))
-    frequent = ids < shape[0]
-    pairs = ids[frequent].astype(np.int64) * shape[1] + tags[frequent]
-    second = np.sort(np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape), axis=1)[:, -2]
-    places = corpus.vocabulary.index
-    known = [word for word in words if places[word] < shape[0]]
-    return sorted(known, key=lambda word: -int(second[places[word]]))[:n]
 
 
 def model_item(name: str, path: str, model: Any) -> Item:

@@ -1,4 +1,4 @@
-"""What one asks of an index of occurrences and of a corpus: senses, the same sense elsewhere, a word in context."""
+"""What one asks of an index of occurrences: the senses of a word, and the same sense elsewhere."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import dataclasses
 from functools import lru_cache, partial
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Query
-from numpy.typing import NDArray
 
-from polyseme.errors import OptionError
 from polyseme.search.senses import offers_substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
-from polyseme.serve.maps import fitted
-from polyseme.serve.shapes import Found, Hits, IndexQuery, SameSense, Senses, SentenceShape, WordQuery
-from polyseme.text.corpus import Corpus
+from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, WordQuery
+from polyseme.view.maps import fitted
 
 MOST_POINTS = 2000  # on a map of senses
 
@@ -25,18 +21,12 @@ MOST_POINTS = 2000  # on a map of senses
 def sense_routes(library: Library) -> APIRouter:
     """Routes under /api."""
     router = APIRouter(prefix="/api", tags=["senses"])
-    # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow. Its corpus
-    # is only read, so that words can be looked for while senses are computed.
+    # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow.
     indexes = {name: Worker() for name, item in library.items.items() if item.kind == "index"}
-    corpora = {name: Worker() for name, item in library.items.items() if item.kind in ("index", "corpus")}
 
     @lru_cache(maxsize=64)
     def clustered(index: str, word: str, max_senses: int) -> bytes:
         return Answer(_senses(library.find(index, "index"), index, word, max_senses)).body  # type: ignore[return-value]
-
-    @lru_cache(maxsize=64)
-    def places(name: str, query: str) -> NDArray[np.int64]:
-        return _occurrences(library.corpus(name), query)
 
     @router.get("/senses", response_model=Senses)
     async def senses(index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8) -> Answer:
@@ -51,35 +41,6 @@ def sense_routes(library: Library) -> APIRouter:
         asked = question.model_dump(exclude={"index", "sentence"})
         found = await indexes[question.index].ask(partial(index.same_sense, question.sentence, **asked))
         return Answer({"hits": [hit_json(hit) for hit in found]})
-
-    @router.get("/search", response_model=Found)
-    async def search(
-        corpus: Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")],
-        word: WordQuery,
-        limit: Annotated[int, Query(ge=1, le=200)] = 20,
-        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    ) -> Answer:
-        """A word, or several in a row, in the sentences of the corpus."""
-        text = library.corpus(corpus)
-
-        def found() -> dict[str, Any]:
-            tokens = places(corpus, word)
-            length = len(_wanted(text, word))
-            hits = [_place(text, int(token), length) for token in tokens[offset : offset + limit]]
-            return {"total": len(tokens), "hits": hits}
-
-        return Answer(await corpora[corpus].ask(found))
-
-    @router.get("/sentence", response_model=SentenceShape)
-    async def sentence(
-        corpus: Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")],
-        number: Annotated[int, Query(ge=0, le=1 << 40)],
-    ) -> Answer:
-        """A sentence of the corpus, as written and as cut."""
-        text = library.corpus(corpus)
-        if number >= text.n_sentences:
-            raise OptionError(f"{corpus!r} has {text.n_sentences:,} sentences, no number {number:,}")
-        return Answer({"number": number, "text": text.text(number), "tokens": text.sentence(number)})
 
     return router
 
@@ -116,36 +77,3 @@ def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]
         "senses": senses,
         "points": points,
     }
-
-
-def _wanted(corpus: Corpus, query: str) -> list[str]:
-    return [query] if query in corpus.vocabulary else corpus.segmentation.tokens(query)
-
-
-def _occurrences(corpus: Corpus, query: str) -> NDArray[np.int64]:
-    """Places in ``corpus.ids`` where the words of the query stand in a row, within one sentence."""
-    wanted = corpus.vocabulary.ids(_wanted(corpus, query))
-    if not len(wanted) or (wanted >= len(corpus.vocabulary)).any():
-        return np.empty(0, dtype=np.int64)
-    starts = np.flatnonzero(corpus.ids == wanted[0])
-    for step, word in enumerate(wanted[1:], start=1):
-        starts = starts[starts + step < len(corpus.ids)]
-        starts = starts[corpus.ids[starts + step] == word]
-    if len(wanted) > 1:
-        first = np.searchsorted(corpus.sentence_offsets, starts, side="right")
-        last = np.searchsorted(corpus.sentence_offsets, starts + len(wanted) - 1, side="right")
-        starts = starts[first == last]
-    return np.asarray(starts, dtype=np.int64)
-
-
-def _place(corpus: Corpus, token: int, length: int) -> dict[str, Any]:
-    sentence = int(np.searchsorted(corpus.sentence_offsets, token, side="right")) - 1
-    within = token - int(corpus.sentence_offsets[sentence])
-    spans = corpus.token_spans(sentence)
-    text = corpus.text(sentence)
-    start, end = spans[within][0], spans[within + length - 1][1]
-    tag = corpus.tag_names[int(corpus.tags[token])] if corpus.tags is not None else None
-    return {
-        "sentence": sentence, "token": within, "word": text[start:end], "score": 1.0, "text": text,
-        "start": start, "end": end, "tag": tag,
-    }  # fmt: skip

@@ -23,6 +23,7 @@ Layers = Literal["all", "top", "mean", "mix"] | Annotated[int, Field(ge=0, le=64
 ModelQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded model")]
 IndexQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded index")]
 WordQuery = Annotated[str, Query(min_length=1, max_length=200), AfterValidator(_writable)]
+TextQuery = Annotated[str, Query(min_length=1, max_length=500), AfterValidator(_writable)]
 
 
 class Question(BaseModel):
@@ -209,6 +210,44 @@ class Senses(BaseModel):
 class Found(BaseModel):
     total: int
     hits: list[HitShape]
+
+
+class LineShape(BaseModel):
+    document: int
+    source: str
+    sentence: int
+    token: int
+    start: int
+    end: int
+    text: str
+    tag: str | None
+
+
+class ConcordanceShape(BaseModel):
+    count: int
+    per_million: float
+    documents: int
+    of_documents: int
+    dispersion: float | None
+    parts: list[int]
+    lines: list[LineShape]
+
+
+class CollocateShape(BaseModel):
+    word: str
+    count: int
+    left: int
+    right: int
+    in_corpus: int
+    expected: float
+    loglik: float
+    mi: float
+    logdice: float
+
+
+class CollocatesShape(BaseModel):
+    count: int
+    collocates: list[CollocateShape]
 
 
 class LibraryShape(BaseModel):

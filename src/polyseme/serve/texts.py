@@ -21,8 +21,6 @@ from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
-from polyseme.text.corpus import Corpus
-from polyseme.text.vocabulary import Vocabulary
 
 ENCODERS = ("words", "contexts", "sentences")
 MOST_NUMBERS = 2_000_000  # in one answer: some 40 MB of JSON
@@ -137,7 +135,7 @@ def text_routes(library: Library) -> APIRouter:
         """Text cut the way the model's own text was cut."""
         thing = library.find(model)
         if library.items[model].kind in ("index", "corpus"):
-            cut = partial(cut_as_corpus, library.corpus(model))
+            cut = library.corpus(model).tokenize
         elif hasattr(thing, "tokenize"):
             cut = thing.tokenize
         else:
@@ -158,26 +156,6 @@ def text_routes(library: Library) -> APIRouter:
         return Answer({"object": "list", "data": data})
 
     return router
-
-
-def cut_as_corpus(corpus: Corpus, text: str) -> list[str]:
-    """The words of a text; one that the corpus does not have is cut into the longest that it has, where that works.
-
-    A corpus that came cut already may have cut otherwise than the segmentation of later text: 一 张 and not 一张.
-    """
-    return [piece for word in corpus.segmentation.tokens(text) for piece in _known_pieces(word, corpus.vocabulary)]
-
-
-def _known_pieces(word: str, known: Vocabulary) -> list[str]:
-    pieces, start = [], 0
-    while start < len(word):
-        ends = range(min(len(word), start + 20), start, -1)
-        end = next((end for end in ends if word[start:end] in known), None)
-        if end is None:
-            return [word]
-        pieces.append(word[start:end])
-        start = end
-    return pieces
 
 
 def _characters(question: Encode) -> int:

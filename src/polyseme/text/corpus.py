@@ -36,6 +36,7 @@ C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
 BATCH = 10_000  # sentences at hand that are worked on at once
+_LONGEST_PIECE = 20  # characters
 
 
 def is_corpus(path: str | Path) -> bool:
@@ -212,6 +213,24 @@ class Corpus:
     def token_spans(self, i: int) -> list[tuple[int, int]]:
         """Where each word of sentence ``i`` stands in ``text(i)``: (start, end)."""
         return token_spans(self.text(i), self.sentence(i), self.segmentation)
+
+    def tokenize(self, text: str) -> list[str]:
+        """The words of a text; one that the corpus does not have is cut into the longest that it has, where that works.
+
+        A corpus that came cut already may have cut otherwise than the segmentation of later text: 一 张 and not 一张.
+        """
+        return [piece for word in self.segmentation.tokens(text) for piece in self._known_pieces(word)]
+
+    def _known_pieces(self, word: str) -> list[str]:
+        pieces, start = [], 0
+        while start < len(word):
+            ends = range(min(len(word), start + _LONGEST_PIECE), start, -1)
+            end = next((end for end in ends if word[start:end] in self.vocabulary), None)
+            if end is None:
+                return [word]
+            pieces.append(word[start:end])
+            start = end
+        return pieces
 
     @cached_property
     def sentence_documents(self) -> NDArray[np.int64]:

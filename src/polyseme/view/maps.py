@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import threading
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,15 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
+from polyseme.linear import principal_components, principal_plane
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.store import tensors
 from polyseme.words.sparse import SparseRows
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)
+
+IN_MEMORY, ON_DISK = 16, 100  # maps that are kept
 
 Places = tuple[list[int], FloatArray]  # rows of the words, and their points (n, 2) within [-1, 1]
 
@@ -37,7 +41,7 @@ class Maps:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
         self._lock = threading.Lock()
-        self._known: dict[str, FloatArray] = {}
+        self._known: OrderedDict[str, FloatArray] = OrderedDict()
         self._running: set[str] = set()
         self._failed: dict[str, str] = {}
 
@@ -46,14 +50,14 @@ class Maps:
         rows = _rows_with_letters(vectors, size)
         units = unit_rows(_dense_rows(vectors, np.array(rows)))
         if method == "pca" or len(rows) < 8:
-            return rows, fitted(principal_components(units, 2))
+            return rows, fitted(principal_plane(units))
         key = hashlib.sha256(b"tsne 1" + units.tobytes()).hexdigest()[:32]
         with self._lock:
             plane = self._known.get(key)
             if plane is None:
                 plane = self._kept(key, len(rows))
             if plane is not None:
-                self._known[key] = plane
+                self._remember(key, plane)
                 return rows, plane
             if key in self._failed:
                 raise MapFailed(self._failed[key])
@@ -68,9 +72,10 @@ class Maps:
             plane = fitted(tsne(units))
             with new_file(self.folder / f"{key}.safetensors") as part:
                 tensors.write(part, {"points": plane})
+            self._forget_oldest()
         except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
             if plane is None:
-                reason = "not enough memory" if isinstance(error, MemoryError) else "the log of the server says why"
+                reason = "not enough memory" if isinstance(error, MemoryError) else "t-SNE failed, the log says why"
                 log.error("t-SNE failed: %r", error)
             else:
                 log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error)
@@ -78,8 +83,19 @@ class Maps:
             if plane is None:
                 self._failed[key] = reason
             else:
-                self._known[key] = plane
+                self._remember(key, plane)
             self._running.discard(key)
+
+    def _remember(self, key: str, plane: FloatArray) -> None:
+        self._known[key] = plane
+        self._known.move_to_end(key)
+        if len(self._known) > IN_MEMORY:
+            self._known.popitem(last=False)
+
+    def _forget_oldest(self) -> None:
+        files = sorted(self.folder.glob("*.safetensors"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-ON_DISK]:
+            file.unlink(missing_ok=True)
 
     def _kept(self, key: str, n: int) -> FloatArray | None:
         file = self.folder / f"{key}.safetensors"
@@ -100,23 +116,12 @@ def default_folder() -> Path:
     return Path(base) / "polyseme" / "maps"
 
 
-def principal_components(rows: FloatArray, n: int) -> FloatArray:
-    """The rows on their ``n`` main axes, (rows, n); the sign of an axis is chosen so that answers repeat."""
-    centred = np.asarray(rows, dtype=np.float64)
-    centred = centred - centred.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)  # rising eigenvalues
-    main = axes[:, ::-1][:, :n]
-    main = main * np.where(main[np.abs(main).argmax(axis=0), np.arange(main.shape[1])] < 0, -1, 1)
-    plane = centred @ main
-    return np.pad(plane, ((0, 0), (0, n - plane.shape[1]))).astype(np.float32)
-
-
 def tsne(units: FloatArray) -> FloatArray:
     """scikit-learn's t-SNE of at most 50 principal components."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    reduced = principal_components(units, min(50, units.shape[1]))
+    reduced = principal_components(units, 50)
     perplexity = min(30.0, (len(units) - 1) / 3)
     # n_jobs does not reach its gradient, whose threads wait for each other all the time: on busy cores, for minutes.
     with threadpool_limits(1, user_api="openmp"):

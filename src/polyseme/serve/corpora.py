@@ -1,0 +1,116 @@
+"""What one asks of a corpus: where something stands in it, and beside which words."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+
+from polyseme.errors import OptionError
+from polyseme.search.concordances import Concordance, Line, concordance
+from polyseme.serve.answers import Answer
+from polyseme.serve.batch import Worker
+from polyseme.serve.library import Library
+from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, Found, SentenceShape, TextQuery, WordQuery
+
+CorpusQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")]
+ModeQuery = Annotated[Literal["text", "regex", "words"], Query(description="what the query is")]
+TagQuery = Annotated[str | None, Query(min_length=1, max_length=40, description="of the first word: n, or n*")]
+EXPRESSION_SECONDS = 5.0
+
+
+def corpus_routes(library: Library) -> APIRouter:
+    """Routes under /api."""
+    router = APIRouter(prefix="/api", tags=["corpus"])
+    # A corpus is only read, so that it can be searched while senses are computed from it.
+    workers = {name: Worker() for name, item in library.items.items() if item.kind in ("index", "corpus")}
+
+    @lru_cache(maxsize=16)
+    def found(corpus: str, query: str, mode: str, tag: str | None) -> Concordance:
+        return concordance(library.corpus(corpus), query, mode, tag=tag, seconds=EXPRESSION_SECONDS)
+
+    @router.get("/concordance", response_model=ConcordanceShape)
+    async def lines(
+        corpus: CorpusQuery,
+        query: TextQuery,
+        mode: ModeQuery = "text",
+        tag: TagQuery = None,
+        sort: Literal["order", "left", "right", "match", "random"] = "order",
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    ) -> Answer:
+        """A string, an expression or words in their sentences; how often, and where in the text."""
+        library.corpus(corpus)
+
+        def answer() -> dict[str, Any]:
+            hits = found(corpus, query, mode, tag)
+            shown = [dataclasses.asdict(line) for line in hits.lines(offset, offset + limit, sort=sort)]
+            return {**_figures(hits), "lines": shown}
+
+        return Answer(await workers[corpus].ask(answer))
+
+    @router.get("/collocates", response_model=CollocatesShape)
+    async def near(
+        corpus: CorpusQuery,
+        query: TextQuery,
+        mode: ModeQuery = "text",
+        tag: TagQuery = None,
+        left: Annotated[int, Query(ge=0, le=20)] = 5,
+        right: Annotated[int, Query(ge=0, le=20)] = 5,
+        by: Literal["loglik", "mi", "logdice", "count"] = "loglik",
+        min_count: Annotated[int, Query(ge=1, le=10_000)] = 3,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    ) -> Answer:
+        """The words that stand near it more often than chance would have them."""
+        library.corpus(corpus)
+
+        def answer() -> dict[str, Any]:
+            hits = found(corpus, query, mode, tag)
+            best = hits.collocates(left=left, right=right, min_count=min_count, score=by, topn=limit)
+            return {"count": hits.count, "collocates": [dataclasses.asdict(one) for one in best]}
+
+        return Answer(await workers[corpus].ask(answer))
+
+    @router.get("/search", response_model=Found)
+    async def search(
+        corpus: CorpusQuery,
+        word: WordQuery,
+        limit: Annotated[int, Query(ge=1, le=200)] = 20,
+        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    ) -> Answer:
+        """A word, or several in a row, in the sentences of the corpus."""
+        library.corpus(corpus)
+
+        def answer() -> dict[str, Any]:
+            hits = found(corpus, word, "words", None)
+            return {"total": hits.count, "hits": [_hit(line) for line in hits.lines(offset, offset + limit)]}
+
+        return Answer(await workers[corpus].ask(answer))
+
+    @router.get("/sentence", response_model=SentenceShape)
+    async def sentence(corpus: CorpusQuery, number: Annotated[int, Query(ge=0, le=1 << 40)]) -> Answer:
+        """A sentence of the corpus, as written and as cut."""
+        text = library.corpus(corpus)
+        if number >= text.n_sentences:
+            raise OptionError(f"{corpus!r} has {text.n_sentences:,} sentences, no number {number:,}")
+        return Answer({"number": number, "text": text.text(number), "tokens": text.sentence(number)})
+
+    return router
+
+
+def _figures(found: Concordance) -> dict[str, Any]:
+    return {
+        "count": found.count,
+        "per_million": round(found.per_million, 4),
+        "documents": found.n_documents,
+        "of_documents": found.corpus.n_documents,
+        "dispersion": None if found.dispersion is None else round(found.dispersion, 6),
+        "parts": found.parts(),
+    }
+
+
+def _hit(line: Line) -> dict[str, Any]:
+    record = dataclasses.asdict(line)
+    return {**record, "word": line.text[line.start : line.end], "score": 1.0}

@@ -1,0 +1,65 @@
+"""Many questions to word vectors at once, and what a graph of neighbours shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.errors import UnknownWord
+from polyseme.nouns import FloatArray, unit_rows
+from polyseme.words.kernels.nearest import nearest_rows
+from polyseme.words.vectors import Neighbours, WordVectors
+
+
+@dataclass(frozen=True)
+class NearestQuestion:
+    """The words nearest to the sum of ``plus`` less the sum of ``minus`` (3CosAdd)."""
+
+    plus: tuple[str, ...]
+    minus: tuple[str, ...]
+    topn: int
+
+
+def nearest_words(vectors: WordVectors, questions: Sequence[NearestQuestion]) -> list[Neighbours | UnknownWord]:
+    """The answer to each question, or why there is none; one search for all, in one compiled call."""
+    targets = [_direction(vectors, question) for question in questions]
+    asked = [target for target in targets if not isinstance(target, UnknownWord)]
+    if not asked:
+        return [target for target in targets if isinstance(target, UnknownWord)]
+    most = max(len(q.plus) + len(q.minus) + q.topn for q in questions)
+    rows, cosines = nearest_rows(vectors.vectors, vectors.inverse_norms, np.stack(asked), most)
+    lines = iter(zip(rows.tolist(), cosines.tolist(), strict=True))
+    return [
+        target if isinstance(target, UnknownWord) else _named(vectors, question, *next(lines))
+        for question, target in zip(questions, targets, strict=True)
+    ]
+
+
+def _direction(vectors: WordVectors, question: NearestQuestion) -> FloatArray | UnknownWord:
+    try:
+        units = unit_rows(vectors[[*question.plus, *question.minus]])
+    except UnknownWord as error:
+        return error
+    signs = np.array([1.0] * len(question.plus) + [-1.0] * len(question.minus), dtype=np.float32)
+    direction: FloatArray = unit_rows((signs @ units)[None])[0]
+    return direction
+
+
+def _named(vectors: WordVectors, question: NearestQuestion, rows: list[int], cosines: list[float]) -> Neighbours:
+    words, asked = vectors.index_to_key, {*question.plus, *question.minus}
+    found = [(words[row], cosine) for row, cosine in zip(rows, cosines, strict=True)]
+    return [(word, c) for word, c in found if word not in asked and math.isfinite(c)][: question.topn]
+
+
+def neighbour_links(vectors: WordVectors, words: Sequence[str]) -> list[tuple[str, str, float]]:
+    """What a graph draws: the links of each word to the first, and to its two likest among the others."""
+    units = unit_rows(vectors[list(words)])
+    cosines = units @ units.T
+    pairs = {(0, i) for i in range(1, len(words))}
+    for i in range(1, len(words)):
+        others = [j for j in np.argsort(-cosines[i]).tolist() if j not in (0, i)][:2]
+        pairs.update((min(i, j), max(i, j)) for j in others)
+    return [(words[i], words[j], float(cosines[i, j])) for i, j in sorted(pairs)]
