@@ -322,6 +322,16 @@ METHODS: tuple[Row, ...] = (
         2018,
         "Yang et al., Learning Semantic Textual Similarity from Conversations",
     ),
+    Row(
+        "doc2vec",
+        "段落向量",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.doc2vec:Doc2Vec",
+        "polyseme.sentences.doc2vec:Doc2VecOptions",
+        2014,
+        "Le and Mikolov, Distributed Representations of Sentences and Documents",
+    ),
 )
 
 # What is read from published files and saved in model folders, but cannot be trained here.

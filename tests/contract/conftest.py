@@ -51,6 +51,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "bow": {},
     "tfidf": {},
     "lsa": {"dim": 12},
+    "doc2vec": {"dim": 16, "epochs": 2, "min_count": 1},
 }
 
 

@@ -155,7 +155,7 @@ def _train_sentence(
             if hierarchical:
                 n_next = _way_to(words[t + 1], tree_offsets, tree_nodes, tree_signs, 1 - half, targets, signs)
             else:
-                n_next = _contrast(words[t + 1], negative, threshold, other, state, 1 - half, targets, signs)
+                n_next = contrast(words[t + 1], negative, threshold, other, state, 1 - half, targets, signs)
             for j in range(n_next):
                 prefetch_row(outputs, targets[1 - half, j], width)
         if t < 0:
@@ -173,23 +173,23 @@ def _train_sentence(
             entered += 1
         reach = 1 + below(state, window)
         first, last = max(0, t - reach), min(n - 1, t + reach)
-        _stage(outputs, targets, half, n_rows, width, rows)
+        stage(outputs, targets, half, n_rows, width, rows)
         if skipgram:
-            loss += _skipgram(first, t, last, ring, hidden, rows, signs, half, n_rows, width, lr, table, logits)
+            loss += skipgram_pairs(first, t, last, ring, hidden, rows, signs, half, n_rows, width, lr, table, logits)
             predictions += last - first
         else:
             _gather(words, first, t, last, ring, inputs_offsets, hidden, width)
             loss += predict_pair(hidden, ring, ring, 1, rows, signs, half, n_rows, width, lr, table, logits)
             _spread(first, t, last, ring, hidden, width)
             predictions += 1
-        _unstage(outputs, targets, half, n_rows, width, rows)
+        unstage(outputs, targets, half, n_rows, width, rows)
     for left in range(max(0, entered - ring), entered):
         _leave(words[left], left % ring, inputs_offsets, inputs_ids, inputs, width, hidden, before)
     return loss, predictions
 
 
 @njit(**INLINE)
-def _skipgram(
+def skipgram_pairs(
     first: int,
     centre: int,
     last: int,
@@ -279,7 +279,7 @@ def _way_to(
 
 
 @njit(**INLINE)
-def _contrast(
+def contrast(
     centre: int,
     negative: int,
     threshold: NDArray[np.uint32],
@@ -311,7 +311,7 @@ def _contrast(
 
 
 @njit(**INLINE)
-def _stage(
+def stage(
     outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
 ) -> None:
     for j in range(n_rows):
@@ -321,7 +321,7 @@ def _stage(
 
 
 @njit(**INLINE)
-def _unstage(
+def unstage(
     outputs: FloatArray, targets: NDArray[np.int64], half: int, n_rows: int, width: int, rows: FloatArray
 ) -> None:
     for j in range(n_rows):

@@ -1,0 +1,250 @@
+"""Compiled: vectors of documents that predict their words, alone or together with the words around.
+
+``dbow``: the document's vector predicts its words. The negatives are drawn once for a few words that follow one another
+and weigh as much as those words together, so that fewer rows are fetched. ``dbow-words``: the words of a window predict
+their centre beside it, as in skip-gram, on the same rows. ``dm``: the mean of the document's and the window's vectors
+predicts the centre. ``dm-concat``: they stand side by side, each place of the window with its own part of the row.
+
+With ``learns`` false only the document's vector moves: that is how a new text finds its place in a trained model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from polyseme.nouns import FloatArray
+from polyseme.words.kernels.document_windows import predict_from_places, predict_from_windows
+from polyseme.words.kernels.predict import PIECE, TRIES, Text, stage, unstage
+from polyseme.words.kernels.random import Alias, draw, next_random
+from polyseme.words.kernels.rows import (
+    FAST,
+    INLINE,
+    LANES,
+    REACH,
+    ROW,
+    STEPS,
+    F,
+    learn_one,
+    prefetch_row,
+    products_of_one,
+)  # fmt: skip
+
+DBOW, DBOW_WORDS, DM, DM_CONCAT = 0, 1, 2, 3
+
+
+class Plan(NamedTuple):
+    """What is trained, and how."""
+
+    kind: int  # DBOW …
+    window: int
+    negative: int
+    together: int  # dbow: words that share their negatives
+    learns: bool  # words and output rows too; else the documents alone
+
+
+@njit(**FAST)
+def train_documents(
+    text: Text,
+    begin: int,
+    end: int,
+    alias: Alias,
+    plan: Plan,
+    documents: FloatArray,
+    inputs: FloatArray,
+    outputs: FloatArray,
+    lr_begin: float,
+    lr_end: float,
+    state: NDArray[np.uint64],
+    table: FloatArray,
+    result: NDArray[np.float64],
+) -> None:
+    """Learn from the words ``begin`` … ``end``; ``result`` becomes (loss, number of predictions).
+
+    ``text.offsets`` are those of the documents, whose vectors are the rows of ``documents`` (N, P); inputs (V, P) and
+    outputs (V, P), or (V, (1 + 2·window)·P) for dm-concat, have P a multiple of LANES.
+    """
+    ring, columns = 2 * plan.window + 1, documents.shape[1]
+    most = plan.negative + plan.together
+    filled = 3 * ((most + 2) // 3)
+    hidden = np.zeros((ring + 3, columns), F)  # the ring, the mean, the mean before it learned, and the document
+    before = np.zeros((ring, columns), F)
+    rows = np.zeros(filled * int(ROW) if plan.kind != DM_CONCAT else 1, F)
+    side = np.zeros((2, ring * columns if plan.kind == DM_CONCAT else 1), F)
+    logits = np.zeros(2 * filled, F)
+    targets = np.zeros((2, most), np.int64)
+    signs = np.zeros((2, most), F)
+    words = np.empty(PIECE, np.int32)
+    loss, predictions = 0.0, 0
+    document = np.searchsorted(text.offsets, begin, side="right") - 1
+    at = begin
+    while at < end:
+        while text.offsets[document + 1] <= at:
+            document += 1
+        stop = min(end, text.offsets[document + 1])
+        hidden[ring + 2] = documents[document]
+        while at < stop:
+            lr = F(lr_begin + (lr_end - lr_begin) * (at - begin) / (end - begin))
+            n = 0
+            while at < stop and n < PIECE:
+                word = text.ids[at]
+                at += 1
+                if text.keep[word] and np.uint32(next_random(state) >> np.uint64(32)) <= text.keep[word]:
+                    words[n] = text.numbers[word]
+                    n += 1
+            if plan.kind == DBOW:
+                loss += _dbow(
+                    words, n, alias.threshold, alias.other, plan.negative, plan.together, plan.learns,
+                    outputs, lr, state, table, hidden, ring + 2, rows, logits, targets, signs,
+                )  # fmt: skip
+            elif plan.kind == DM_CONCAT:
+                loss += predict_from_places(
+                    words, n, alias.threshold, alias.other, plan.window, plan.negative, plan.learns, inputs, outputs,
+                    lr, state, table, hidden, side, targets, signs,
+                )  # fmt: skip
+            else:
+                loss += predict_from_windows(
+                    words, n, alias.threshold, alias.other, plan.window, plan.negative, plan.kind == DM, plan.learns,
+                    inputs, outputs, lr, state, table, hidden, before, rows, logits, targets, signs,
+                )  # fmt: skip
+            predictions += n
+        documents[document] = hidden[ring + 2]
+    result[0] = loss
+    result[1] = predictions
+
+
+@njit(**FAST)
+def _dbow(
+    words: NDArray[np.int32],
+    n: int,
+    threshold: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    negative: int,
+    together: int,
+    learns: bool,
+    outputs: FloatArray,
+    lr: np.float32,
+    state: NDArray[np.uint64],
+    table: FloatArray,
+    hidden: FloatArray,
+    document: int,
+    rows: FloatArray,
+    logits: FloatArray,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> float:
+    width = outputs.shape[1] // LANES
+    loss, at, half = 0.0, 0, 0
+    n_words = _share(words, 0, n, negative, together, threshold, other, state, half, targets, signs)
+    while at < n:
+        n_rows, following = n_words + negative, at + n_words
+        n_next = 0
+        if following < n:  # the next rows are chosen now, so that they are near when their turn comes
+            n_next = _share(words, following, n, negative, together, threshold, other, state, 1 - half, targets, signs)
+            for j in range(n_next + negative):
+                prefetch_row(outputs, targets[1 - half, j], width)
+        stage(outputs, targets, half, n_rows, width, rows)
+        n_tiles = (n_rows + 2) // 3
+        for q in range(n_tiles):
+            products_of_one(hidden, document, rows, 3 * q, width, logits)
+        loss += _weighed_steps(logits, signs, half, n_words, n_rows, lr, table)
+        for q in range(n_tiles):
+            learn_one(hidden, document, rows, 3 * q, width, logits)
+        if learns:
+            unstage(outputs, targets, half, n_rows, width, rows)
+        at, half, n_words = following, 1 - half, n_next
+    return loss
+
+
+@njit(**INLINE)
+def _share(
+    words: NDArray[np.int32],
+    at: int,
+    n: int,
+    negative: int,
+    together: int,
+    threshold: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    state: NDArray[np.uint64],
+    half: int,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> int:
+    """The next words, up to ``together`` and none twice, and the negatives they share; how many words they are."""
+    n_words = 0
+    while n_words < together and at + n_words < n:
+        word = np.int64(words[at + n_words])
+        known = False
+        for k in range(n_words):
+            known |= targets[half, k] == word
+        if known:
+            break
+        targets[half, n_words] = word
+        signs[half, n_words] = F(1)
+        n_words += 1
+    for j in range(n_words, n_words + negative):
+        word = draw(state, threshold, other)
+        tries, k = 0, 0
+        while k < j:
+            k += 1
+            if targets[half, k - 1] == word:
+                tries += 1
+                word = draw(state, threshold, other) if tries < TRIES else (word + 1) % threshold.size
+                k = 0
+        targets[half, j] = word
+        signs[half, j] = F(-1)
+    return n_words
+
+
+@njit(**INLINE)
+def _weighed_steps(
+    logits: FloatArray,
+    signs: FloatArray,
+    half: int,
+    n_words: int,
+    n_rows: int,
+    lr: np.float32,
+    table: FloatArray,
+) -> float:
+    """Turn logits into steps; a negative weighs as much as the words that share it. The loss."""
+    loss = 0.0
+    for j in range(n_rows):
+        sign = signs[half, j]
+        weight = F(1) if j < n_words else F(n_words)
+        z = sign * logits[2 * j]
+        near = min(max(z, F(-REACH)), F(REACH - 1 / STEPS))
+        i = np.int64(near * F(STEPS) + F(REACH * STEPS + 0.5)) & (2 * REACH * STEPS - 1)
+        loss += weight * table[i, 1]
+        logits[2 * j] = lr * weight * sign * table[i, 0]
+    for j in range(n_rows, 3 * ((n_rows + 2) // 3)):
+        logits[2 * j] = F(0)
+    return loss
+
+
+@njit(**FAST)
+def infer_documents(
+    text: Text,
+    alias: Alias,
+    plan: Plan,
+    documents: FloatArray,
+    inputs: FloatArray,
+    outputs: FloatArray,
+    lr: float,
+    states: NDArray[np.uint64],
+    table: FloatArray,
+) -> None:
+    """Move each document's vector alone, in as many passes as there are random ``states``, the same for all."""
+    epochs, result = states.size, np.zeros(2)
+    state = np.empty(1, np.uint64)
+    for document in range(documents.shape[0]):
+        begin, end = text.offsets[document], text.offsets[document + 1]
+        for epoch in range(epochs):
+            state[0] = states[epoch]
+            first, last = lr * (1 - epoch / epochs), lr * (1 - (epoch + 1) / epochs)
+            if begin < end:
+                train_documents(
+                    text, begin, end, alias, plan, documents, inputs, outputs, first, last, state, table, result
+                )
