@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -147,8 +147,18 @@ class EncoderNet(nn.Module):
         return encoding
 
 
+class Batched(Protocol):
+    """Texts that batches are cut from."""
+
+    sizes: Ints
+
+    def batch(self, rows: Ints) -> Any:
+        """Some of the texts, as a network reads them; it has ``to(device)``."""
+        ...
+
+
 def run_batches(
-    net: nn.Module, prepared: PreparedTexts, answer: Callable[[Any], Tensor], tokens: int = BATCH_TOKENS
+    net: nn.Module, prepared: Batched, answer: Callable[[Any], Tensor], tokens: int = BATCH_TOKENS
 ) -> FloatArray:
     """What the module answers to every text, in their order; texts of about one length run together."""
     weight = next(net.parameters(), None)
@@ -221,7 +231,7 @@ class ExampleTask(BatchTask):
 
     unit = "examples"
 
-    def __init__(self, module: nn.Module, sizes: Ints, options: LearnedOptions) -> None:
+    def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
         mean = max(float(sizes.mean()), 1.0) if len(sizes) else 1.0
         self.batches = BudgetBatches(

@@ -3,6 +3,7 @@
 | pool | vector of a text with the words w and their vectors x_w |
 |---|---|
 | `mean` `max` `first` `last` | the mean, the greatest numbers, the first and the last word's vector |
+| `last-max-mean` `first-max-mean` | one of these ends, the maximum and the mean, side by side (ULMFiT) |
 | `tfidf` | Σ idf(w) x_w / Σ idf(w); Arroyo-Fernández et al., WISSE, 2019 |
 | `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the main direction u of such vectors: v - u uᵀv |
 | `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, less λ_i of its part along each of five directions |
@@ -52,7 +53,8 @@ from polyseme.training.run import Run
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean")
+CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
+POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED)
 FITTED = ("tfidf", "sif", "usif")  # that need counts of words, and directions
 _COMPONENTS = {"sif": 1, "usif": 5}
 _GROUP_TOKENS = 1 << 14  # whose vectors are pooled at once
@@ -101,7 +103,7 @@ class Pooled(Model, SentenceEncoder):
         self.encoder, self.counts, self.directions = encoder, counts, directions
         self.about = about or About.of(encoder)
         self.powers = pools.read_powers(self.options.powers)
-        self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 1)
+        self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 3 if pool in CONCATENATED else 1)
         self._weights = _word_weights(self.options, counts) if counts else {}
 
     @classmethod
@@ -191,6 +193,8 @@ class Pooled(Model, SentenceEncoder):
                 return pools.first(vectors, starts)
             case "last":
                 return pools.last(vectors, starts)
+            case "last-max-mean" | "first-max-mean":
+                return pools.end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
             case "pmean":
                 return pools.power_means(vectors, starts, self.powers)
             case "tfidf":

@@ -44,6 +44,12 @@ def last(vectors: FloatArray, starts: Starts) -> FloatArray:
     return np.asarray(vectors[np.append(starts[1:], len(vectors)) - 1])
 
 
+def end_max_mean(vectors: FloatArray, starts: Starts, end: str) -> FloatArray:
+    """The vector at an end (``first`` or ``last``), the maximum and the mean, side by side: ``(n, 3 D)``."""
+    at_end = first(vectors, starts) if end == "first" else last(vectors, starts)
+    return np.concatenate([at_end, maximum(vectors, starts), weighted_mean(vectors, starts, None)], axis=1)
+
+
 def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) -> FloatArray:
     """One power mean after the other, ``(n, D · powers)``."""
     return np.concatenate([_power_mean(vectors, starts, power) for power in powers], axis=1)

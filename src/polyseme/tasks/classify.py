@@ -3,7 +3,7 @@
     p(label) = softmax(W · f(text) + b)
 
 ``f`` is a sentence encoder learned with the task (textcnn, dan, han …), the vector of a frozen encoder (linear, mlp),
-or fastText's mean of hashed n-grams.
+fastText's mean of hashed n-grams, or the pooled states of a language model that learns with it (ulmfit).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from polyseme.tasks.labels import class_scorer, tell_odd_labels
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
+from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
 from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
@@ -61,9 +62,16 @@ class Classify(TaskModel):
     Options: ClassVar[type] = ClassifyOptions
 
     def __init__(
-        self, options: TaskOptions, encoder: Any, output: nn.Module | None, labels: list[str], about: About
+        self,
+        options: TaskOptions,
+        encoder: Any,
+        output: nn.Module | None,
+        labels: list[str],
+        about: About,
+        beside: Classify | None = None,
     ) -> None:
-        self.options, self.encoder, self.labels, self.about = options, encoder, labels, about
+        """``beside`` is another classifier of the same labels, with whose probabilities its own are averaged."""
+        self.options, self.encoder, self.labels, self.about, self.beside = options, encoder, labels, about, beside
         self.output = None if output is None else output.eval()
         self.fasttext = Supervised(encoder) if isinstance(encoder, PublishedFastText) else None
 
@@ -80,6 +88,8 @@ class Classify(TaskModel):
             train, dev = train.split(options.held_out, own.seed)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
         score = class_scorer(options, train.labels, dev)
+        if options.head == "ulmfit":
+            return cls._fit_ulmfit(train, dev, encoders, options, own, score, run)
         encoder: Any = frozen_encoder(encoders, own)
         if encoder is not None:
             output = new_output(encoder, own, len(train.labels))
@@ -102,11 +112,38 @@ class Classify(TaskModel):
         model = train_supervised(lists, gold, own, run, train.segmentation)
         return cls(options, model, None, train.labels, About(train.segmentation, train.facts, run.curve))
 
+    @classmethod
+    def _fit_ulmfit(
+        cls,
+        train: Examples,
+        dev: Examples | None,
+        encoders: Sequence[Any],
+        options: TaskOptions,
+        own: Any,
+        score: Any,
+        run: Run,
+    ) -> Self:
+        """One classifier, or one over each of two language models. Of two, neither is kept half done."""
+        if len(encoders) > 2:
+            raise OptionError("the head ulmfit takes one language model, or a forward and a backward one")
+        beside: Self | None = None
+        for encoder in encoders or [None]:
+            kept = run if len(encoders) < 2 else Run(progress=run.progress, curve=run.curve)
+            pooled, output = fit_ulmfit(train, dev, encoder, own, score, kept)
+            beside = cls(options, pooled, output, train.labels, pooled.about, beside)
+        assert beside is not None
+        return beside
+
     # ---- answers
 
     def probabilities(self, texts: Iterable[Sentence]) -> FloatArray:
         """p(label) of each text, ``(n, labels)``."""
         given = several(texts)
+        if self.beside is not None:
+            return (self._own_probabilities(given) + self.beside.probabilities(given)) / np.float32(2)
+        return self._own_probabilities(given)
+
+    def _own_probabilities(self, given: list[Sentence]) -> FloatArray:
         if self.fasttext is not None:
             place = [self.fasttext.labels.index(label) for label in self.labels]
             return self.fasttext.probabilities(given)[:, place]
@@ -169,7 +206,8 @@ class Classify(TaskModel):
         tensors = {}
         if self.output is not None:
             tensors = {f"output.{name}": t.detach().cpu().numpy() for name, t in self.output.state_dict().items()}
-        return Parts(tensors, {"labels": self.labels}, {}, {"encoder": self.encoder})
+        beside = {} if self.beside is None else {"beside": self.beside}
+        return Parts(tensors, {"labels": self.labels}, {}, {"encoder": self.encoder, **beside})
 
     @classmethod
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
@@ -178,10 +216,16 @@ class Classify(TaskModel):
             raise FormatError("the model folder was altered: its encoder or its labels are missing")
         if isinstance(encoder, PublishedFastText):
             return cls(options, encoder, None, labels, about)
+        beside = parts.models.get("beside")
+        if beside is not None and not (isinstance(beside, cls) and beside.labels == labels):
+            raise FormatError("the model folder was altered: the classifier beside it is of other labels")
         own = head_options(cls.method, options)
-        output = new_output(encoder, own, len(labels))
+        if options.head == "ulmfit":
+            output = new_layers(encoder.dim, own, len(labels))
+        else:
+            output = new_output(encoder, own, len(labels))
         fill(output, parts, "output.")
-        return cls(options, encoder, output, labels, about)
+        return cls(options, encoder, output, labels, about, beside)
 
 
 def new_output(encoder: Any, options: Any, n_classes: int) -> nn.Sequential:

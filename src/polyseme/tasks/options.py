@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.contexts.ulmfit.options import UNITS
 from polyseme.errors import OptionError
 from polyseme.options import make_options, option
 from polyseme.sentences.options import (
@@ -25,7 +26,10 @@ from polyseme.sentences.options import (
     SelfAttentionOptions,
     TextCnnOptions,
 )
+from polyseme.training.options import TrainingOptions
 from polyseme.words.supervised import SupervisedOptions
+
+UNFREEZING = ("gradual", "none")
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,27 @@ class TaskOptions:
     )
 
 
+@dataclass(frozen=True)
+class UlmfitHeadOptions(TrainingOptions):
+    """ULMFiT: its language model trained on the texts, then thawed from the top, a layer each epoch."""
+
+    epochs: int = option(10, "most passes over the examples", minimum=0)
+    batch_size: int = option(32, "examples of a batch", minimum=1)
+    lr: float = option(5e-3, "learning rate", minimum=0)
+    schedule: str = option("slanted", "how the learning rate falls towards the end")
+    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
+    dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    hidden: int = option(50, "units of the hidden layer", minimum=1)
+    class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
+    layer_rates: float = option(2.6, "how many times faster a layer learns than the one below it", minimum=1)
+    unfreezing: str = option(
+        "gradual", "layers learn one after the other from the top, or all from the beginning", choices=UNFREEZING
+    )
+    lm_epochs: int = option(5, "passes of the language model over the texts before; 0: none", minimum=0)
+    lm_lr: float = option(4e-3, "learning rate of the language model", minimum=0)
+    units: str = option("words", "what is read where no language model is given", choices=UNITS)
+
+
 CLASSIFY_HEADS: dict[str, type] = {
     "textcnn": TextCnnOptions,
     "linear": LinearOptions,
@@ -64,6 +89,7 @@ CLASSIFY_HEADS: dict[str, type] = {
     "self-attention": SelfAttentionOptions,
     "han": HanOptions,
     "fasttext": SupervisedOptions,
+    "ulmfit": UlmfitHeadOptions,
 }
 
 

@@ -14,6 +14,7 @@ narrower than the widest are filled up with zeros.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,8 +25,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyseme.contexts.tuning import Tuned
 from polyseme.contexts.ulmfit.awd import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
+from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.neural.packing import Packing
@@ -54,6 +57,7 @@ class Surprise:
     tokens: int
     sentences: int
     unknown: int
+    bits_per_character: float
 
 
 class Ulmfit(Trainable, ContextEncoder):
@@ -81,6 +85,16 @@ class Ulmfit(Trainable, ContextEncoder):
         fit(task, task.options, run)
         about = About(segmentation=data.segmentation, corpus=data.facts, curve=run.curve)
         return cls(task.options, units, task.module, about=about)
+
+    @classmethod
+    def untrained(cls, data: Corpus, options: UlmfitOptions) -> Self:
+        """The units of a corpus and a network that has learned nothing."""
+        task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, None)
+        return cls(task.options, units, task.module, about=About(data.segmentation, data.facts))
+
+    def tuned(self) -> Tuned:
+        """Its reader and its network, to learn with a task."""
+        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim))
 
     # ---- reading sentences
 
@@ -136,10 +150,15 @@ class Ulmfit(Trainable, ContextEncoder):
 
     # ---- what the language model expects
 
+    @property
+    def language(self) -> str:
+        """It predicts units from one side: it answers ``substitutes`` and ``perplexity``."""
+        return "causal"
+
     @torch.inference_mode()
     def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
         """How surprised the model is by each unit and the boundary behind a sentence, over the whole softmax."""
-        total, n, read, unknown = 0.0, 0, 0, 0
+        total, n, read, unknown, characters = 0.0, 0, 0, 0, 0
         for words in self.token_lists(sentences):
             units = self._turned(self.units.numbers(words)[0])
             row = [BOUNDARY, *units, BOUNDARY]
@@ -150,9 +169,10 @@ class Ulmfit(Trainable, ContextEncoder):
                 states = found.states
                 total -= float(self.module.log_probabilities(found.dropped).gather(1, piece[1:, None]).sum())
             n, read, unknown = n + len(row) - 1, read + 1, unknown + units.count(UNKNOWN)
+            characters += sum(map(len, words)) + 1
         if not n:
             raise TextError("there is no text to read")
-        return Surprise(float(np.exp(min(total / n, 700.0))), n, read, unknown)
+        return Surprise(float(np.exp(min(total / n, 700.0))), n, read, unknown, total / math.log(2) / characters)
 
     @torch.inference_mode()
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:

@@ -41,6 +41,9 @@ class UlmfitOptions(TrainingOptions):
     batch_size: int = option(32, "rows of consecutive text that are read side by side", minimum=1)
     unroll: int = option(70, "units of a row in a step, on average", minimum=2, maximum=10_000)
     negative: int = option(1024, "units that a step is scored on, beside its targets; 0: all", minimum=0)
+    layer_rates: float = option(
+        2.6, "training further: how many times faster a layer learns than the one below it", minimum=1
+    )
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 units at most", minimum=0, maximum=0.5
     )

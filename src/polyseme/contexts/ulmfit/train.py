@@ -22,6 +22,7 @@ from polyseme.neural.lstm import State, rows_of_states, states_of_rows
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.options import keeping_shape
 from polyseme.text.corpus import Corpus
+from polyseme.training.optimisers import ParameterGroup
 from polyseme.training.task import BatchTask, Part, Score
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ class LanguageModelTask(BatchTask):
     module: AwdLstm
     unit = "units"
 
-    def __init__(self, module: AwdLstm, training: Ints, held_out: Ints, options: UlmfitOptions) -> None:
-        self.module, self.options = module, options
+    def __init__(
+        self, module: AwdLstm, training: Ints, held_out: Ints, options: UlmfitOptions, *, further: bool = False
+    ) -> None:
+        self.module, self.options, self.further = module, options, further
         self.stream = Stream(training, rows=options.batch_size, unroll=options.unroll, seed=options.seed)
         self.held_out = Stream(held_out, rows=EVALUATED, unroll=options.unroll, seed=0) if len(held_out) > 2 else None
         self.reports = max(1, round(len(training) / REPORT_UNITS))
@@ -88,6 +91,11 @@ class LanguageModelTask(BatchTask):
 
     def n_steps(self, epoch: int) -> int:
         return self.stream.n_steps(epoch)
+
+    def groups(self, epoch: int) -> dict[str, ParameterGroup]:
+        """Training further, lower layers learn more slowly; the table, which is the softmax too, does not."""
+        n, rates = self.options.n_layers if self.further else 0, self.options.layer_rates
+        return {f"layers.{layer}.": ParameterGroup(lr_factor=rates ** (layer + 1 - n)) for layer in range(n)}
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
         read, targets = self.stream.step(epoch, index)
@@ -141,7 +149,7 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
     _expect_frequent_units(module, text)
     if start is not None:
         _take_over(module, units, start)
-    return LanguageModelTask(module, text, kept_out, options), units
+    return LanguageModelTask(module, text, kept_out, options, further=start is not None), units
 
 
 def _split(corpus: Corpus, share: float) -> tuple[Ints, Ints]:
