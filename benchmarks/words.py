@@ -8,8 +8,8 @@
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
-Without --text the Wikipedia samples of the test data are taken. The reading of files is in benchmarks/files.py. All but
-the first write their tables into docs, and keep what they measured (--results), so that a second run goes on.
+Without --text the Wikipedia samples of the test data are taken. The reading of files is in benchmarks/files.py. All write
+their tables into docs; all but the first keep what they measured (--results), so that a second run goes on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from polyseme.text.strokes import Strokes
 from polyseme.words.cw2vec import Cw2VecOptions, stroke_inputs
 from polyseme.words.further import plan_words
 from words_plain import plain_nnlm, plain_polyglot
-from words_records import DATA, Results, wiki
+from words_records import DATA, Results, wiki, write_section
 
 RUNS = 3
 SHARED: dict[str, Any] = {"window": 5, "negative": 5, "sample": 1e-3, "min_count": 5, "epochs": 1}
@@ -238,17 +238,20 @@ def speed_table(task: Task, chinese: Corpus, folder: Path) -> None:
     for method in ("word2vec", "fasttext", "glove", "wordrank", "cw2vec"):  # compiled before the clock starts
         polyseme.train(method, small, dim=8, epochs=1, min_count=1, threads=1)
     polyseme.train("word2vec", small, dim=8, epochs=1, min_count=1, threads=1, loss="hierarchical")
-    print(f"{task.words:,} words, one thread, thousand words per CPU-second\n")
-    print("| | polyseme | peer | ratio | bar |\n|---|---|---|---|---|", flush=True)
-    skipgram(task, 100, 5)
-    skipgram(task, 300, 4)
-    cbow(task)
-    hierarchical(task)
-    subwords(task)
-    glove(task)
-    wordrank(task)
-    strokes(chinese, folder)
-    neural(task)
+    rows = [
+        skipgram(task, 100, 5),
+        skipgram(task, 300, 4),
+        cbow(task),
+        hierarchical(task),
+        *subwords(task),
+        glove(task),
+        wordrank(task),
+        strokes(chinese, folder),
+        *neural(task),
+    ]
+    heading = f"{task.words:,} words, one thread, thousand words (or cells) per CPU-second"
+    header = "| | polyseme | peer | ratio | bar |\n|---|---|---|---|---|\n"
+    write_section("speed", f"{heading}\n\n{header}" + "".join(f"{row.line()}\n" for row in rows))
 
 
 def read_text(path: Path, most: int) -> str:
