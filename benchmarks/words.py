@@ -8,7 +8,7 @@
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
-Without --text the Wikipedia samples of the test data are taken. The reading of files is in benchmarks/files.py. Tables are
+Without --text the Wikipedia samples of the test data are taken. Files are read in benchmarks/files.py. Tables are
 written into docs; all parts but the first keep what they measured (--results), so that a second run goes on.
 """
 
