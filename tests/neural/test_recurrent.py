@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence
 
+from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.lstm import State
+from polyseme.neural.packing import Packing
 from polyseme.neural.recurrent import Recurrent
 
 LENGTHS = [4, 7, 0, 1, 7]
@@ -23,7 +26,7 @@ def alone(module, x, lengths, states):
         h, c = (torch.cat([state[k][:, row : row + 1] for state in states]) for k in (0, 1))
         if not length:
             outputs.append(x.new_zeros(x.shape[1], dim))
-            ends.append((h, c))
+            ends.append((h, c if module.kind == "lstm" else h))
             continue
         out, end = rnn(x[row : row + 1, :length], (h, c) if module.kind == "lstm" else h)
         outputs.append(torch.cat([out[0], x.new_zeros(x.shape[1] - length, dim)]))
@@ -64,6 +67,30 @@ def test_texts_without_any_token_are_zeros(kind):
         assert found.shape == (*shape[:2], 8)
         assert not found.any()
         assert not module.last_of(last).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["compiled", "torch"])
+def test_the_context_of_a_gru_is_added_to_the_input_of_every_step(dtype):
+    torch.manual_seed(2)
+    rnn = torch.nn.GRU(3 + 2, 4, batch_first=True, dtype=dtype)
+    x, of_text = torch.randn(3, 6, 3, dtype=dtype), torch.randn(3, 2, dtype=dtype, requires_grad=True)
+    h = torch.randn(1, 3, 4, dtype=dtype, requires_grad=True)
+    lengths = [6, 4, 1]  # falling, so packed rows are the texts themselves
+    packing = Packing.of(lengths)
+    whole, split = rnn.weight_ih_l0, rnn.weight_ih_l0[:, :3]
+    weights = GruWeights(split[None], rnn.weight_hh_l0[None], rnn.bias_ih_l0[None], rnn.bias_hh_l0[None])
+    read = x[torch.from_numpy(packing.row), torch.from_numpy(packing.time[0])]
+    context = (of_text @ whole[:, 3:].t())[None]
+    outputs, last = packed_gru(read[None], packing.sizes, weights, h, context)
+    repeated = torch.cat([x, of_text[:, None].expand(-1, 6, -1)], dim=2)
+    joined = pack_padded_sequence(repeated, torch.tensor(lengths), batch_first=True)
+    expected, end = rnn(joined, h)
+    torch.testing.assert_close(outputs[0], expected.data)
+    torch.testing.assert_close(last, end)
+    leaves, slope, of_end = [of_text, h, *rnn.parameters()], torch.randn_like(expected.data), torch.randn_like(end)
+    totals = ((o * slope).sum() + (e * of_end).sum() for o, e in ((outputs[0], last), (expected.data, end)))
+    for a, b in zip(*(torch.autograd.grad(total, leaves) for total in totals), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_of_torch_load_by_their_own_names():

@@ -1,4 +1,4 @@
-"""Compiled inner loops of training on the CPU: the LSTM's cell, highways, and maxima of convolutions.
+"""Compiled inner loops of training on the CPU: the cells of LSTM and GRU, highways, and maxima of convolutions.
 
 Import this where training begins: it loads numba. All arrays are float32 and contiguous; shapes are at the top of each
 function. Sums may be contracted but not-a-number still spreads, so that a broken training is noticed.
@@ -96,6 +96,62 @@ def cell_backward(
                 to[2 * hidden + k] = x * i * (_ONE - g * g)
                 to[3 * hidden + k] = s * t[k] * o * (_ONE - o)
                 carried[k] = x * f
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def gru_forward(
+    gates: Floats, states: Floats, a_n: Floats, products: Floats, start: int, size: int, before: int
+) -> None:
+    """One step of a GRU: ``gates (D, N, 3H)`` become r, z, n, ``a_n (D, N, H)`` is kept, the new states are written.
+
+    ``products (D, B, 3H)`` are those of the states before the step, which lie at ``before`` … of ``states``.
+    """
+    hidden = a_n.shape[2]
+    first = states.shape[1] - a_n.shape[1]
+    for d in range(len(gates)):
+        for row in range(size):
+            opened, n = gates[d, start + row, : 2 * hidden], gates[d, start + row, 2 * hidden :]
+            r, z = opened[:hidden], opened[hidden:]
+            a, inner = products[d, row, : 2 * hidden], products[d, row, 2 * hidden :]
+            kept, old, to = a_n[d, start + row], states[d, before + row], states[d, first + start + row]
+            for k in range(2 * hidden):
+                opened[k] = _sigmoid(opened[k] + a[k])
+            for k in range(hidden):
+                kept[k] = inner[k]
+            for k in range(hidden):
+                n[k] = _tanh(n[k] + r[k] * inner[k])
+            for k in range(hidden):
+                to[k] = n[k] + z[k] * (old[k] - n[k])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def gru_backward(
+    gates: Floats, states: Floats, a_n: Floats, dh: Floats, d_input: Floats, d_recurrent: Floats, start: int,
+    size: int, before: int,
+) -> None:  # fmt: skip
+    """The same step back: ``dh`` (as ``states``) gives the gradients of both products' gates ``(D, N, 3H)``.
+
+    What goes around the products is added to ``dh`` at ``before`` …
+    """
+    hidden = a_n.shape[2]
+    first = states.shape[1] - a_n.shape[1]
+    for d in range(len(gates)):
+        for row in range(size):
+            gate, a, old = gates[d, start + row], a_n[d, start + row], states[d, before + row]
+            slope, around = dh[d, first + start + row], dh[d, before + row]
+            of_input, of_state = d_input[d, start + row], d_recurrent[d, start + row]
+            for k in range(hidden):
+                r, z, n = gate[k], gate[hidden + k], gate[2 * hidden + k]
+                s = slope[k]
+                d_n = s * (_ONE - z) * (_ONE - n * n)
+                of_input[hidden + k] = s * (old[k] - n) * z * (_ONE - z)
+                of_input[2 * hidden + k] = d_n
+                of_state[2 * hidden + k] = d_n * r
+                of_input[k] = d_n * a[k] * r * (_ONE - r)
+            for k in range(2 * hidden):
+                of_state[k] = of_input[k]
+            for k in range(hidden):
+                around[k] += slope[k] * gate[hidden + k]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")

@@ -15,12 +15,14 @@ place, without loading a compiler. tanh(x) is 2σ(2x) - 1 in torch, several time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from polyseme.neural.packing import ends_of, previous_of, steps_of
 
 _NO_CLIP = np.float32(np.inf)
 # Gates of this many steps' inputs are held at once, in floats: it stays within a core's share of the cache.
@@ -111,14 +113,14 @@ class _PackedLstm(torch.autograd.Function):
         cells[:, :rows], states[:, :rows] = c0, h0
         cell = _cell(gates, cells, x.new_empty(n_directions, n, hidden), clips.cell)
         recurrent = w_recurrent.transpose(1, 2)
-        for start, size, before in _steps(sizes, rows):
+        for start, size, before in steps_of(sizes, rows):
             gates[:, start : start + size].baddbmm_(states[:, before : before + size], recurrent)
             cell.forward(m, m.shape[1] - n, start, size, before)
             if w_projection is not None:
                 h = torch.bmm(m[:, start : start + size], w_projection.transpose(1, 2))
                 h = h.clamp_(-clips.projection, clips.projection) if clips.projection else h
                 states[:, rows + start : rows + start + size] = h
-        ends = _ends(sizes, rows, x.device)
+        ends = ends_of(sizes, rows, x.device)
         outputs = states[:, rows:].clone()
         ctx.save_for_backward(x, w_input, w_recurrent, w_projection, gates, cells, states, cell.tanh_c, m)
         ctx.sizes, ctx.clips = sizes, clips
@@ -134,13 +136,13 @@ class _PackedLstm(torch.autograd.Function):
         n_directions, n, hidden = tanh_c.shape
         rows = cells.shape[1] - n
         state_open = _open(states[:, rows:], ctx.clips.projection if w_projection is not None else 0.0)
-        dh = _of_the_outputs(grad, grad_h, states[:, rows:], _ends(sizes, rows, x.device) - rows)
+        dh = _of_the_outputs(grad, grad_h, states[:, rows:], ends_of(sizes, rows, x.device) - rows)
         dh = dh if state_open is None else dh * state_open
         dc = cells.new_zeros(n_directions, rows, hidden) if grad_c is None else grad_c.clone()
         dh0 = cells.new_zeros(n_directions, rows, states.shape[2])
         cell = _cell(gates, cells, tanh_c, ctx.clips.cell)
         cell.prepare_backward(sizes)
-        for start, size, before in reversed(list(_steps(sizes, rows))):
+        for start, size, before in reversed(list(steps_of(sizes, rows))):
             if w_projection is None:
                 dz = cell.backward(dh, start, dc, start, size, before)
             else:
@@ -162,7 +164,7 @@ class _PackedLstm(torch.autograd.Function):
         return (
             torch.bmm(cell.dz, w_input) if ctx.needs_input_grad[0] else None,
             torch.bmm(turned, x),
-            torch.bmm(turned, states[:, _previous(sizes, rows, x.device)]),
+            torch.bmm(turned, states[:, previous_of(sizes, rows, x.device)]),
             cell.dz.sum(dim=1),
             None if w_projection is None else torch.bmm(dh.transpose(1, 2), m),
             dh0 if ctx.needs_input_grad[5] else None,
@@ -205,7 +207,7 @@ class _Cell:
     def prepare_backward(self, sizes: tuple[int, ...]) -> None:
         """The local derivatives of every step at once."""
         i, f, g, o = torch.split(self.gates, self.hidden, dim=2)
-        before = self.cells[:, _previous(sizes, self.rows, self.cells.device)]
+        before = self.cells[:, previous_of(sizes, self.rows, self.cells.device)]
         slopes = [g * i * (1 - i), before * f * (1 - f), i * (1 - g * g), self.tanh_c * o * (1 - o)]
         self.dz = torch.cat(slopes, dim=2)
         self.through = o * (1 - self.tanh_c.square())  # ∂m/∂c
@@ -254,14 +256,6 @@ def _cell(gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> _Cell:
     return (_CompiledCell if compiled else _Cell)(gates, cells, tanh_c, clip)
 
 
-def _steps(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
-    """Of each step: its first packed row, its number of rows, and where the states before it begin."""
-    start, before = 0, 0
-    for size in sizes:
-        yield start, size, before
-        before, start = rows + start, start + size
-
-
 def _open(values: Tensor, clip: float) -> Tensor | None:
     """Where a clipped value was inside its bounds, so that gradient flows; None where all were.
 
@@ -270,22 +264,6 @@ def _open(values: Tensor, clip: float) -> Tensor | None:
     if not clip or not values.numel() or (values.device.type == "cpu" and float(values.abs().max()) < clip):
         return None
     return values.abs() < clip
-
-
-def _previous(sizes: Sequence[int], rows: int, device: torch.device) -> slice | Tensor:
-    """For each packed token, where the state before it lies behind the ``rows`` first states."""
-    if not sizes or sizes[-1] == rows:  # no row ends early
-        return slice(0, sum(sizes))
-    places = np.concatenate([before + np.arange(size) for _, size, before in _steps(sizes, rows)])
-    return torch.from_numpy(places).to(device)
-
-
-def _ends(sizes: Sequence[int], rows: int, device: torch.device) -> Tensor:
-    """For each row, where its last state lies."""
-    ends = np.arange(rows)
-    for start, size, _ in _steps(sizes, rows):
-        ends[:size] = rows + start + np.arange(size)
-    return torch.from_numpy(ends).to(device)
 
 
 # ---- without gradients

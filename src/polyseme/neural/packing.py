@@ -6,7 +6,7 @@ their t-th tokens lie side by side. The backward direction reads the same grid w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,3 +61,30 @@ class Packing:
     def n_tokens(self) -> int:
         """N."""
         return len(self.row)
+
+
+# ---- the states of a recurrent layer: those before the first step, then those of the packed tokens
+
+
+def steps_of(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
+    """Of each step: its first packed row, its number of rows, and where the states before it begin."""
+    start, before = 0, 0
+    for size in sizes:
+        yield start, size, before
+        before, start = rows + start, start + size
+
+
+def previous_of(sizes: Sequence[int], rows: int, device: torch.device) -> slice | Tensor:
+    """For each packed token, where the state before it lies behind the ``rows`` first states."""
+    if not sizes or sizes[-1] == rows:  # no row ends early
+        return slice(0, sum(sizes))
+    places = np.concatenate([before + np.arange(size) for _, size, before in steps_of(sizes, rows)])
+    return torch.from_numpy(places).to(device)
+
+
+def ends_of(sizes: Sequence[int], rows: int, device: torch.device) -> Tensor:
+    """For each row, where its last state lies."""
+    ends = np.arange(rows)
+    for start, size, _ in steps_of(sizes, rows):
+        ends[:size] = rows + start + np.arange(size)
+    return torch.from_numpy(ends).to(device)

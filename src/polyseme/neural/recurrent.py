@@ -1,9 +1,9 @@
 """Recurrent layers over texts of unlike lengths (循环层): LSTM and GRU, one or two directions, any number of layers.
 
 The weights are those of ``nn.LSTM`` and ``nn.GRU``, by the same names, so published ones load as they are; new ones
-begin with the forget gate open. On the CPU an LSTM is computed by ``packed_lstm``; all else by torch. Padding is never
-read, so a text's result does not depend on the others of its batch; a text without tokens has zero outputs and hands
-its state on.
+begin with the forget gate open. On the CPU an LSTM is computed by ``packed_lstm``, and a GRU that learns by
+``packed_gru``; all else by torch. Padding is never read, so a text's result does not depend on the others of its batch;
+a text without tokens has zero outputs and hands its state on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.lstm import LstmWeights, State, packed_lstm
 from polyseme.neural.packing import Packing
 
@@ -58,7 +59,7 @@ class Recurrent(nn.Module):
         if states is None:
             zero = x.new_zeros(self.n_directions, len(x), self.hidden)
             states = [State(zero, zero)] * self.n_layers
-        if self.kind == "lstm" and x.device.type == "cpu":
+        if x.device.type == "cpu" and (self.kind == "lstm" or torch.is_grad_enabled()):
             return self._packed(x, lengths, states)
         return self._by_torch(x, mask, lengths, states)
 
@@ -80,8 +81,7 @@ class Recurrent(nn.Module):
             x = F.dropout(x, self.dropout, self.training) if number else x
             places = x.reshape(n_texts * longest, x.shape[2])
             read = torch.stack([places.index_select(0, of_direction) for of_direction in flat])  # (D, N, I)
-            ordered = State(state.h[:, order], state.c[:, order])
-            outputs, end = packed_lstm(read, packing.sizes, self._weights(number), ordered)
+            outputs, end = self._layer(number, read, packing.sizes, State(state.h[:, order], state.c[:, order]))
             halves = [
                 outputs.new_zeros(len(places), self.hidden).index_copy(0, of_direction, half)
                 for of_direction, half in zip(flat, outputs, strict=True)
@@ -90,11 +90,16 @@ class Recurrent(nn.Module):
             last.append(State(end.h[:, back], end.c[:, back]))
         return x, last
 
-    def _weights(self, layer: int) -> LstmWeights:
+    def _layer(self, number: int, read: Tensor, sizes: Sequence[int], state: State) -> tuple[Tensor, State]:
+        """One layer over packed inputs ``(D, N, I)``."""
         ends = ["", "_reverse"][: self.n_directions]
-        of = {name: torch.stack([getattr(self.rnn, f"{name}_l{layer}{end}") for end in ends])
+        of = {name: torch.stack([getattr(self.rnn, f"{name}_l{number}{end}") for end in ends])
               for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}  # fmt: skip
-        return LstmWeights(of["weight_ih"], of["weight_hh"], of["bias_ih"] + of["bias_hh"])
+        if self.kind == "lstm":
+            weights = LstmWeights(of["weight_ih"], of["weight_hh"], of["bias_ih"] + of["bias_hh"])
+            return packed_lstm(read, sizes, weights, state)
+        outputs, h = packed_gru(read, sizes, GruWeights(*of.values()), state.h)
+        return outputs, State(h, h)
 
     def _by_torch(
         self, x: Tensor, mask: Tensor, lengths: Tensor, states: Sequence[State]
@@ -107,7 +112,7 @@ class Recurrent(nn.Module):
         outputs, end = self.rnn(packed, h if self.kind == "gru" else (h, c))
         padded = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])[0]
         padded = padded * mask[:, :, None]
-        last_h, last_c = (end, end) if self.kind == "gru" else end
+        (last_h, last_c), c = ((end, end), h) if self.kind == "gru" else (end, c)
         read = (lengths > 0)[None, :, None]
         last_h, last_c = torch.where(read, last_h, h), torch.where(read, last_c, c)
         parts = [torch.split(whole, self.n_directions) for whole in (last_h, last_c)]
