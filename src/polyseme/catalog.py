@@ -303,6 +303,16 @@ METHODS: tuple[Row, ...] = (
         "Conneau et al., Supervised Learning of Universal Sentence Representations from NLI Data",
     ),
     Row(
+        "skip-thought",
+        "跳跃思维向量",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.skip_thought:SkipThought",
+        "polyseme.sentences.options:SkipThoughtOptions",
+        2015,
+        "Kiros et al., Skip-Thought Vectors",
+    ),
+    Row(
         "quick-thought",
         "快速思维向量",
         "sentences",

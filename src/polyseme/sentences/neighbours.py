@@ -73,25 +73,39 @@ class QuickThought(LearnedEncoder):
     @classmethod
     def train(cls, data: Corpus, options: QuickThoughtOptions, run: Run) -> Self:
         """Learn from the order of a corpus's sentences."""
-        chosen = sentences_of(data, options.max_sentences, options.longest)
-        documents = data.sentence_documents[chosen]
-        if not (documents[1:] == documents[:-1]).any():
-            raise TrainingError("no document of the corpus has two sentences in a row: there is no order to learn from")
-        texts = [data.sentence(int(number))[: options.longest] for number in chosen]
+        stories = Stories.of(data, options.max_sentences, options.longest)
         about = About(data.segmentation, data.facts, run.curve)
-        encoder = cls.of(texts, given_vectors(run, options.word_vectors), about, options)
-        task = NeighbourTask(encoder.net, encoder.prepare(texts, run.progress), documents, options)
+        encoder = cls.of(stories.texts, given_vectors(run, options.word_vectors), about, options)
+        task = NeighbourTask(encoder.net, encoder.prepare(stories.texts, run.progress), stories.documents, options)
         fit(task, options, run)
         encoder.net.eval()
         return encoder
 
 
-def sentences_of(corpus: Corpus, most: int, longest: int) -> Ints:
-    """Sentences with words, in order, from the beginning of the corpus."""
-    filled = np.flatnonzero(np.diff(corpus.sentence_offsets) > 0)
-    if len(filled) < 2:
-        raise TrainingError("the corpus has no two sentences to learn from")
-    return filled[:most]
+class Stories:
+    """Sentences in order, and the document each is of."""
+
+    def __init__(self, texts: list[list[str]], documents: Ints) -> None:
+        self.texts, self.documents = texts, documents
+
+    @classmethod
+    def of(cls, corpus: Corpus, most: int, longest: int) -> Stories:
+        """The first sentences of a corpus."""
+        chosen = np.flatnonzero(np.diff(corpus.sentence_offsets) > 0)[:most]  # those with words
+        if len(chosen) < 2:
+            raise TrainingError("the corpus has no two sentences to learn from")
+        documents = corpus.sentence_documents[chosen]
+        if not (documents[1:] == documents[:-1]).any():
+            raise TrainingError("no document of the corpus has two sentences in a row: there is no order to learn from")
+        return cls([corpus.sentence(int(number))[:longest] for number in chosen], documents)
+
+    def neighbours(self, rows: Ints, step: int, end: int) -> Ints:
+        """Which of these sentences have, ``step`` further, another one of their document before ``end``."""
+        there = rows + step
+        inside = (there >= 0) & (there < end)
+        found = np.zeros(len(rows), dtype=bool)
+        found[inside] = self.documents[there[inside]] == self.documents[rows[inside]]
+        return np.flatnonzero(found)
 
 
 class NeighbourTask(BatchTask):

@@ -156,6 +156,33 @@ class QuickThoughtOptions(LearnedOptions):
     )
 
 
+DIRECTIONS = ("uni", "bi", "combined")
+CONDITIONS = ("every-step", "first-state")
+
+
+@dataclass(frozen=True)
+class SkipThoughtOptions(LearnedOptions):
+    """Options of skip-thought."""
+
+    directions: str = option("uni", "read forward, both ways, or two encoders side by side", choices=DIRECTIONS)
+    hidden: int = option(512, "length of an encoder's vector, and units of its decoders", minimum=1)
+    condition: str = option("every-step", "where a decoder is given the vector", choices=CONDITIONS)
+    dim: int | None = option(200, "length of learned word vectors", minimum=1)
+    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
+    negative: int = option(2000, "words that a batch's softmax is computed on, about; fewer words: all", minimum=1)
+    expand: str | None = option(None, "word vectors that give the words which the corpus does not have", names="model")
+    most_expanded: int = option(200_000, "words of these vectors that are taken, the first ones", minimum=0)
+    longest: int = option(40, "words of a sentence that are read", minimum=1)
+    max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
+    batch_size: int = option(64, "sentences of a batch", minimum=1)
+    hold_out: float = option(0.02, "share of the sentences kept for the reports", minimum=0, maximum=0.5)
+    epochs: int = option(1, "passes over the sentences", minimum=0)
+    lr: float = option(5e-4, "learning rate", minimum=0)
+    input_dropout: float = option(
+        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+
+
 @dataclass(frozen=True)
 class ConversationOptions(InferSentOptions):
     """Options of the conversation encoder."""

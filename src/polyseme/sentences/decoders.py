@@ -1,0 +1,95 @@
+"""Decoders that make an encoder learn by writing sentences 解码器: a GRU that knows a sentence's vector at every word.
+
+    h_t = GRU(h_t-1, x_t-1 + P c),   h_0 = c,   p(w_t) = softmax(W h_t + b);   c: the vector, x_0 = 0
+
+The last word of every sentence is its end. The softmax is sampled where there are many words (``neural/softmax``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.neural.gru import GruWeights, packed_gru
+from polyseme.neural.packing import Packing
+from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
+from polyseme.sentences.sources import Flat, Ints, TokenLists, counted_keys, offsets_of, words
+
+END, UNKNOWN, FIRST = 0, 1, 2  # classes of a softmax; those of the words come behind
+
+
+class TargetWords:
+    """The words that a decoder can write."""
+
+    def __init__(self, keys: Sequence[str], counts: Ints) -> None:
+        self.index = {key: FIRST + number for number, key in enumerate(keys)}
+        self.counts = counts  # of every class
+
+    @classmethod
+    def of(cls, lists: TokenLists, min_count: int) -> TargetWords:
+        """The words of these sentences that are seen so often."""
+        keys = counted_keys(words, lists, min_count)[0]
+        found = cls(keys, np.zeros(FIRST + len(keys), dtype=np.int64))
+        found.counts = np.bincount(found.ids(lists).values, minlength=len(found.counts))
+        return found
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def ids(self, lists: TokenLists) -> Flat:
+        """The class of every word, an end behind each sentence."""
+        known = self.index.get
+        ids = [number for tokens in lists for number in (*(known(token, UNKNOWN) for token in tokens), END)]
+        return Flat(np.array(ids, dtype=np.int64), offsets_of(lists) + np.arange(len(lists) + 1))
+
+
+class WordDecoder(nn.Module):
+    """The states that write sentences; their length is that of the sentence vectors."""
+
+    def __init__(self, dim: int, hidden: int, *, every_step: bool = True) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(dim, hidden)
+        self.condition = nn.Linear(hidden, 3 * hidden, bias=False) if every_step else None
+
+    def forward(self, x: Tensor, lengths: Ints, vectors: Tensor, written: Tensor) -> tuple[Tensor, Tensor]:
+        """States ``(N, H)`` and the classes to write there ``(N,)``.
+
+        ``x (B, T, D)`` are the words of the sentences, ``written (B, T + 1)`` their classes and the end, ``vectors
+        (B, H)`` what is known of each.
+        """
+        packing = Packing.of(lengths + 1)
+        device = x.device
+        order = torch.from_numpy(packing.order).to(device)
+        places = torch.from_numpy(packing.row * written.shape[1] + packing.time[0]).to(device)
+        before = F.pad(x, (0, 0, 1, 0)).flatten(0, 1)  # a step reads the word before it, the first one nothing
+        read = before.index_select(0, places)[None]
+        ordered = vectors[order]
+        context = None if self.condition is None else self.condition(ordered)[None]
+        rnn = self.rnn
+        weights = GruWeights(*(getattr(rnn, f"{name}_l0")[None] for name in
+                               ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))  # fmt: skip
+        states = packed_gru(read, packing.sizes, weights, ordered[None], context)[0]
+        return states[0], written.flatten().index_select(0, places)
+
+
+class WordOutput(nn.Module):
+    """The softmax over words, which several decoders may share."""
+
+    def __init__(self, hidden: int, counts: Ints, negative: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(len(counts), hidden).uniform_(-0.1, 0.1))
+        self.bias = nn.Parameter(torch.zeros(len(counts)))
+        self.sampler, self.reported = ClassSampler(counts, negative), classes_to_report(counts)
+
+    def loss(self, states: Tensor, targets: Tensor, random: np.random.Generator, scale: float = 1.0) -> Tensor:
+        """``scale`` times the sum of the losses, on a sample of the words."""
+        candidates = self.sampler.draw(targets.cpu().numpy(), random).to(states.device)
+        return sampled_softmax_loss(states, targets, self.weight, self.bias, candidates, scale)
+
+    def score(self, states: Tensor, targets: Tensor) -> float:
+        """The sum of the losses over all words, as reports tell it."""
+        return float(log_losses(states, targets, self.weight, self.bias, self.reported).sum())

@@ -1,0 +1,196 @@
+"""Skip-thought 跳跃思维向量: a sentence's vector is what the sentences before and after it can be written from.
+
+Kiros et al., "Skip-Thought Vectors", NeurIPS 2015. A GRU reads the sentence, two others write its neighbours:
+
+    max  Σ_t log p(w_t of the next | w_<t, h) + Σ_t log p(w_t of the previous | w_<t, h),   h = the encoder's last state
+
+``uni`` reads forward, ``bi`` in both directions with half as many units each, ``combined`` is both side by side. Word
+vectors and the softmax are shared. With ``expand`` the words of given vectors that the corpus does not have are known
+too: the linear map from those vectors to the learned ones, least squares over the words that have both, gives theirs.
+
+What differs from the paper: the softmax is sampled where there are many words; the two encoders of ``combined`` learn
+together over the same word vectors; a sentence with one neighbour writes that one. ``condition`` first-state is what
+the authors' program does, where the paper gives the vector to every step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.recurrent import Recurrent
+from polyseme.nouns import FloatArray, WordVectors
+from polyseme.sentences.decoders import TargetWords, WordDecoder, WordOutput
+from polyseme.sentences.inputs import PreparedTexts
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder, batches_of
+from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.neighbours import Stories
+from polyseme.sentences.options import SkipThoughtOptions
+from polyseme.sentences.sources import Ints, LearnedKeys
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.training.loop import fit
+from polyseme.training.run import Run
+from polyseme.training.task import BatchTask, Part, Score
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MOST_HELD_OUT = 2000  # sentences
+REPORT_BATCHES = 1000  # between two reports, where an epoch is longer
+BESIDE = (-1, 1)  # the sentence before, the sentence after
+
+
+class SkipThoughtModule(TextModule):
+    """The last states of a GRU that reads forward, of one that reads both ways, or of both."""
+
+    def __init__(self, dim: int, hidden: int, directions: str) -> None:
+        super().__init__()
+        made = {"uni": [False], "bi": [True], "combined": [False, True]}[directions]
+        if hidden % 2 and True in made:
+            raise OptionError(f"hidden is even where sentences are read in both directions, not {hidden}")
+        self.encoders = nn.ModuleList(
+            Recurrent(dim, hidden // 2 if both else hidden, kind="gru", bidirectional=both) for both in made
+        )
+        self.dim = hidden * len(made)
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        last = [one(tokens.x, tokens.mask)[1][-1].h for one in self.encoders]  # each (D, B, H)
+        return Encoding(torch.cat([h.transpose(0, 1).flatten(1) for h in last], dim=1))
+
+
+class SkipThought(LearnedEncoder):
+    """GRUs whose last states the neighbours of a sentence were written from."""
+
+    method: ClassVar[str] = "skip-thought"
+    Options: ClassVar[type] = SkipThoughtOptions
+
+    @classmethod
+    def make_module(cls, options: SkipThoughtOptions, dim: int, beside: int) -> SkipThoughtModule:
+        return SkipThoughtModule(dim, options.hidden, options.directions)
+
+    @classmethod
+    def train(cls, data: Corpus, options: SkipThoughtOptions, run: Run) -> Self:
+        """Learn from the order of a corpus's sentences."""
+        given = run.models.get("expand")
+        if given is not None and not isinstance(given, WordVectors):
+            raise OptionError(f"option 'expand' names word vectors, and {options.expand} is a model of {given.method}")
+        stories = Stories.of(data, options.max_sentences, options.longest)
+        encoder = cls.of(stories.texts, [], About(data.segmentation, data.facts, run.curve), options)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            written = TargetWords.of(stories.texts, options.min_count)
+            module = SkipNet(encoder.net, written, options)
+        fit(SkipTask(module, encoder.prepare(stories.texts, run.progress), stories, written, options), options, run)
+        encoder.net.eval()
+        if given is not None:
+            expand(encoder, given, options.most_expanded)
+        return encoder
+
+
+class SkipNet(nn.Module):
+    """The encoder, a decoder for each side of each of its parts, and the softmax they share."""
+
+    def __init__(self, net: EncoderNet, written: TargetWords, options: SkipThoughtOptions) -> None:
+        super().__init__()
+        self.net, self.hidden = net, options.hidden
+        n_parts = net.encoder.dim // options.hidden
+        every = options.condition == "every-step"
+        self.decoders = nn.ModuleList(
+            nn.ModuleList(WordDecoder(net.inputs.dim, options.hidden, every_step=every) for _ in BESIDE)
+            for _ in range(n_parts)
+        )
+        self.output = WordOutput(options.hidden, written.counts, options.negative)
+
+
+class SkipTask(BatchTask):
+    """Sentences whose neighbours are written, about as long ones together."""
+
+    unit = "sentences"
+    module: SkipNet
+
+    def __init__(
+        self, module: SkipNet, texts: PreparedTexts, stories: Stories, written: TargetWords, options: SkipThoughtOptions
+    ) -> None:
+        self.texts, self.stories, self.written = texts, stories, written.ids(stories.texts)
+        n = len(stories.documents)
+        self.last = n - min(round(options.hold_out * n), MOST_HELD_OUT)  # what follows is held out
+        self.module, self.options = module, options
+        self.batches = batches_of(texts.sizes[: self.last], options)
+        self.reports = max(1, round(self.last / options.batch_size / REPORT_BATCHES))
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        random = np.random.default_rng((self.options.seed, epoch, index, part.rank))
+        written = self._written(self.module, rows, self.last)
+        n_words = sum(len(targets) for _, targets in written)
+        if not n_words:
+            return torch.zeros(()), 0
+        # The mean over words: sentences are counted, so that speeds can be compared, but words are predicted.
+        losses = [self.module.output.loss(*one, random, len(rows) / n_words) for one in written]
+        return torch.stack(losses).sum(), len(rows)
+
+    def _written(self, module: SkipNet, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
+        """The decoders' states and the words to write, of every decoder that has something to write."""
+        if not len(rows):
+            return []
+        vectors = module.net(self.texts.batch(rows).to(self.device)).vectors
+        parts = torch.split(vectors, module.hidden, dim=1)
+        found = []
+        for side, step in enumerate(BESIDE):
+            which = self.stories.neighbours(rows, step, end)
+            if not len(which):
+                continue
+            there = rows[which] + step
+            batch = self.texts.batch(there).to(self.device)
+            longest = batch.mask.shape[1]
+            words = torch.from_numpy(self.written.padded(there, longest + 1)).to(self.device)
+            x, of = module.net.inputs(batch).x, torch.from_numpy(which).to(self.device)
+            for decoders, vector in zip(module.decoders, parts, strict=True):
+                found.append(decoders[side](x, self.texts.sizes[there], vector[of], words))
+        return found
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        total, n, size = 0.0, 0, self.options.batch_size
+        n_texts = len(self.stories.documents)
+        with torch.inference_mode():
+            for start in range(self.last, n_texts, size):
+                rows = np.arange(start, min(start + size, n_texts))
+                for states, targets in self._written(module, rows, n_texts):
+                    total, n = total + module.output.score(states, targets), n + len(targets)
+        return Score(total / n, {"held_out_loss": total / n}) if n else None
+
+
+# ---- vocabulary expansion
+
+
+def linear_map(x: FloatArray, y: FloatArray) -> FloatArray:
+    """``(n, I), (n, D) -> (I + 1, D)``: M with [x; 1] M ≈ y, least squares."""
+    ones = np.ones((len(x), 1))
+    found = np.linalg.lstsq(np.hstack([x, ones]).astype(np.float64), y.astype(np.float64), rcond=None)[0]
+    return np.asarray(found, dtype=np.float32)
+
+
+def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
+    """Give the words of ``vectors`` that the encoder does not know vectors of its own kind; known ones keep theirs."""
+    table = next(s for s in encoder.inputs.sources if isinstance(s, LearnedKeys) and s.name == "words")
+    shared = [word for word in table.keys if word in vectors]
+    if len(shared) <= vectors.vector_size:
+        raise TrainingError(f"only {len(shared)} words of the corpus have a vector to expand from: too few for a map")
+    own = table.module.weight.detach().numpy()
+    learned = own[[table.index[word] for word in shared]]
+    mapping = linear_map(vectors.lookup(shared), learned)
+    new = [word for word in vectors.index_to_key[:most] if word not in table.index]
+    made = vectors.lookup(new) @ mapping[:-1] + mapping[-1]
+    wider = LearnedKeys("words", [*table.keys, *new], table.module.dim)
+    wider.module.weight.data = torch.from_numpy(np.concatenate([own, made]).astype(np.float32))
+    place = encoder.inputs.sources.index(table)
+    encoder.inputs.sources[place] = wider
+    encoder.inputs.module.sources[place] = wider.module.eval()
