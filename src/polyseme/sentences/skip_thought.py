@@ -100,10 +100,8 @@ class SkipNet(nn.Module):
         self.net, self.hidden = net, options.hidden
         n_parts = net.encoder.dim // options.hidden
         every = options.condition == "every-step"
-        self.decoders = nn.ModuleList(
-            nn.ModuleList(WordDecoder(net.inputs.dim, options.hidden, every_step=every) for _ in BESIDE)
-            for _ in range(n_parts)
-        )
+        made = (WordDecoder(net.inputs.dim, options.hidden, every_step=every) for _ in range(n_parts * len(BESIDE)))
+        self.decoders = nn.ModuleList(made)  # those of the sentences before, then those of the sentences after
         self.output = WordOutput(options.hidden, written.counts, options.negative)
 
 
@@ -153,11 +151,13 @@ class SkipTask(BatchTask):
             longest = batch.mask.shape[1]
             words = torch.from_numpy(self.written.padded(there, longest + 1)).to(self.device)
             x, of = module.net.inputs(batch).x, torch.from_numpy(which).to(self.device)
-            for decoders, vector in zip(module.decoders, parts, strict=True):
-                found.append(decoders[side](x, self.texts.sizes[there], vector[of], words))
+            decoders = module.decoders[side * len(parts) : (side + 1) * len(parts)]
+            for decoder, vector in zip(decoders, parts, strict=True):
+                found.append(decoder(x, self.texts.sizes[there], vector[of], words))
         return found
 
     def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, SkipNet)
         total, n, size = 0.0, 0, self.options.batch_size
         n_texts = len(self.stories.documents)
         with torch.inference_mode():
