@@ -1,6 +1,6 @@
 """A campaign of faults: kills, hostile files, full disks, two writers, readers beside a writer, an abused server.
 
-    python benchmarks/faults.py [--short] [--only kills,files,disks,readers,server] [--seed 1]
+    python benchmarks/faults.py [--short | --scale 1.0] [--only kills,files,disks,readers,server] [--seed 1]
 
 Prints what was tried and what broke. Bars: 1,000 kills, 10,000 mutations, 1,000 reads beside a writer, 100 full disks:
 nothing lost, nothing mixed, no traceback, no hang, the same bits after every resume. Exit code 1 where anything broke.
@@ -31,13 +31,14 @@ PARTS = ("kills", "files", "disks", "readers", "server")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="a few of each kind, as the tests run it")
+    parser.add_argument("--scale", type=float, default=1.0, help="how much of the full campaign")
     parser.add_argument("--only", help="some of the parts; all of them, but not the server's where it is to be short")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     chosen = given.only.split(",") if given.only else PARTS[: -1 if given.short else None]
     home = Path(tempfile.mkdtemp(prefix="polyseme-faults-", dir=_quick_place()))
     try:
-        tallies = run(home, chosen, short=given.short, seed=given.seed)
+        tallies = run(home, chosen, short=given.short, scale=given.scale, seed=given.seed)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(f"\n{'':34} {'tried':>8} {'broken':>7}")
@@ -50,28 +51,38 @@ def _quick_place() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def run(home: Path, chosen: Sequence[str], *, short: bool, seed: int) -> list[Tally]:
+def run(home: Path, chosen: Sequence[str], *, short: bool, scale: float, seed: int) -> list[Tally]:
     """The parts that were chosen."""
+
+    def so_many(full: int, few: int) -> int:
+        return few if short else max(1, round(full * scale))
+
     world = World(home, short)
     began = time.monotonic()
     world.make()
     print(f"made what the commands read ({time.monotonic() - began:.0f} s)", flush=True)
     parts: dict[str, Callable[[], list[Tally]]] = {
         "kills": lambda: faults_kills.campaign(
-            world, most_points=3 if short else 100, random_kills=5 if short else 450, seed=seed
+            world, most_points=so_many(100, 3), random_kills=so_many(450, 5), seed=seed
         ),
-        "files": lambda: faults_files.campaign(world, mutations=150 if short else 10_000, seed=seed),
-        "disks": lambda: faults_disks.campaign(world, steps=1 if short else 10),
-        "readers": lambda: faults_readers.campaign(world, reads=40 if short else 1200, rounds=1 if short else 12),
-        "server": lambda: _server(home / "server", 0.02 if short else 1.0),
+        "files": lambda: faults_files.campaign(world, mutations=so_many(10_000, 150), seed=seed),
+        "disks": lambda: faults_disks.campaign(world, steps=so_many(10, 1)),
+        "readers": lambda: faults_readers.campaign(world, reads=so_many(1200, 40), rounds=so_many(12, 1)),
+        "server": lambda: _server(home / "server", 0.02 if short else scale),
     }
     tallies = []
     for name in chosen:
-        began = time.monotonic()
+        began, used = time.monotonic(), _cpu_seconds()
         found = parts[name]()
         tallies += found
-        print(f"{name}: {sum(t.tried for t in found):,} tried ({time.monotonic() - began:.0f} s)", flush=True)
+        seconds, cpu = time.monotonic() - began, _cpu_seconds() - used
+        print(f"{name}: {sum(t.tried for t in found):,} tried ({seconds:.0f} s, {cpu:.0f} of the CPU)", flush=True)
     return tallies
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that ended."""
+    return sum(os.times()[:4])
 
 
 def _server(folder: Path, scale: float) -> list[Tally]:

@@ -20,7 +20,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # children are forked: no thread of a library may be needed in them
 
 # Calls before which a command is killed; ``exchange`` is added to them.
-CALLS = ("rename", "replace", "mkdir", "fsync", "unlink", "rmdir", "remove", "posix_fallocate")
+CALLS = ("rename", "replace", "mkdir", "fsync", "unlink", "rmdir", "remove", "link", "symlink", "posix_fallocate")
 TRACEBACK = 70  # the exit code of a child that raised what no command may raise
 
 
@@ -195,7 +195,7 @@ def bounded_memory(megabytes: int) -> Callable[[], None]:
 
 def digest(path: Path, aside: tuple[str, ...] = ()) -> str:
     """Of a file or of all files of a folder, those ``aside`` left out; "" where nothing is."""
-    if not os.path.lexists(path):
+    if not os.path.exists(path):
         return ""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     found = hashlib.sha256()

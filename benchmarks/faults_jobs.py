@@ -41,7 +41,7 @@ class Job:
 
     def content(self) -> str:
         """A digest of what it has written, all that belongs together; "" where its output is not there."""
-        if not os.path.lexists(self.out):
+        if not os.path.exists(self.out):
             return ""
         return " ".join([digest(self.out, self.aside), *(digest(self.out.with_name(name)) for name in self.beside)])
 

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 
+import click
 import pytest
 
 from polyseme.api import class_of, options_of
 from polyseme.catalog import COMPOSED, METHODS
-from polyseme.cli.main import COMMANDS
+from polyseme.cli.main import COMMANDS, polyseme
 
 
 def run(*arguments, stdin="", **keywords):
@@ -161,3 +162,18 @@ def test_a_command_that_is_asked_to_end_removes_its_temporary_files(tmp_path):
         process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_that_writes_a_file_can_be_told_to_replace_it():
+    found = set()
+    for name in COMMANDS:
+        command = polyseme.get_command(click.Context(polyseme), name)
+        several = [command]
+        if isinstance(command, click.Group):
+            several = [command.get_command(click.Context(command), each) for each in command.list_commands(None)]
+        for each in several:
+            names = {parameter.name for parameter in each.params}
+            if names & {"out", "picture", "target"} and name != "demo":  # the demo goes on with what is its own
+                assert "force" in names, name
+                found.add(name)
+    assert {"train", "fit", "predict", "score", "encode", "dimension", "concordance", "convert", "index"} <= found

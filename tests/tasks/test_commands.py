@@ -81,3 +81,32 @@ def test_what_is_wrong_is_said_in_one_line(files, tmp_path):
         assert done.exit_code
         assert done.exception
         assert "\n" not in str(done.exception).strip()
+
+
+def test_a_file_of_a_person_is_not_overwritten_unasked(files, tmp_path):
+    mine = tmp_path / "mine.png"
+    mine.write_bytes(b"my photograph")
+    (tmp_path / "text.txt").write_text("a b c a b d\n" * 200, encoding="utf-8")
+    examples = ["--train", files / "train.tsv"]
+    for arguments in (
+        ["predict", files / "m", files / "dev.tsv", "-o", mine],
+        ["score", files / "m", files / "dev.tsv", "--picture", mine],
+        ["fit", "classify", *examples, "-o", tmp_path / "m", "--picture", mine, *SMALL],
+        ["dimension", tmp_path / "text.txt", "--max-size", 10, "--picture", mine],
+    ):
+        done = CliRunner().invoke(polyseme, [str(a) for a in arguments])
+        assert "mine.png is a file of 13 bytes: replace it with --force" in str(done.exception)
+        assert mine.read_bytes() == b"my photograph"
+    assert not (tmp_path / "m").exists()  # told before the work
+    run("predict", files / "m", files / "dev.tsv", "-o", mine, "--force")
+    assert mine.read_bytes().startswith(b"{")
+    run("score", files / "m", files / "dev.tsv", "--picture", mine, "--force")
+    assert mine.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_is_not_replaced_by_the_best_of_several_seeds_unasked(files):
+    before = (files / "m" / "model.json").read_bytes()
+    arguments = ["fit", "classify", "--train", files / "train.tsv", "--seeds", 2, "-o", files / "m", *SMALL]
+    done = CliRunner().invoke(polyseme, [str(a) for a in arguments])
+    assert "m holds a model of classify" in str(done.exception)
+    assert (files / "m" / "model.json").read_bytes() == before

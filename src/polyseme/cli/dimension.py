@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.show import choice_option, json_option, print_json, print_table, shown_progress
+from polyseme.cli.show import choice_option, force_option, json_option, print_json, print_table, shown_progress
 
 METHODS = ("svd", "word2vec", "glove")
 
@@ -28,6 +28,7 @@ METHODS = ("svd", "word2vec", "glove")
     "--on", "files", multiple=True, metavar="FILE", help="Also train, and score on this test file; repeatable."
 )
 @click.option("--seed", type=int, default=1, show_default=True)
+@force_option
 @json_option
 def dimension(
     source: str,
@@ -38,6 +39,7 @@ def dimension(
     picture: str | None,
     files: tuple[str, ...],
     seed: int,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Which vector length suits this text? The PIP loss (Yin and Shen 2018) weighs the signal that few dimensions leave
@@ -45,7 +47,10 @@ def dimension(
     from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimension
     from polyseme.evaluate.kinds import recognise_kind
     from polyseme.text.corpus import Corpus, is_corpus
+    from polyseme.view.figure import check_picture
 
+    if picture:
+        check_picture(picture, force=force)
     for file in files:  # a wrong name among them is told before any work
         recognise_kind(file)
     options = {} if window is None else {"window": window}
@@ -59,7 +64,8 @@ def dimension(
     if picture:
         from polyseme.view.dimension import draw_dimension
 
-        draw_dimension(picture, f"{method}, {report.words:,} words", report.losses, report.best, report.ranges)
+        title = f"{method}, {report.words:,} words"
+        draw_dimension(picture, title, report.losses, report.best, report.ranges, force=force)
     if as_json:
         print_json({**report.to_json(), "scores": scores})
         return

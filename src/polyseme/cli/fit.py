@@ -81,16 +81,23 @@ def _command(row: catalog.Row) -> click.Command:
         **flags: Any,
     ) -> None:
         from polyseme import api
+        from polyseme.disk.ours import check_replaceable
 
         if not out and not folds and seeds == 1:
             raise click.UsageError("nothing would be kept: give -o MODEL, or --folds or --seeds to see figures", ctx)
         if (folds or seeds > 1) and resume:
             raise click.UsageError("--resume goes on with one training; leave it out with --folds and --seeds", ctx)
+        if picture:
+            from polyseme.view.figure import check_picture
+
+            check_picture(picture, force=force)
         options = given_flags(ctx, flags)
         begun = time.monotonic()
         data = (_one_or_many(train_files), _one_or_many(dev_files) if dev_files else None, list(encoders) or None)
         with shown_progress() as progress:
             if folds or seeds > 1:
+                if out:
+                    check_replaceable(out, "model", recipe="", force=force)
                 plan = api.plan_fit(row.name, *data, progress=progress, **options)
                 _repeated(plan, folds, seeds, out, force, as_json, progress)
                 return
@@ -103,7 +110,7 @@ def _command(row: catalog.Row) -> click.Command:
         if picture:
             from polyseme.view.tasks import draw_curve
 
-            draw_curve(model.about.curve, picture)
+            draw_curve(model.about.curve, picture, force=force)
         if as_json:
             print_json({"model": out, "curve": model.about.curve})
         then = f"polyseme score {out} FILE" if out else ""

@@ -12,17 +12,22 @@ from typing import IO, Any
 import click
 
 from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.show import print_json, print_table, shown_progress
+from polyseme.cli.show import force_flag, print_json, print_table, shown_progress
 from polyseme.cli.terminal import json_printable, say
 from polyseme.text.options import ReadingExamples
 
 
-def _predict(ctx: click.Context, /, model: str, file: str, out: str, attention: bool, **flags: Any) -> None:
+def _predict(
+    ctx: click.Context, /, model: str, file: str, out: str, attention: bool, force: bool, **flags: Any
+) -> None:
     from polyseme.api import load_task
+    from polyseme.disk.atomic import check_file
 
+    if out != "-":
+        check_file(out, force=force)
     task = load_task(model)
     rows = task.rows_to_predict(file, **given_flags(ctx, flags))
-    with shown_progress() as progress, _sink(out) as sink:
+    with shown_progress() as progress, _sink(out, force) as sink:
         for done, record in enumerate(task.records(rows, attention=attention), start=1):
             line = json.dumps(record, ensure_ascii=False)
             sink.write((json_printable(line) if out == "-" else line) + "\n")
@@ -30,13 +35,13 @@ def _predict(ctx: click.Context, /, model: str, file: str, out: str, attention: 
 
 
 @contextmanager
-def _sink(out: str) -> Iterator[IO[str]]:
+def _sink(out: str, force: bool) -> Iterator[IO[str]]:
     if out == "-":
         yield sys.stdout
         return
-    from polyseme.disk.atomic import new_file
+    from polyseme.disk.atomic import new_files
 
-    with new_file(Path(out)) as part, part.open("w", encoding="utf-8", errors="replace") as sink:
+    with new_files(Path(out), force=force) as (part,), part.open("w", encoding="utf-8", errors="replace") as sink:
         yield sink
 
 
@@ -46,6 +51,7 @@ predict = click.Command(
         click.Argument(["model"]),
         click.Argument(["file"]),
         click.Option(["-o", "--out"], default="-", show_default=True, help="One JSON record a line; - is stdout."),
+        force_flag(),
         click.Option(["--attention"], is_flag=True, help="Also how much each word counted, where the head says so."),
         *option_flags(ReadingExamples),
     ],
@@ -55,16 +61,21 @@ predict = click.Command(
 )
 
 
-def _score(ctx: click.Context, /, model: str, file: str, as_json: bool, picture: str | None, **flags: Any) -> None:
+def _score(
+    ctx: click.Context, /, model: str, file: str, as_json: bool, picture: str | None, force: bool, **flags: Any
+) -> None:
     from polyseme.api import load_task
     from polyseme.text.examples import Examples
+    from polyseme.view.figure import check_picture
 
+    if picture:
+        check_picture(picture, force=force)
     task = load_task(model)
     report = task.score(Examples.read(file, kind=task.kind, **given_flags(ctx, flags)))
     if picture:
         from polyseme.view.tasks import draw_confusion
 
-        draw_confusion(report, picture)
+        draw_confusion(report, picture, force=force)
     if as_json:
         print_json(report.to_json())
         return
@@ -81,6 +92,7 @@ score = click.Command(
         click.Argument(["model"]),
         click.Argument(["file"]),
         click.Option(["--picture"], metavar="FILE", help="Also draw the confusion matrix: .png, .svg or .pdf."),
+        force_flag(),
         click.Option(["--json", "as_json"], is_flag=True, help="Print JSON for programs."),
         *option_flags(ReadingExamples),
     ],

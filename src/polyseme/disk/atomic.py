@@ -18,6 +18,7 @@ from pathlib import Path
 from polyseme.disk.exchange import exchange, sync_file, sync_names, sync_tree
 from polyseme.disk.locks import hold, hold_new, remove_abandoned
 from polyseme.disk.room import SCRATCH, told_when_full
+from polyseme.disk.together import is_settling, put_back, replace_together, settle
 from polyseme.errors import FormatError, as_given
 
 LONGEST_NAME = 240  # bytes: a few more are needed beside it
@@ -27,12 +28,13 @@ Check = Callable[[Path, Path | None], None]
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[Path]:
+def writing(path: str | Path, *, follow: bool = True) -> Iterator[Path]:
     """Be the only writer of ``path``; the folder to work in, which is gone when the block ends.
 
     A writer may ask again inside the block, as ``train`` does, which writes checkpoints and saves the model in the end.
+    A link is followed, or with ``follow`` False is itself what will be replaced.
     """
-    path = followed(path)
+    path = followed(path) if follow else Path(path)
     check_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     workshop = path.parent.resolve() / f".{path.name}.part"
@@ -66,9 +68,8 @@ def new_file(path: str | Path) -> Iterator[Path]:
 def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[list[Path]]:
     """The same for files of one folder that belong together; of those ``beside``, what was not written is removed.
 
-    Where the folder is new, it appears with all of them. Else ``path`` says that they are there: it is taken away
-    first and put in its place last, so a kill in between never leaves new files beside old ones. Files that are there
-    are replaced with ``force`` only.
+    Where the folder is new, it appears with all of them; else they appear in one step (see together.py). Files that
+    are there are replaced with ``force`` only.
     """
     path = Path(path)
     paths = [path, *beside]
@@ -82,22 +83,12 @@ def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[
             with new_file(path) as part:
                 yield [part]
         return
-    with writing(path) as workshop:
+    with writing(path, follow=False) as workshop:
         for each in paths:
             check_file(each, force=force)
         new = _new(workshop)
         yield [new / each.name for each in paths]
-        sync_tree(new)
-        (workshop / "written").write_bytes(b"\0".join(os.fsencode(name) for name in os.listdir(new)))
-        olds = workshop / "olds"
-        olds.mkdir()
-        for each in paths:
-            if each.exists():
-                os.rename(each, olds / each.name)
-        for each in reversed(paths):
-            if (new / each.name).exists():
-                os.rename(new / each.name, each)
-        sync_names(path.parent)
+        replace_together(workshop, paths)
 
 
 @contextmanager
@@ -152,7 +143,7 @@ class Scratch:
 
 def followed(path: str | Path) -> Path:
     """The place a symbolic link leads to, whether anything is there yet or not; any other path as it is."""
-    if not os.path.islink(path):
+    if not os.path.islink(path) or is_settling(path):
         return Path(path)
     end = os.path.realpath(path)
     if os.path.islink(end):
@@ -209,20 +200,11 @@ def _put(folder: Path, path: Path, workshop: Path) -> None:
 
 def _clear(workshop: Path, path: Path) -> None:
     """Empty a workshop. An old result that was to be replaced and was not goes back to its place first."""
-    if os.path.lexists(workshop / "olds") and os.path.lexists(workshop / "new" / path.name):
-        _put_back(workshop, path)
+    settle(workshop, path.parent)
+    put_back(workshop, path)
     if os.path.lexists(workshop / "old") and not os.path.lexists(path):
         os.rename(workshop / "old", path)
     for name in ("new", "old", "olds"):
         shutil.rmtree(workshop / name, ignore_errors=True)
-    (workshop / "written").unlink(missing_ok=True)
-
-
-def _put_back(workshop: Path, path: Path) -> None:
-    """Undo ``new_files``, of which ``path`` has not come yet: away with what was put beside it, the old ones again."""
-    new, olds = workshop / "new", workshop / "olds"
-    for name in map(os.fsdecode, (workshop / "written").read_bytes().split(b"\0")):
-        if not os.path.lexists(new / name):
-            path.with_name(name).unlink(missing_ok=True)
-    for name in sorted(os.listdir(olds), key=lambda name: name == path.name):
-        os.replace(olds / name, path.with_name(name))
+    for name in ("next", "written"):
+        (workshop / name).unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from polyseme.disk import together
 from polyseme.errors import FormatError
 
 try:
@@ -22,7 +23,7 @@ except ImportError:  # not on this system: a folder that is there is taken for o
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
-CONTENT = {LOCK, "new", "old", "olds", "written"}
+CONTENT = {LOCK, "old", *together.CONTENT}
 GRACE = 1.0  # seconds for a writer that is about to end
 
 

@@ -7,18 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.atomic import new_file
+from polyseme.disk.atomic import check_file, new_files
 from polyseme.errors import MissingExtra, OptionError
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
-@contextmanager
-def figure(path: str | Path, width: float = 7.0, height: float = 4.2) -> Iterator[Any]:
-    """The axes of a picture that is written to ``path`` when the work on it is done; the suffix tells the format."""
+def check_picture(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a place where no picture can go, or where a file is that may not be replaced; call it before long work."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(f"a picture is written as {', '.join(SUFFIXES)}; not as {path.name}")
+    check_file(path, force=force)
+
+
+@contextmanager
+def figure(path: str | Path, width: float = 7.0, height: float = 4.2, *, force: bool = False) -> Iterator[Any]:
+    """The axes of a picture that is written to ``path`` when the work on it is done; the suffix tells the format."""
+    path = Path(path)
+    check_picture(path, force=force)
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -30,5 +37,5 @@ def figure(path: str | Path, width: float = 7.0, height: float = 4.2) -> Iterato
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     yield axes
-    with new_file(path) as part:
+    with new_files(path, force=force) as (part,):
         drawn.savefig(part, format=path.suffix.lower()[1:], dpi=160)

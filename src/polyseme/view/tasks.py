@@ -17,7 +17,7 @@ MOST_NUMBERS = 30  # labels up to which each cell has its number
 _NOT_FIGURES = ("step", "epoch", "seconds")
 
 
-def draw_confusion(report: Report, path: str | Path) -> None:
+def draw_confusion(report: Report, path: str | Path, *, force: bool = False) -> None:
     """How often each label (row) was called each label (column), shaded by the share of the row."""
     if not report.confusion:
         raise OptionError(f"{report.task} has no confusion matrix: it is one of classes")
@@ -25,7 +25,7 @@ def draw_confusion(report: Report, path: str | Path) -> None:
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     n, font = len(table), font_for(report.labels)
     side = max(4.0, min(14.0, 1.8 + 0.5 * n))
-    with figure(path, side, side) as axes:
+    with figure(path, side, side, force=force) as axes:
         axes.grid(visible=False)
         axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         axes.set_xticks(range(n), report.labels, rotation=60, ha="right", fontproperties=font)
@@ -38,13 +38,13 @@ def draw_confusion(report: Report, path: str | Path) -> None:
             axes.text(column, row, str(table[row, column]), ha="center", va="center", color=colour, fontsize=8)
 
 
-def draw_curve(curve: Sequence[dict[str, Any]], path: str | Path) -> None:
+def draw_curve(curve: Sequence[dict[str, Any]], path: str | Path, *, force: bool = False) -> None:
     """The loss and the held-out figures of a training, by epoch."""
     if not curve:
         raise OptionError("the model keeps no record of its training: there is no curve to draw")
     epochs = [record.get("epoch", number + 1) for number, record in enumerate(curve)]
     names = [name for name in curve[-1] if name not in _NOT_FIGURES and not name.endswith("_per_second")]
-    with figure(path) as axes:
+    with figure(path, force=force) as axes:
         others = axes.twinx()
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss")

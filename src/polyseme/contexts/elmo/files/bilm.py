@@ -26,6 +26,7 @@ from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.disk.atomic import new_files
 from polyseme.disk.hdf5 import written_hdf5
 from polyseme.disk.plain import PlainFile
+from polyseme.disk.together import of_one_version
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 
@@ -41,6 +42,10 @@ def open_bilm(path: str | Path) -> Elmo:
 
 def read_bilm(options_file: str | Path, weight_file: str | Path) -> Elmo:
     """The biLM of these two files, whatever they are called."""
+    return of_one_version([options_file, weight_file], lambda: _read_bilm(options_file, weight_file))
+
+
+def _read_bilm(options_file: str | Path, weight_file: str | Path) -> Elmo:
     options = elmo_options(read_options(options_file), where=str(options_file))
     alphabet = make_alphabet(options, characters=[], words=[])
     with _Weights(weight_file) as weights:
