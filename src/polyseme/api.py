@@ -195,11 +195,7 @@ def _distilled(
     opened = load(model) if isinstance(model, (str, Path)) else model
     encoder = lift(opened, "contexts")
     checked = make_options(DistilOptions, {**options, "encoder": opened.method})
-    if isinstance(data, (str, Path)) and is_corpus(data):
-        data = Corpus.open(data)
-    corpus = (
-        data if isinstance(data, Corpus) else Corpus.build(data, segment=opened.segmentation, progress=run.progress)
-    )
+    corpus = text_for(opened, data, run.progress)
     known = opened.about.fingerprint or (model_fingerprint(model) if isinstance(model, (str, Path)) else "")
     identity = {
         "method": Distilled.method,
@@ -209,6 +205,16 @@ def _distilled(
     }
     place.begin(identity, known)
     return place.saved(Distilled.of(encoder, corpus, checked, run))
+
+
+def text_for(model: Model, data: Corpus | str | Path | Sequence[str | Path], progress: Progress = silent) -> Corpus:
+    """A corpus, the one at a path, or one made of text files, cut as the model's own text was."""
+    if isinstance(data, Corpus):
+        return data
+    sources = [data] if isinstance(data, (str, Path)) else list(data)
+    if len(sources) == 1 and is_corpus(sources[0]):
+        return Corpus.open(sources[0])
+    return Corpus.build(sources, segment=model.segmentation, progress=progress)
 
 
 # ---- tasks

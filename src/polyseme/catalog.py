@@ -426,7 +426,7 @@ COMPOSED: tuple[Row, ...] = (
         "sentences",
         (),
         "polyseme.sentences.pooled:Pooled",
-        "polyseme.sentences.pooled:PooledOptions",
+        "polyseme.sentences.options:PooledOptions",
         2016,
         "a context encoder as a sentence encoder: the vectors of the words pooled into one",
     ),

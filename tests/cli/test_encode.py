@@ -247,3 +247,27 @@ def test_an_encoder_is_no_file_of_word_vectors_and_distil_is_named(folder, capfd
     assert call(folder / "m", folder / "words.vec", command="convert") == 1
     assert "polyseme distil makes word vectors of it" in capfd.readouterr().err
     assert not (folder / "words.vec").exists()
+
+
+def test_every_pool_is_asked_for_by_flags_and_kept_as_a_model(folder, tmp_path):
+    text = folder / "text.txt"
+    wv = polyseme.train("word2vec", text, dim=8, min_count=1, sample=0.0, epochs=1, segment="space", threads=1)
+    wv.save(tmp_path / "wv")
+    from polyseme.sentences.lift import lift
+
+    data = Corpus.build(text, segment=wv.segmentation)
+    for flags, options in (
+        (["--pool", "max"], {"pool": "max"}),
+        (["--pool", "pmean", "--powers", "1,3"], {"pool": "pmean", "powers": "1,3"}),
+        (["--pool", "sif", "--smoothing", "0.01"], {"pool": "sif", "smoothing": 0.01}),
+        (["--pool", "usif", "--fit-on", text, "--components", "2"], {"pool": "usif", "components": 2, "data": data}),
+    ):
+        assert call(tmp_path / "wv", text, "-o", tmp_path / "v.npy", "--force", *flags) == 0
+        wanted = lift(wv, "sentences", **options).encode(LINES)
+        np.testing.assert_allclose(np.load(tmp_path / "v.npy"), wanted, atol=1e-6)
+        assert call(tmp_path / "wv", tmp_path / "kept", "--force", *flags, command="convert") == 0
+        np.testing.assert_allclose(polyseme.load(tmp_path / "kept").encode(LINES), wanted, atol=1e-6)
+    assert call(tmp_path / "kept", text, "-o", tmp_path / "w.npy", "--pool", "mean") == 1  # it is pooled already
+    assert call(folder / "m", text, "-o", tmp_path / "top.npy", "--pool", "max", "--layers", "top") == 0
+    top = lift(polyseme.load(folder / "m"), "sentences", pool="max", layers="top").encode(LINES)
+    np.testing.assert_allclose(np.load(tmp_path / "top.npy"), top, atol=1e-5)

@@ -124,9 +124,9 @@ def test_powers_that_are_none_are_refused(static, powers):
         Pooled(static, "pmean", powers=powers)
 
 
-def test_a_pool_that_counts_words_wants_text(static):
+def test_a_pool_that_counts_words_wants_text_where_the_model_has_no_counts(static):
     with pytest.raises(OptionError, match="fit"):
-        lift(static, "sentences", pool="sif")
+        lift(Stack([static]), "sentences", pool="sif")
 
 
 def test_text_is_read_in_groups_to_the_same_vectors(static, monkeypatch):
@@ -144,3 +144,26 @@ def test_a_fitted_pooling_opens_as_it_was_saved(static, tmp_path):
         again = polyseme.load(tmp_path / pool)
         assert again.options == before.options
         np.testing.assert_array_equal(again.encode(ASKED), before.encode(ASKED))
+
+
+def test_word_vectors_are_pooled_by_the_counts_of_their_own_vocabulary(static):
+    p = np.arange(6, 0, -1) / 21
+    weights = 1e-3 / (1e-3 + p)
+
+    def mean(tokens):
+        return np.array([weights[WORDS.index(t)] for t in tokens]) @ vectors(tokens) / len(tokens)
+
+    plain = lift(static, "sentences", pool="sif", components=0)
+    np.testing.assert_allclose(plain.encode(ASKED), one_by_one(ASKED, mean), atol=1e-6)
+    # The direction of texts of n words drawn by p: that of E[vvᵀ] = 1/n Σ p g² xxᵀ + (1 - 1/n) mmᵀ, m = Σ p g x
+    m, n = (p * weights) @ MATRIX, 20
+    u = np.linalg.eigh((MATRIX.T * (p * weights**2)) @ MATRIX / n + (1 - 1 / n) * np.outer(m, m))[1][:, -1]
+    assert abs(lift(static, "sentences", pool="sif").directions[:, 0] @ u) > 0.999
+
+
+def test_words_without_counts_are_weighed_by_their_rank():
+    published = WordVectors(Vocabulary(WORDS, np.zeros(6, dtype=np.int64)), MATRIX)
+    p = 1 / (np.arange(1, 7) + 2.7)
+    p /= p.sum()
+    found = lift(published, "sentences", pool="sif", components=0).encode([[word] for word in WORDS])
+    np.testing.assert_allclose(found, (1e-3 / (1e-3 + p))[:, None] * MATRIX, rtol=1e-4)

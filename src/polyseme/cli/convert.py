@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.show import Choice, force_option
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
@@ -19,13 +20,14 @@ FORMS = ("polyseme", "word2vec-text", "word2vec-binary", "glove", "fasttext", "p
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
+@pooling_flags
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
 @click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all their zeros.")
 @force_option
-def convert(source: str, target: str, form: str | None, dense: bool, force: bool) -> None:
+def convert(source: str, target: str, form: str | None, dense: bool, force: bool, pooling: Pooling) -> None:
     """Write the model at SRC (any format that is read) to DST.
 
     \b
@@ -37,7 +39,8 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
     folder with --to huggingface            a Transformer for transformers' AutoModel and AutoTokenizer
     folder with --to sentence-transformers  a Transformer that gives vectors of sentences
-    Behind a suffix, .gz .bz2 .xz compress.
+    Behind a suffix, .gz .bz2 .xz compress. With --pool, DST is a model of sentences: the vectors of a text's words
+    made one, fitted where it needs counts, in one folder with SRC.
     """
     from polyseme.api import load
     from polyseme.cli.words import only_words
@@ -49,6 +52,8 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     _check_name(path, form)
     with writing(path):
         opened = load(source)
+        if pooling.asked:
+            opened = pooling.encoder(opened)
         folder = form == "polyseme" or (form is None and not _suffix(path))
         if form in OF_ENCODERS or (folder and not isinstance(opened, WordVectors)):
             _write_encoder(opened, path, form or "polyseme", force)

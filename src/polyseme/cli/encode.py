@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.show import Choice, force_option, say_end, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
@@ -38,6 +39,7 @@ FORMATS = ("hdf5", "npy", "parquet", "jsonl", "features")
 _LINES_BETWEEN_REPORTS = 64
 
 
+@pooling_flags
 @click.command()
 @click.argument("model")
 @click.argument("file", default="-")
@@ -47,7 +49,6 @@ _LINES_BETWEEN_REPORTS = 64
     help="all, top, mean, mix or a number; several, such as -1,-2 (from the top), stand side by side.",
 )  # fmt: skip
 @click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
-@click.option("--pool", type=Choice(["mean", "max", "first", "last"]), help="One vector per line, not per word.")
 @click.option("--pieces", is_flag=True, help="Of a Transformer: vectors of its pieces, special ones too, not of words.")
 @force_option
 @click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
@@ -57,10 +58,10 @@ def encode(
     out: str,
     layers: str,
     form: str | None,
-    pool: str | None,
     pieces: bool,
     force: bool,
     segment: str | None,
+    pooling: Pooling,
 ) -> None:
     """Vectors of every line of FILE (standard input where it is - or left out).
 
@@ -70,12 +71,12 @@ def encode(
     parquet  one row a word: line, position, token, and a vector for each layer
     jsonl    one object a line: tokens, and layers or vectors
     features one object a line, as BERT's extract_features writes: each token with the index and values of its layers
-    With --pool, one vector a line.
+    With --pool, one vector a line: of one layer (mean unless --layers names another).
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
-    encoder = _open(model, pool, "mean" if pool and layers == "all" else layers)
+    encoder = _open(model, pooling, layers)
     begun = time.monotonic()
     whole = isinstance(encoder, SentenceEncoder)
     if whole and (chosen == "features" or pieces):
@@ -129,13 +130,14 @@ def _encoded(
     return found
 
 
-def _open(path: str, pool: str | None, layers: str) -> ContextEncoder | SentenceEncoder:
+def _open(path: str, pooling: Pooling, layers: str) -> ContextEncoder | SentenceEncoder:
     from polyseme.api import load
     from polyseme.sentences.lift import lift
 
     model = load(path)
-    if isinstance(model, SentenceEncoder) or pool:
-        return lift(model, "sentences", pool=pool or "mean", layers=layers)
+    if isinstance(model, SentenceEncoder) or pooling.asked:
+        chosen = {} if layers == "all" else {"layers": layers}
+        return Pooling({**pooling.options, **chosen}, pooling.fit_on).encoder(model)
     return lift(model, "contexts")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.terminal import say
 
 
+@pooling_flags
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8617 on otherwise.")
@@ -15,8 +19,18 @@ from polyseme.cli.terminal import say
 )
 @click.option("--token", envvar="POLYSEME_TOKEN", help="What clients must send as Authorization: Bearer TOKEN.")
 @click.option("--public-url", metavar="URL", help="Address of a proxy in front, such as https://words.example.org.")
-def serve(paths: tuple[str, ...], port: int | None, host: str, token: str | None, public_url: str | None) -> None:
-    """Serve models, indexes and corpora: a page to look inside, and a JSON API."""
+def serve(
+    paths: tuple[str, ...], port: int | None, host: str, token: str | None, public_url: str | None, pooling: Pooling
+) -> None:
+    """Serve models, indexes and corpora: a page to look inside, and a JSON API.
+
+    Vectors of texts are those of a model of sentences; of other models, what --pool makes of the vectors of words.
+    """
+    from polyseme.nouns import SentenceEncoder
     from polyseme.serve.run import serve as run
 
-    run(paths, host=host, port=port, token=token, public_url=public_url, say=lambda line: say(line, err=True))
+    def as_texts(model: Any) -> SentenceEncoder:
+        return model if isinstance(model, SentenceEncoder) else pooling.encoder(model)
+
+    listen: dict[str, Any] = {"host": host, "port": port, "token": token, "public_url": public_url}
+    run(paths, **listen, as_texts=as_texts, say=lambda line: say(line, err=True))

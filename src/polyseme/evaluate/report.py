@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from polyseme.disk.packed import open_for_reading
+from polyseme.nouns import LayerChoice, SentenceEncoder
+from polyseme.sentences.lift import lift
+
+
+def _lifted(model: Any) -> SentenceEncoder:
+    return lift(model, "sentences")
 
 
 @dataclass(frozen=True)
@@ -17,6 +24,14 @@ class Settings:
     case: str = "ignore"  # ignore: "Athens" may be answered by "athens"; keep
     method: str = "add"  # of analogies: add (3CosAdd) or mul (3CosMul)
     unseen: str = "skip"  # of similarity: skip pairs with a word outside the vocabulary, or make it of subwords
+    as_texts: Callable[[Any], SentenceEncoder] = (
+        _lifted  # how a model becomes a sentence encoder, where texts are asked
+    )
+    layers: LayerChoice = "mean"  # of a context encoder, where words in their context are compared
+    dev: str | Path | None = None  # of word-in-context: the file that the threshold is chosen on
+    texts: str | Path | None = None  # of retrieval: the texts that are searched, one a line
+    gold: str | Path | None = None  # of retrieval: the numbers of the right texts, a line for each query
+    depths: tuple[int, ...] = (1, 5, 10)  # of retrieval: how many answers are looked at
 
 
 @dataclass
@@ -38,6 +53,18 @@ class Report:
     def whole(self) -> dict[str, Any]:
         """The row of the whole file."""
         return self.rows[-1]
+
+
+def correlations(people: Sequence[float], ours: Sequence[float]) -> dict[str, float | None]:
+    """Spearman's ρ and Pearson's r; None where one side is constant, and they are not defined."""
+    from scipy import stats
+
+    if len(set(people)) < 2 or len(set(ours)) < 2:
+        return {"spearman": None, "pearson": None}
+    return {
+        "spearman": float(stats.spearmanr(people, ours).statistic),
+        "pearson": float(stats.pearsonr(people, ours).statistic),
+    }
 
 
 def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:

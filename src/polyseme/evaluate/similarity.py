@@ -9,13 +9,13 @@ told from the content, so files with a header, an index column or further column
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
-from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.evaluate.report import Report, Settings, correlations, read_lines
 from polyseme.text.writing_systems import has_han
 
 LONGEST_WORD = 30  # a cell longer than this is a sentence
@@ -38,21 +38,14 @@ def fits(lines: list[str]) -> bool:
 
 def evaluate(model: object, path: Path, settings: Settings) -> Report:
     """Spearman's and Pearson's correlation, over the pairs whose words are known."""
-    from scipy import stats
-
     if settings.unseen not in ("skip", "subwords"):
         raise OptionError(f"unseen is skip or subwords, not {settings.unseen!r}")
     lookup = Lookup(model, settings)
     pairs = read_pairs(read_lines(path))
     cosines = [_cosine(lookup, a, b, settings.unseen) for a, b, _ in pairs]
     known = [(cosine, score) for cosine, (_, _, score) in zip(cosines, pairs, strict=True) if cosine is not None]
-    row: dict[str, Any] = {"section": "total", "spearman": None, "pearson": None}
-    if all(len(set(column)) > 1 for column in zip(*known, strict=True)) and known:
-        # with a constant a correlation is not defined
-        ours, people = zip(*known, strict=True)
-        row["spearman"] = float(stats.spearmanr(people, ours).statistic)
-        row["pearson"] = float(stats.pearsonr(people, ours).statistic)
-    return Report("similarity", [{**row, "used": len(known), "total": len(pairs)}])
+    row = correlations([score for _, score in known], [cosine for cosine, _ in known])
+    return Report("similarity", [{"section": "total", **row, "used": len(known), "total": len(pairs)}])
 
 
 def _cosine(lookup: Lookup, a: str, b: str, unseen: str) -> float | None:

@@ -41,8 +41,8 @@ def lift(
 
     Word vectors become an encoder that gives a word the same vector everywhere. The vectors of the tokens at one of the
     ``layers`` (``top``, ``mean``, ``mix`` or a number) become one vector per text by ``pool``; a pool that has to know
-    how frequent words are (tfidf, sif, usif) is fitted on ``data``, a corpus or texts. ``options`` are those of
-    ``PooledOptions``.
+    how frequent words are (tfidf, sif, usif) is fitted on ``data``, a corpus or texts; word vectors do without, by the
+    counts of their vocabulary. ``options`` are those of ``PooledOptions``.
     """
     if to not in ("contexts", "sentences"):
         raise OptionError(f"a model is lifted to contexts or sentences, not {to!r}")
@@ -55,7 +55,7 @@ def lift(
         raise OptionError(f"a model of {_name(model)} gives no vectors to text")
     if to == "contexts":
         return encoder
-    if pool in FITTED and data is not None:
+    if pool in FITTED:
         return Pooled.fitted(encoder, pool, data, layers=layers, **options)
     return Pooled(encoder, pool, layers=layers, **options)
 

@@ -1,4 +1,4 @@
-"""Options of the sentence encoders that are learned with a task. Nothing here loads torch."""
+"""Options of poolings, and of the sentence encoders that are learned with a task. Nothing here loads torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from polyseme.options import option
 from polyseme.training.options import TrainingOptions
 
+CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
+POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED)
 PLACES = ("input", "hidden", "both")
 MODES = ("frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
@@ -14,6 +16,19 @@ POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
 BIGRAMS, LETTERS = 50, 30  # of tagged sentences: of characters, of words
 DIM = 100  # of vectors that are learned with the task where nothing else stands at the input
+
+
+@dataclass(frozen=True)
+class PooledOptions:
+    """How the vectors of words become one."""
+
+    pool: str = option("mean", "how the vectors of the words become one", choices=POOLS)
+    layers: str = option("mean", "the layer that is pooled: top, mean, mix or a number")
+    smoothing: float = option(1e-3, "sif: a of a/(a + p(w)); the greater, the more frequent words count", minimum=1e-9)
+    components: int | None = option(
+        None, "sif, usif: main directions that are taken off; unless given, one and five", minimum=0
+    )
+    powers: str = option("-inf,1,inf", "pmean: its powers; -inf is the minimum, inf the maximum")
 
 
 @dataclass(frozen=True)

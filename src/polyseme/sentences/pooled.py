@@ -21,7 +21,6 @@ sentences. Words that this text does not have count as most rare: p(w) = 0, the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -42,38 +41,22 @@ from polyseme.nouns import (
     pages,
     several,
 )
-from polyseme.options import make_options, option, options_to_json
-from polyseme.sentences import pools
-from polyseme.sentences.counts import Bow, BowOptions, inverse_frequencies
+from polyseme.options import make_options, options_to_json
+from polyseme.sentences import fitting, pools
+from polyseme.sentences.counts import Bow, inverse_frequencies
+from polyseme.sentences.options import CONCATENATED, PooledOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus
-from polyseme.training.run import Run
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
-POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED)
 FITTED = ("tfidf", "sif", "usif")  # that need counts of words, and directions
 _COMPONENTS = {"sif": 1, "usif": 5}
 _GROUP_TOKENS = 1 << 14  # whose vectors are pooled at once
-_SAMPLE = 100_000  # texts that directions are found on
 
 Group = tuple[list[list[str]], FloatArray]  # the tokens of some texts, and all their vectors (N, D)
-
-
-@dataclass(frozen=True)
-class PooledOptions:
-    """How the vectors of words become one."""
-
-    pool: str = option("mean", "how the vectors of the words become one", choices=POOLS)
-    layers: str = option("mean", "the layer that is pooled: top, mean, mix or a number")
-    smoothing: float = option(1e-3, "sif: a of a/(a + p(w)); the greater, the more frequent words count", minimum=1e-9)
-    components: int | None = option(
-        None, "sif, usif: main directions that are taken off; unless given, one and five", minimum=0
-    )
-    powers: str = option("-inf,1,inf", "pmean: its powers; -inf is the minimum, inf the maximum")
 
 
 class Pooled(Model, SentenceEncoder):
@@ -111,25 +94,27 @@ class Pooled(Model, SentenceEncoder):
         cls,
         encoder: ContextEncoder,
         pool: str,
-        data: Corpus | Iterable[Sentence],
+        data: Corpus | Iterable[Sentence] | None = None,
         *,
         layers: LayerChoice = "mean",
         **options: Any,
     ) -> Self:
-        """Count words in a corpus or in texts, and find the main directions of their vectors."""
-        if not isinstance(data, Corpus):
-            lists = (
-                tokens for batch in batched(several(data), TEXTS_AT_ONCE) for tokens in encoder.tokenize_all(batch)
-            )
-            data = Corpus.from_sentences(lists, documents="line")
-        counts = Bow.train(data, BowOptions(texts="sentences"), Run())
+        """Count words in a corpus or in texts, and find the main directions of their vectors.
+
+        Without ``data``, word vectors take the counts of their own vocabulary (see fitting.py).
+        """
+        if data is not None:
+            counts, texts = fitting.from_texts(encoder, data)
+        elif isinstance(encoder, StaticEncoder):
+            counts, texts = fitting.from_vocabulary(encoder.words)
+        else:
+            raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
         plain = cls(encoder, pool, layers=layers, counts=counts, **options)
         wanted = plain.options.components
         n = _COMPONENTS.get(pool, 0) if wanted is None else wanted if pool in _COMPONENTS else 0
         if not n:
             return plain
-        step = -(-len(data) // _SAMPLE)
-        vectors = plain.encode(data.sentence(i) for i in range(0, len(data), step))
+        vectors = plain.encode(texts)
         if not vectors.any():
             raise TrainingError("no word of this text has a vector: fit on text in the language of the model")
         directions, squares = main_directions(vectors, n)

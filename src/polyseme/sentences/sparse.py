@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several
+from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several, unit_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,8 +46,7 @@ class SparseEncoder(SentenceEncoder):
 
     def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
-        left, right = unit_sparse(self.encode_sparse(a)), unit_sparse(self.encode_sparse(b))
-        return np.asarray((left @ right.T).toarray(), dtype=np.float32)
+        return cosines(unit_vectors(self, a), unit_vectors(self, b))
 
 
 def unit_sparse(rows: csr_array) -> csr_array:
@@ -56,3 +55,16 @@ def unit_sparse(rows: csr_array) -> csr_array:
     scaled = rows.copy()
     scaled.data = (scaled.data / np.repeat(np.where(norms > 0, norms, 1), np.diff(scaled.indptr))).astype(np.float32)
     return scaled
+
+
+def unit_vectors(encoder: SentenceEncoder, texts: Iterable[Sentence]) -> FloatArray | csr_array:
+    """Vectors of length one, ``(n, dim)``: in compressed rows where the encoder's are sparse."""
+    if isinstance(encoder, SparseEncoder):
+        return unit_sparse(encoder.encode_sparse(texts))
+    return unit_rows(encoder.encode(texts))
+
+
+def cosines(left: FloatArray | csr_array, right: FloatArray | csr_array) -> FloatArray:
+    """Of every row of ``left`` with every row of ``right``, both of length one: ``(n, m)``."""
+    found = left @ right.T
+    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index
 from polyseme.search.examples import example_words
+from polyseme.sentences.lift import lift
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
@@ -45,15 +46,17 @@ class Item:
 class Library:
     """The items by name, in the order in which they were given."""
 
-    def __init__(self, items: Iterable[Item] = ()) -> None:
+    def __init__(self, items: Iterable[Item] = (), as_texts: Callable[[Any], SentenceEncoder] | None = None) -> None:
+        """``as_texts`` makes a sentence encoder of any model; unless given, by the mean over its words."""
+        self.as_texts: Callable[[Any], SentenceEncoder] = as_texts or (lambda model: lift(model, "sentences"))
         self.items: dict[str, Item] = {}
         for item in items:
             self._shelve(item)
 
     @classmethod
-    def open(cls, paths: Iterable[str | Path]) -> Library:
+    def open(cls, paths: Iterable[str | Path], as_texts: Callable[[Any], SentenceEncoder] | None = None) -> Library:
         """Open everything; what cannot be opened is an error that names it."""
-        library = cls(_opened(str(path)) for path in paths)
+        library = cls((_opened(str(path)) for path in paths), as_texts)
         library.share_models()
         return library
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from polyseme.errors import MissingExtra, OptionError
+from polyseme.nouns import SentenceEncoder
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +70,13 @@ def serve(
     token: str | None = None,
     public_url: str | None = None,
     cache: Path | None = None,
+    as_texts: Callable[[Any], SentenceEncoder] | None = None,
     say: Callable[[str], Any] = log.info,
 ) -> None:
-    """Open everything at ``paths`` and answer until stopped."""
+    """Open everything at ``paths`` and answer until stopped.
+
+    ``as_texts`` makes sentence encoders of models of words and of words in context; unless given, by their mean.
+    """
     check_host(host, token)
     try:
         import fastapi  # noqa: F401
@@ -89,7 +94,7 @@ def serve(
         from polyseme.serve.protocol import server_of
 
         public = check_public_url(public_url) if public_url else None
-        library = Library.open(paths)
+        library = Library.open(paths, as_texts)
         for item in library.items.values():
             facts = ", ".join(f"{item.facts[name]:,} {name}" for name in SAID if type(item.facts.get(name)) is int)
             say(f"{item.name}: {item.facts.get('method') or item.kind} ({facts}) from {item.path}")

@@ -43,9 +43,9 @@ class Encode:
 class SharedEncoder:
     """One encoder: concurrent questions become one call, in the encoder's own thread."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, texts: SentenceEncoder) -> None:
         self.tokens = None if isinstance(model, SentenceEncoder) else lift(model, "contexts")
-        self.texts = lift(self.tokens or model, "sentences")
+        self.texts = texts
         self.batcher: Batcher[Encode, Any] = Batcher(
             self._answer, most=32, waiting=128, collect=COLLECT, wait=WAIT, weigh=_characters, heaviest=BATCH_CHARACTERS
         )
@@ -101,7 +101,11 @@ class SharedEncoder:
 def text_routes(library: Library) -> APIRouter:
     """Routes under /api and /v1."""
     router = APIRouter(tags=["encode"])
-    encoders = {name: SharedEncoder(item.thing) for name, item in library.items.items() if item.kind in ENCODERS}
+    encoders = {
+        name: SharedEncoder(item.thing, library.as_texts(item.thing))
+        for name, item in library.items.items()
+        if item.kind in ENCODERS
+    }
 
     async def answer(
         model: str, sentences: list[Any], layers: str | int | None, write: Callable[[Any], bytes]
@@ -124,7 +128,7 @@ def text_routes(library: Library) -> APIRouter:
 
     @router.post("/api/encode/texts", response_model=EncodedTexts)
     async def encode_texts(question: EncodeTexts) -> Answer:
-        """One vector per text; of words and tokens their mean."""
+        """One vector per text; of words and tokens their mean, or what the server was started with (--pool)."""
         return await answer(question.model, question.texts, None, partial(_texts_json, question.model))
 
     @router.get("/api/tokens", response_model=CutText)

@@ -16,6 +16,7 @@ from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files import projector as projector_format
@@ -28,12 +29,21 @@ from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocab
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_TOLD_BY, _ENOUGH = 20_000, 1000  # words by which it is told whether all are in lower case
+
 
 def open_vectors(path: str | Path) -> WordVectors:
     """A word2vec, GloVe or fastText .vec file. How often its words were seen is not known: the counts are 0."""
     file = word2vec_format.read(path)
     vocabulary = Vocabulary(file.words, np.zeros(len(file.words), dtype=np.int64))
-    return WordVectors(vocabulary, file.vectors, options=VectorsOptions(source=Path(path).name))
+    about = About(segmentation=Segmentation(case="lower")) if _uncased(file.words) else None
+    return WordVectors(vocabulary, file.vectors, options=VectorsOptions(source=Path(path).name), about=about)
+
+
+def _uncased(words: list[str]) -> bool:
+    """Whether the text was in lower case: of a thousand words with letters that have a case, none is in upper case."""
+    cased = [word for word in words[:_TOLD_BY] if word.lower() != word.upper()]
+    return len(cased) >= _ENOUGH and all(word == word.lower() for word in cased)
 
 
 def open_fasttext(path: str | Path) -> PublishedFastText:

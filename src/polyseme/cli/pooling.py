@@ -1,0 +1,64 @@
+"""``--pool`` and what goes with it: one vector of a text, where the model gives one per word."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from polyseme.cli.flags import option_flags
+from polyseme.errors import OptionError
+from polyseme.sentences.options import PooledOptions
+
+if TYPE_CHECKING:
+    from polyseme.nouns import SentenceEncoder
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """What was asked for; options that were not given keep their defaults."""
+
+    options: dict[str, Any]
+    fit_on: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything was."""
+        return bool(self.options or self.fit_on)
+
+    def encoder(self, model: Any) -> SentenceEncoder:
+        """The model as a sentence encoder."""
+        from polyseme.api import text_for
+        from polyseme.nouns import SentenceEncoder
+        from polyseme.sentences.lift import lift
+
+        if isinstance(model, SentenceEncoder) and self.asked:
+            name = getattr(model, "method", "")
+            raise OptionError(f"a model of {name} gives one vector per text as it is: leave --pool and its options out")
+        data = text_for(model, self.fit_on) if self.fit_on else None
+        return lift(model, "sentences", data=data, **self.options)
+
+
+def pooling_flags(command: click.Command) -> click.Command:
+    """A decorator that adds the flags; the command is handed them as one ``pooling``."""
+    own = {parameter.name for parameter in command.params}
+    flags = [flag for flag in option_flags(PooledOptions) if flag.name not in own]
+    names = [str(flag.name) for flag in flags]
+    fit_on = click.Option(
+        ["--fit-on"],
+        multiple=True,
+        metavar="TEXT",
+        help="tfidf, sif, usif: text or corpus in which words are counted; word vectors do with their own counts",
+    )
+    command.params += [*flags, fit_on]
+    call: Any = command.callback
+
+    @functools.wraps(call)
+    def collected(*arguments: Any, fit_on: tuple[str, ...], **given: Any) -> Any:
+        options = {name: value for name in names if (value := given.pop(name)) is not None}
+        return call(*arguments, pooling=Pooling(options, fit_on), **given)
+
+    command.callback = collected
+    return command

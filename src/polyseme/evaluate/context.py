@@ -1,0 +1,136 @@
+"""Words in context 语境词义: does a word mean the same in two sentences? WiC, and MCL-WiC with its Chinese part.
+
+    same  if  cos(x_1, x_2) > t,    t chosen for the best accuracy on another file
+
+Pilehvar and Camacho-Collados, WiC: the Word-in-Context Dataset, 2019; Martelli et al., SemEval-2021 Task 2:
+Multilingual and Cross-lingual Word-in-Context Disambiguation, 2021. The vector of the word is the mean of those of the
+tokens that cover it; the sentence is cut the way the model's own text was. The area under the ROC curve (``auc``)
+needs no threshold; the accuracy is left out where no file is given to choose one on. A word without a vector has the
+cosine 0. The right answers lie beside the file, under its name with ``gold`` in the place of ``data``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polyseme.errors import FormatError
+from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.nouns import ContextEncoder, FloatArray, LayerChoice, unit_rows
+from polyseme.sentences.lift import lift
+from polyseme.text.align import token_spans
+from polyseme.text.segment import Segmentation
+
+_PLACES = re.compile(r"\d+-\d+")
+
+
+class Use(NamedTuple):
+    """A sentence, and where the word stands in it."""
+
+    sentence: str
+    start: int
+    end: int
+
+
+def fits(lines: list[str]) -> bool:
+    """Whether the lines are WiC's table, or MCL-WiC's JSON."""
+    if lines[0].lstrip().startswith("["):
+        return all(f'"{name}"' in "".join(lines[:20]) for name in ("lemma", "sentence1", "sentence2"))
+    cells = [line.split("\t") for line in lines]
+    return all(len(row) == 5 and _PLACES.fullmatch(row[2]) for row in cells)
+
+
+def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+    """Accuracy at the threshold that is best on ``settings.dev``, and the area under the ROC curve."""
+    from sklearn.metrics import roc_auc_score
+
+    encoder = lift(model, "contexts")
+    cosines, gold, used = _compared(encoder, path, settings.layers)
+    row: dict[str, Any] = {"section": "total", "accuracy": None, "auc": None, "threshold": None}
+    if len(set(gold.tolist())) == 2:
+        row["auc"] = float(roc_auc_score(gold, cosines))
+    if settings.dev is not None:
+        threshold = best_threshold(*_compared(encoder, Path(settings.dev), settings.layers)[:2])
+        row |= {"accuracy": float(np.mean((cosines > threshold) == gold)), "threshold": threshold}
+    return Report("word-in-context", [{**row, "used": used, "total": len(gold)}])
+
+
+def best_threshold(cosines: FloatArray, gold: Any) -> float:
+    """The number that tells the two classes apart best: of the middles between neighbouring cosines, and both ends."""
+    order = np.argsort(cosines, kind="stable")
+    ranked, same = cosines[order].astype(np.float64), np.asarray(gold, dtype=np.int64)[order]
+    right = same.sum() + np.concatenate([[0], np.cumsum(1 - 2 * same)])  # the first i below the threshold
+    middles = np.concatenate([[ranked[0] - 1], (ranked[1:] + ranked[:-1]) / 2, [ranked[-1]]])
+    possible = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])
+    return float(middles[np.argmax(np.where(possible, right, -1))])
+
+
+def _compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[FloatArray, Any, int]:
+    """The cosine of each pair, whether it means the same, and how many pairs have vectors."""
+    pairs, gold = read_pairs(path), read_gold(path)
+    if len(pairs) != len(gold):
+        raise FormatError(f"{path} has {len(pairs):,} pairs, and the file of right answers {len(gold):,}")
+    units = unit_rows(_vectors(encoder, [use for pair in pairs for use in pair], layers))
+    left, right = units[::2], units[1::2]
+    used = int(np.count_nonzero(left.any(axis=1) & right.any(axis=1)))
+    return np.einsum("nd,nd->n", left, right), np.array(gold), used
+
+
+def _vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> FloatArray:
+    found = np.zeros((len(uses), encoder.dim), dtype=np.float32)
+    cutting = getattr(encoder, "segmentation", Segmentation())
+    sentences = encoder.encode_tokens([use.sentence for use in uses], layers=layers)
+    for row, (use, sentence) in enumerate(zip(uses, sentences, strict=True)):
+        spans = token_spans(use.sentence, sentence.tokens, cutting)
+        covering = [i for i, (start, end) in enumerate(spans) if start < use.end and end > use.start]
+        if covering:
+            found[row] = sentence.layers[0][covering].mean(axis=0)
+    return found
+
+
+def read_pairs(path: Path) -> list[tuple[Use, Use]]:
+    """The two uses of each word."""
+    lines = read_lines(path)
+    try:
+        if lines[0].lstrip().startswith("["):
+            return [_from_json(record) for record in json.loads("\n".join(lines))]
+        return [_from_cells(line.split("\t")) for line in lines]
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise FormatError(f"{path} is no file of words in context: WiC's table or MCL-WiC's JSON") from None
+
+
+def _from_json(record: dict[str, Any]) -> tuple[Use, Use]:
+    first, second = (Use(str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2))
+    return first, second
+
+
+def _from_cells(cells: list[str]) -> tuple[Use, Use]:
+    """``word, part of speech, places, sentence, sentence``, the places as numbers of words between blanks."""
+    _, _, places, *sentences = cells
+    first, second = (_use(s, int(place)) for s, place in zip(sentences, places.split("-"), strict=True))
+    return first, second
+
+
+def _use(sentence: str, place: int) -> Use:
+    word = list(re.finditer(r"\S+", sentence))[place]
+    return Use(sentence, word.start(), word.end())
+
+
+def read_gold(path: Path) -> list[bool]:
+    """The right answers beside a file."""
+    if "data" not in path.name:
+        raise FormatError(f"{path} has no right answers: name it NAME.data, and the answers beside it NAME.gold")
+    gold = path.with_name("gold".join(path.name.rsplit("data", 1)))
+    if not gold.is_file():
+        raise FormatError(f"{path} has no right answers beside it: {gold.name} is missing")
+    lines = read_lines(gold)
+    try:
+        records = json.loads("\n".join(lines)) if lines[:1] and lines[0].lstrip().startswith("[") else None
+        tags = lines if records is None else [record["tag"] for record in records]
+        return [{"T": True, "F": False}[str(tag).strip()] for tag in tags]
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(f"{gold} is no list of right answers, T or F") from None
