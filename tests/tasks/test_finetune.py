@@ -11,6 +11,9 @@ from tests.tasks.test_pair import pairs
 
 import polyseme
 from polyseme.errors import OptionError
+from polyseme.sentences.learned import ClassifyTask
+from polyseme.sentences.transformer import SentenceTransformer
+from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 
@@ -86,3 +89,38 @@ def test_an_encoder_that_cannot_learn_says_so(vectors):
         polyseme.fit(
             "classify", Examples.of(reviews(20)), encoder=CountingEncoder(vectors), head="rnn", encoder_mode="finetune"
         )
+
+
+def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(bert):
+    texts = Examples.of(reviews(24))
+    given = {name: tensor.clone() for name, tensor in bert.network.state_dict().items()}
+    model = polyseme.fit("classify", texts, encoder=bert, head="linear", encoder_mode="finetune", top_layers=1, **SMALL)
+    learned = model.encoder.inputs.encoders[0].network.state_dict()
+    moved = {name for name, tensor in learned.items() if not torch.equal(tensor, given[name])}
+    top = max(int(name.split("encoder.layer.")[1].split(".")[0]) for name in given if "encoder.layer." in name)
+    assert moved
+    assert all(f"encoder.layer.{top}." in name for name in moved)
+
+    task = ClassifyTask(model.encoder, model.output, texts, None)
+    rates = {name.rsplit("network.", 1)[-1]: group.lr_factor for name, group in task.groups(0).items()}
+    layer = "whole.bert.encoder.layer."
+    known = [rates[f"{layer}{number}."] for number in range(top + 1)]
+    assert known == pytest.approx([0.1 / 1.1 ** (top - number) for number in range(top + 1)])
+
+
+def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert):
+    inner = SentenceTransformer(bert, ("mean",))
+    both = [
+        polyseme.fit("classify", Examples.of(reviews(16)), encoder=one, head="linear", encoder_mode="finetune", **SMALL)
+        for one in (inner, bert)
+    ]
+    lines = [text for text, _ in reviews(4, seed=3)]
+    np.testing.assert_allclose(both[0].probabilities(lines), both[1].probabilities(lines), atol=1e-6)
+
+
+def test_fine_tuning_has_defaults_of_its_own_and_what_is_given_wins():
+    for task, options in (("classify", ClassifyOptions), ("tag", TagOptions), ("pair", PairOptions)):
+        head = "linear"
+        tuned = head_options(task, options(head=head, encoder_mode="finetune", epochs=7))
+        assert (tuned.lr, tuned.schedule, tuned.layers, tuned.epochs) == (1e-3, "slanted", "top", 7)
+        assert head_options(task, options(head=head)).layers == "mix"

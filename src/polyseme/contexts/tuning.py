@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Tuned(NamedTuple):
-    """``read`` turns sentences of tokens into tensors, ``network`` these into all layers ``(B, T, L, D)``.
+    """``read`` turns sentences of tokens into tensors, ``network`` these into the layers asked for, ``(B, T, L, D)``.
 
     T is the longest sentence's; what stands behind a shorter one is of no account.
     """
@@ -22,6 +22,6 @@ class Tuned(NamedTuple):
 class Tunable(Protocol):
     """An encoder that can learn with a task."""
 
-    def tuned(self) -> Tuned:
-        """Its reader and its own network: what the network learns, the encoder has learned."""
+    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
+        """Its reader and its own network, of some layers or all: what the network learns, the encoder has learned."""
         ...

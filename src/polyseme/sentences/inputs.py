@@ -35,6 +35,7 @@ from polyseme.sentences.sources import (
     TunedLayers,
     TunedSums,
 )
+from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import Model
 from polyseme.text.segment import Segmentation
@@ -202,8 +203,12 @@ class Inputs:
 
 
 def _opened(encoder: Any) -> Any:
-    """Word vectors themselves rather than as an encoder: their words are looked up, not encoded one by one."""
+    """Word vectors themselves rather than as an encoder: their words are looked up, not encoded one by one.
+
+    Of a sentence-transformers model, the Transformer that reads the words.
+    """
     found = encoder.words if isinstance(encoder, StaticEncoder) else encoder
+    found = found.encoder if isinstance(found, SentenceTransformer) else found
     if not isinstance(found, (WordVectors, ContextEncoder)):
         name = getattr(found, "method", type(found).__name__)
         raise OptionError(f"a model of {name} gives one vector per text, and this head reads one per word")

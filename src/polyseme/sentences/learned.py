@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -246,9 +247,24 @@ class ExampleTask(BatchTask):
         return self.batches.n_steps(epoch)
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
-        """Networks of given encoders learn at a rate of their own."""
-        tuned = [name for name, _ in self.module.named_modules() if f"{name}.".endswith(NETWORK)]
-        return {name: ParameterGroup(lr_factor=self.options.encoder_lr) for name in tuned}
+        """Networks of given encoders learn at a rate of their own, lower layers more slowly or not at all."""
+        found: dict[str, ParameterGroup] = {}
+        for name in [name for name, _ in self.module.named_modules() if f"{name}.".endswith(NETWORK)]:
+            found.update(self._layer_groups(name))
+        return found
+
+    def _layer_groups(self, network: str) -> dict[str, ParameterGroup]:
+        """By the numbers in the names of weights: layer k of n; what has none lies below the first."""
+        named = re.compile(re.escape(network) + r"\..*?\.(\d+)\.")
+        layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
+        n, options = max(layers.values(), default=-1) + 1, self.options
+        learning = n + 1 if options.top_layers is None else options.top_layers
+        return {
+            name: ParameterGroup(
+                lr_factor=options.encoder_lr * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning
+            )
+            for name, layer in {network: -1, **layers}.items()
+        }
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
         rows = self.batches.rows(epoch, index)[part.rank :: part.of]

@@ -76,6 +76,12 @@ class LearnedOptions(InputOptions):
     dropout: float = option(0.5, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
     encoder_lr: float = option(0.1, "factor of the learning rate for fine-tuned encoders", minimum=0)
+    layer_rates: float = option(
+        1.1, "fine-tuning: how many times faster a layer learns than the one below it", minimum=1
+    )
+    top_layers: int | None = option(
+        None, "fine-tuning: layers of the encoder that learn, from the top; unless given, all", minimum=0
+    )
 
 
 @dataclass(frozen=True)

@@ -346,10 +346,10 @@ class TunedLayers(Source):
         if not isinstance(encoder, Tunable):
             name = getattr(encoder, "method", type(encoder).__name__)
             raise OptionError(f"a model of {name} cannot learn with a task: encoder_mode=frozen")
-        self.encoder, self.tuned = encoder, encoder.tuned()
         chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
+        self.encoder, self.tuned = encoder, encoder.tuned(chosen.numbers)
         sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
-        self.module = TunedSums(self.tuned.network, chosen.numbers, sums)
+        self.module = TunedSums(self.tuned.network, sums)
 
     def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
         return _Sentences(self.tuned.read, lists)
@@ -366,14 +366,14 @@ class _Sentences(Prepared):
 class TunedSums(SourceModule):
     """The layers of a network that learns, and their sums."""
 
-    def __init__(self, network: nn.Module, numbers: Sequence[int], sums: LayerSums) -> None:
+    def __init__(self, network: nn.Module, sums: LayerSums) -> None:
         super().__init__()
-        self.network, self.sums, self.numbers = network, sums, list(numbers)
+        self.network, self.sums = network, sums
         self.dim, self.beside = sums.dim, sums.beside
 
     def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        layers: Tensor = self.network(*batch)[:, :, self.numbers]
-        if self.sums.mixes is None and len(self.numbers) > 1:
+        layers: Tensor = self.network(*batch)
+        if self.sums.mixes is None and layers.shape[2] > 1:
             layers = layers.mean(dim=2, keepdim=True)
         found: tuple[Tensor | None, Tensor | None] = self.sums(layers)
         return found

@@ -193,10 +193,6 @@ class CrossOptions(_Pairs, LearnedOptions):
 
     encoder_mode: str = option("finetune", "the encoder learns with the task (cross)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
-    encoder_lr: float = option(0.05, "factor of the learning rate for fine-tuned encoders", minimum=0)
-    epochs: int = option(4, "most passes over the examples", minimum=0)
-    schedule: str = option("linear", "how the learning rate falls towards the end")
-    dropout: float = option(0.1, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
 
 
 PAIR_HEADS: dict[str, type] = {
@@ -232,6 +228,11 @@ class ReaderOptions(LearnedOptions):
 
 
 SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
+# What a head takes where encoders learn with it, unless it is given: rates that leave them most of what they know.
+FINETUNED: dict[str, Any] = {
+    "epochs": 5, "lr": 1e-3, "schedule": "slanted", "layers": "top", "dropout": 0.1, "input_dropout": 0.0,
+    "weight_decay": 0.01, "clip_norm": 1.0,
+}  # fmt: skip
 HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
 
 
@@ -258,7 +259,7 @@ def _joined(hint: Any, of_head: Mapping[str, dataclasses.Field[Any]], n_heads: i
     defaults: dict[Any, list[str]] = {}
     for head, one in of_head.items():
         defaults.setdefault(one.default, []).append(head)
-    if len(of_head) == n_heads and len(defaults) == 1:
+    if len(of_head) == n_heads and len(defaults) == 1 and field.name not in FINETUNED:
         return hint, dataclasses.field(default=field.default, metadata=field.metadata)
     told = field.metadata["help"]
     if len(defaults) > 1:
@@ -266,6 +267,8 @@ def _joined(hint: Any, of_head: Mapping[str, dataclasses.Field[Any]], n_heads: i
     else:
         told += f" ({', '.join(of_head)})" if len(of_head) <= n_heads // 2 else ""
         told += "" if field.default is None else f"  [default: {field.default}]"
+    if field.name in FINETUNED:
+        told = told.removesuffix("]") + f"; fine-tuning: {FINETUNED[field.name]}]"
     choices = dict.fromkeys(choice for one in of_head.values() for choice in one.metadata.get("choices") or ())
     about = {**field.metadata, "help": told, "choices": tuple(choices) or None}
     return hint | None, dataclasses.field(default=None, metadata=about)
@@ -291,7 +294,9 @@ def head_options(task: str, options: TaskOptions) -> Any:
                 raise OptionError(f"the head {options.head} has no option {field.name!r}: {_with(task, field.name)}")
             continue
         given[field.name] = value
-    return make_options(kind, given)
+    tuned = {name: value for name, value in FINETUNED.items() if name in known}
+    usual = getattr(kind, "encoder_mode", "frozen")
+    return make_options(kind, {**tuned, **given} if given.get("encoder_mode", usual) == "finetune" else given)
 
 
 def _with(task: str, name: str) -> str:

@@ -28,6 +28,7 @@ from polyseme.sentences.matching import (
     compared,
 )
 from polyseme.sentences.sources import Ints
+from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
@@ -250,9 +251,10 @@ def _both(pairs: Sequence[TextPair]) -> list[Any]:
 def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], about: About, options: Any) -> Features:
     """What the head makes of pairs, nothing learned yet."""
     if isinstance(options, CrossOptions):
-        if len(encoders) != 1 or not isinstance(encoders[0], TransformerEncoder):
+        given = [one.encoder if isinstance(one, SentenceTransformer) else one for one in encoders]
+        if len(given) != 1 or not isinstance(given[0], TransformerEncoder):
             raise OptionError("the head cross fine-tunes a Transformer that reads both texts at once: give one encoder")
-        return Cross(copied(encoders[0]))
+        return Cross(copied(given[0]))
     if isinstance(options, MatchingOptions):
         segmentation = about.segmentation or Segmentation()
         with torch.random.fork_rng(devices=[]):

@@ -103,7 +103,7 @@ class UlmfitClassifier(nn.Module):
 
     def forward(self, batch: _Batch) -> Tensor:
         """Logits ``(B, classes)``."""
-        states = self.network(*batch.units)[:, :, -1]  # (B, T, D)
+        states = self.network(*batch.units)[:, :, 0]  # (B, T, D)
         ends = batch.mask.sum(dim=1).clamp_min(1) - 1
         at_end = states[torch.arange(len(states)), 0 if self.backward else ends] * batch.mask.any(dim=1, keepdim=True)
         pooled = torch.cat([at_end, max_over(states, batch.mask), mean_over(states, batch.mask)], dim=1)
@@ -149,7 +149,7 @@ class UlmfitTask(ExampleTask):
         options: UlmfitHeadOptions,
         score: Any,
     ) -> None:
-        network = encoder.tuned().network
+        network = encoder.tuned([encoder.n_layers - 1]).network
         assert isinstance(network, UlmfitLayers)
         self.texts = _Texts(encoder, texts_of(train))
         self.shape = encoder.options

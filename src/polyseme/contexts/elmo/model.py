@@ -11,7 +11,7 @@ be spelt in Unicode characters, or have ids of their own beside their spelling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import chain, islice
@@ -115,10 +115,11 @@ class Elmo(Trainable, ContextEncoder):
         """What reads the sentences; delete it (or ``forget_words``) when the weights have changed."""
         return SentenceRunner(self.bilm, self.alphabet)
 
-    def tuned(self) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """Its reader and its biLM, to learn with a task. Word vectors that are remembered are dropped."""
         self.forget_words()
-        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm))
+        wanted = range(self.n_layers) if layers is None else layers
+        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted))
 
     def forget_words(self) -> None:
         """Drop the remembered word vectors: the weights have changed."""

@@ -40,11 +40,11 @@ class ElmoReader:
 
 
 class ElmoLayers(nn.Module):
-    """All layers of a biLM, the boundaries taken off."""
+    """Layers of a biLM, the boundaries taken off."""
 
-    def __init__(self, bilm: BiLM) -> None:
+    def __init__(self, bilm: BiLM, wanted: Sequence[int]) -> None:
         super().__init__()
-        self.bilm = bilm
+        self.bilm, self.wanted = bilm, list(wanted)
 
     def forward(self, letters: Tensor, sizes: Tensor, names: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
         """``(B, T, L, D)``."""
@@ -54,5 +54,5 @@ class ElmoLayers(nn.Module):
             names if len(names) else None,
         )
         layers, _ = self.bilm(tokens, index, lengths.tolist())  # (L, B, T + 2, D)
-        found: Tensor = layers[:, :, 1:-1].permute(1, 2, 0, 3)
+        found: Tensor = layers[self.wanted, :, 1:-1].permute(1, 2, 0, 3)
         return found

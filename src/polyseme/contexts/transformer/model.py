@@ -7,7 +7,7 @@ vectors that do not depend on the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -88,9 +88,10 @@ class TransformerEncoder(Model, ContextEncoder):
         """What reads the pieces."""
         return Runner(self.network, self.pieces)
 
-    def tuned(self) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """Its reader and its network, to learn with a task."""
-        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network))
+        wanted = range(self.n_layers) if layers is None else layers
+        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted))
 
     # ---- reading sentences
 

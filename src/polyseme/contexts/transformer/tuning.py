@@ -43,15 +43,16 @@ class WordReader:
 
 
 class WordLayers(nn.Module):
-    """All layers of a Transformer as vectors of words."""
+    """Layers of a Transformer as vectors of words."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, wanted: Sequence[int]) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.wanted = network, list(wanted)
 
     def forward(self, ids: Tensor, mask: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
         """``(B, T, L, D)``: the mean of a word's pieces, or its first or last; zeros for a word without any."""
-        states = torch.stack(self.network(Batch(ids, mask)), dim=2)  # (R, P, L, D)
+        layers = self.network(Batch(ids, mask))
+        states = torch.stack([layers[number] for number in self.wanted], dim=2)  # (R, P, L, D)
         flat = states.flatten(0, 1)
         summed = flat.new_zeros(counts.numel() + 1, *flat.shape[1:]).index_add(0, owner.flatten(), flat)
         return (summed[:-1] / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])

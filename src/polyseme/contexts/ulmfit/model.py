@@ -15,7 +15,7 @@ narrower than the widest are filled up with zeros.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -92,9 +92,10 @@ class Ulmfit(Trainable, ContextEncoder):
         task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, None)
         return cls(task.options, units, task.module, about=About(data.segmentation, data.facts))
 
-    def tuned(self) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """Its reader and its network, to learn with a task."""
-        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim))
+        wanted = range(self.n_layers) if layers is None else layers
+        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted))
 
     # ---- reading sentences
 

@@ -38,11 +38,11 @@ class UnitReader:
 
 
 class UlmfitLayers(nn.Module):
-    """All layers of an AWD-LSTM as vectors of words."""
+    """Layers of an AWD-LSTM as vectors of words."""
 
-    def __init__(self, awd: AwdLstm, dim: int) -> None:
+    def __init__(self, awd: AwdLstm, dim: int, wanted: Sequence[int]) -> None:
         super().__init__()
-        self.awd, self.dim = awd, dim
+        self.awd, self.dim, self.wanted = awd, dim, list(wanted)
 
     def forward(self, index: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
         """``(B, T, L, D)``; layers narrower than D are filled up with zeros."""
@@ -52,7 +52,7 @@ class UlmfitLayers(nn.Module):
         packed[rows, times] = torch.arange(len(rows), device=index.device)
         wanted = packed.gather(1, places)  # (B, T) among the packed units
         planes = self._planes(index[rows, times], packing.sizes)
-        return torch.stack([F.pad(plane, (0, self.dim - plane.shape[1]))[wanted] for plane in planes], dim=2)
+        return torch.stack([F.pad(planes[n], (0, self.dim - planes[n].shape[1]))[wanted] for n in self.wanted], dim=2)
 
     def _planes(self, units: Tensor, sizes: list[int]) -> list[Tensor]:
         """Of each layer the states behind all packed units, ``(N, width)``."""
