@@ -31,6 +31,7 @@ COMMANDS = {
     "predict": ("polyseme.cli.predict:predict", "What a fitted model says to texts."),
     "score": ("polyseme.cli.predict:score", "How good a fitted model is on labelled examples."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Similarity, analogy and other test files, by content."),
+    "compare": ("polyseme.cli.compare:compare", "Every method on the same ground: one table, one picture."),
     "dimension": ("polyseme.cli.dimension:dimension", "Which vector length suits a corpus."),
     "distil": ("polyseme.cli.distil:distil", "Word vectors of a context encoder."),
     "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),

@@ -1,0 +1,34 @@
+"""A picture of a comparison: the models beside each other, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.errors import OptionError
+from polyseme.view.figure import figure
+from polyseme.view.fonts import font_for
+
+
+def draw_comparison(models: Sequence[str], figures: Mapping[str, Sequence[float | None]], path: str | Path) -> None:
+    """Bars of the figures, given by name with a value for each model, that lie between -1 and 1: correlations and
+    shares. Others have no axis in common with them."""
+    drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
+    if not drawn:
+        raise OptionError("there is no figure to draw: correlations and accuracies are, perplexities are not")
+    font, width = font_for([*models, *drawn]), 0.8 / len(models)
+    places = np.arange(len(drawn))
+    with figure(path, max(7.0, 1.0 + 0.3 * len(models) * len(drawn))) as axes:
+        for number, model in enumerate(models):
+            values = [np.nan if column[number] is None else column[number] for column in drawn.values()]
+            axes.bar(places + number * width, values, width, label=model)
+        axes.set_xticks(places + 0.4 - width / 2, list(drawn), fontproperties=font)
+        axes.grid(axis="x", visible=False)
+        axes.legend(prop=font, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _on_one_axis(values: Sequence[float | None]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(-1 <= value <= 1 for value in known)

@@ -1,0 +1,64 @@
+"""``polyseme compare``: models and methods on the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from scipy.stats import spearmanr
+
+from polyseme.cli.main import main
+
+PAIRS = [("a", "b", 9.0), ("a", "c", 5.0), ("b", "c", 4.0), ("a", "d", 1.0)]
+GOOD = {"a": (1, 0), "b": (1, 0.1), "c": (1, 1), "d": (-1, 0)}
+BAD = {"a": (1, 0), "b": (-1, 0.2), "c": (0.5, 1), "d": (1, 0.1)}
+
+
+def cosine(x: tuple[float, float], y: tuple[float, float]) -> float:
+    return float((x[0] * y[0] + x[1] * y[1]) / ((x[0] ** 2 + x[1] ** 2) * (y[0] ** 2 + y[1] ** 2)) ** 0.5)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Path:
+    for name, vectors in (("good", GOOD), ("bad", BAD), ("small", {w: GOOD[w] for w in "abc"})):
+        lines = [f"{word} {x} {y}" for word, (x, y) in vectors.items()]
+        (tmp_path / f"{name}.vec").write_text(f"{len(lines)} 2\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "pairs.txt").write_text("".join(f"{a}\t{b}\t{s}\n" for a, b, s in PAIRS), encoding="utf-8")
+    return tmp_path
+
+
+def test_each_model_has_its_row_with_the_figure_of_each_file(ground: Path) -> None:
+    asked = ["compare", str(ground / "good.vec"), str(ground / "bad.vec"), "--on", str(ground / "pairs.txt"), "--json"]
+    found = json.loads(CliRunner().invoke(main, asked).stdout)
+    for entry, vectors in zip(found, (GOOD, BAD), strict=True):
+        judged = [score for *_, score in PAIRS]
+        expected = spearmanr([cosine(vectors[a], vectors[b]) for a, b, _ in PAIRS], judged).statistic
+        (report,) = entry["files"].values()
+        assert report["rows"][-1]["spearman"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_figures_over_different_items_are_said_to_be_so(ground: Path) -> None:
+    asked = ["compare", str(ground / "good.vec"), str(ground / "small.vec"), "--on", str(ground / "pairs.txt")]
+    told = CliRunner().invoke(main, asked).stderr
+    assert "different numbers of items" in told
+    assert "small.vec 3" in told
+
+
+def test_methods_are_trained_on_a_text_and_drawn(ground: Path) -> None:
+    (ground / "text.txt").write_text("a b c d . b a d c .\n" * 60, encoding="utf-8")
+    asked = ["compare", str(ground / "text.txt"), "--methods", "svd,counts", "--on", str(ground / "pairs.txt")]
+    result = CliRunner().invoke(main, [*asked, "--picture", str(ground / "bars.svg")])
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["model", "svd", "counts"]
+    assert "<svg" in (ground / "bars.svg").read_text(encoding="utf-8")
+
+
+def test_a_method_that_needs_more_than_text_is_refused_before_any_work(ground: Path) -> None:
+    (ground / "text.txt").write_text("a b c d .\n" * 60, encoding="utf-8")
+    asked = ["compare", str(ground / "text.txt"), "--methods", "svd,infersent", "--on", str(ground / "pairs.txt")]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code != 0
+    assert "infersent" in str(result.exception)
+    assert "pairs" in str(result.exception)
