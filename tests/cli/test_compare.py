@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import spearmanr
 
-from polyseme.cli.main import main
+from polyseme.cli.compare import compare
 
 PAIRS = [("a", "b", 9.0), ("a", "c", 5.0), ("b", "c", 4.0), ("a", "d", 1.0)]
 GOOD = {"a": (1, 0), "b": (1, 0.1), "c": (1, 1), "d": (-1, 0)}
@@ -30,8 +30,8 @@ def ground(tmp_path: Path) -> Path:
 
 
 def test_each_model_has_its_row_with_the_figure_of_each_file(ground: Path) -> None:
-    asked = ["compare", str(ground / "good.vec"), str(ground / "bad.vec"), "--on", str(ground / "pairs.txt"), "--json"]
-    found = json.loads(CliRunner().invoke(main, asked).stdout)
+    asked = [str(ground / "good.vec"), str(ground / "bad.vec"), "--on", str(ground / "pairs.txt"), "--json"]
+    found = json.loads(CliRunner().invoke(compare, asked).stdout)
     for entry, vectors in zip(found, (GOOD, BAD), strict=True):
         judged = [score for *_, score in PAIRS]
         expected = spearmanr([cosine(vectors[a], vectors[b]) for a, b, _ in PAIRS], judged).statistic
@@ -39,17 +39,18 @@ def test_each_model_has_its_row_with_the_figure_of_each_file(ground: Path) -> No
         assert report["rows"][-1]["spearman"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_figures_over_different_items_are_said_to_be_so(ground: Path) -> None:
-    asked = ["compare", str(ground / "good.vec"), str(ground / "small.vec"), "--on", str(ground / "pairs.txt")]
-    told = CliRunner().invoke(main, asked).stderr
-    assert "different numbers of items" in told
-    assert "small.vec 3" in told
+def test_figures_over_different_items_are_said_to_be_so(ground: Path, caplog: pytest.LogCaptureFixture) -> None:
+    asked = [str(ground / "good.vec"), str(ground / "small.vec"), "--on", str(ground / "pairs.txt")]
+    with caplog.at_level("WARNING"):
+        CliRunner().invoke(compare, asked)
+    assert "different numbers of items" in caplog.text
+    assert "small.vec 3" in caplog.text
 
 
 def test_methods_are_trained_on_a_text_and_drawn(ground: Path) -> None:
     (ground / "text.txt").write_text("a b c d . b a d c .\n" * 60, encoding="utf-8")
-    asked = ["compare", str(ground / "text.txt"), "--methods", "svd,counts", "--on", str(ground / "pairs.txt")]
-    result = CliRunner().invoke(main, [*asked, "--picture", str(ground / "bars.svg")])
+    asked = [str(ground / "text.txt"), "--methods", "svd,counts", "--on", str(ground / "pairs.txt")]
+    result = CliRunner().invoke(compare, [*asked, "--picture", str(ground / "bars.svg")])
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["model", "svd", "counts"]
     assert "<svg" in (ground / "bars.svg").read_text(encoding="utf-8")
@@ -57,8 +58,8 @@ def test_methods_are_trained_on_a_text_and_drawn(ground: Path) -> None:
 
 def test_a_method_that_needs_more_than_text_is_refused_before_any_work(ground: Path) -> None:
     (ground / "text.txt").write_text("a b c d .\n" * 60, encoding="utf-8")
-    asked = ["compare", str(ground / "text.txt"), "--methods", "svd,infersent", "--on", str(ground / "pairs.txt")]
-    result = CliRunner().invoke(main, asked)
+    asked = [str(ground / "text.txt"), "--methods", "svd,infersent", "--on", str(ground / "pairs.txt")]
+    result = CliRunner().invoke(compare, asked)
     assert result.exit_code != 0
     assert "infersent" in str(result.exception)
     assert "pairs" in str(result.exception)

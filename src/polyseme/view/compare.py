@@ -18,15 +18,16 @@ def draw_comparison(models: Sequence[str], figures: Mapping[str, Sequence[float 
     drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
     if not drawn:
         raise OptionError("there is no figure to draw: correlations and accuracies are, perplexities are not")
-    font, width = font_for([*models, *drawn]), 0.8 / len(models)
+    font, thickness = font_for([*models, *drawn]), 0.8 / len(models)
     places = np.arange(len(drawn))
-    with figure(path, max(7.0, 1.0 + 0.3 * len(models) * len(drawn))) as axes:
+    with figure(path, 7.0, 1.5 + 0.25 * (len(models) + 1) * len(drawn)) as axes:
         for number, model in enumerate(models):
             values = [np.nan if column[number] is None else column[number] for column in drawn.values()]
-            axes.bar(places + number * width, values, width, label=model)
-        axes.set_xticks(places + 0.4 - width / 2, list(drawn), fontproperties=font)
-        axes.grid(axis="x", visible=False)
-        axes.legend(prop=font, loc="center left", bbox_to_anchor=(1.0, 0.5))
+            axes.barh(places + number * thickness, values, thickness, label=model)
+        axes.set_yticks(places + 0.4 - thickness / 2, list(drawn), fontproperties=font)
+        axes.invert_yaxis()  # in the order of the table
+        axes.grid(axis="y", visible=False)
+        axes.legend(prop=font, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
 
 
 def _on_one_axis(values: Sequence[float | None]) -> bool:
