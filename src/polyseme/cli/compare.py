@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.show import json_option, print_json, print_table, shown_progress
+from polyseme.cli.show import force_option, json_option, print_json, print_table, shown_progress
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 )
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="For methods whose training is by time.")
 @click.option("--picture", help="Draw the figures to this .png, .svg or .pdf file.")
+@force_option
 @json_option
 def compare(
     paths: tuple[str, ...],
@@ -28,6 +29,7 @@ def compare(
     methods: str | None,
     minutes: float | None,
     picture: str | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Models beside each other on the same test files: one table, one picture. Of a corpus or text, methods are trained
@@ -37,7 +39,10 @@ def compare(
     from polyseme.evaluate.compare import Comparison, Entry, examine, train_methods
     from polyseme.evaluate.kinds import recognise_kind
     from polyseme.text.corpus import Corpus, is_corpus
+    from polyseme.view.figure import check_picture
 
+    if picture:
+        check_picture(picture, force=force)
     names = [row.name for row in catalog.METHODS if row.kind == "words"] if methods is None else methods.split(",")
     for name in names:
         catalog.find(name.strip())
@@ -60,7 +65,7 @@ def compare(
         from polyseme.view.compare import draw_comparison
 
         figures = {found.heading(file): [entry.value(file) for entry in entries] for file in files}
-        draw_comparison([entry.name for entry in entries], figures, picture)
+        draw_comparison([entry.name for entry in entries], figures, picture, force=force)
     if as_json:
         print_json([entry.to_json() for entry in found.entries])
         return

@@ -12,7 +12,9 @@ from polyseme.view.figure import figure
 from polyseme.view.fonts import font_for
 
 
-def draw_comparison(models: Sequence[str], figures: Mapping[str, Sequence[float | None]], path: str | Path) -> None:
+def draw_comparison(
+    models: Sequence[str], figures: Mapping[str, Sequence[float | None]], path: str | Path, *, force: bool = False
+) -> None:
     """Bars of the figures, given by name with a value for each model, that lie between -1 and 1: correlations and
     shares. Others have no axis in common with them."""
     drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
@@ -20,7 +22,7 @@ def draw_comparison(models: Sequence[str], figures: Mapping[str, Sequence[float 
         raise OptionError("there is no figure to draw: correlations and accuracies are, perplexities are not")
     font, thickness = font_for([*models, *drawn]), 0.8 / len(models)
     places = np.arange(len(drawn))
-    with figure(path, 7.0, 1.5 + 0.25 * (len(models) + 1) * len(drawn)) as axes:
+    with figure(path, 7.0, 1.5 + 0.25 * (len(models) + 1) * len(drawn), force=force) as axes:
         for number, model in enumerate(models):
             values = [np.nan if column[number] is None else column[number] for column in drawn.values()]
             axes.barh(places + number * thickness, values, thickness, label=model)
