@@ -14,7 +14,10 @@ import httpx
 import numpy as np
 import pytest
 
-from polyseme.api import load
+from tests.tasks.conftest import reviews
+from tests.tasks.test_span import questions
+
+from polyseme.api import fit, load
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
@@ -23,6 +26,7 @@ from polyseme.serve.library import Item, Library, index_item, model_item
 from polyseme.serve.protocol import server_of
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -125,6 +129,31 @@ def library(shelf: Path, encoder: Surroundings) -> Library:
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("maps")
+
+
+@pytest.fixture(scope="session")
+def task_library() -> Library:
+    """A small model of each task, and words, which are none."""
+    small = {"threads": 1, "batch_size": 8, "lr": 0.02, "dim": 16, "hidden": 8, "dropout": 0.0}
+    rows = reviews(40)
+    pairs = [(a, b, "same" if x == y else "other") for i, (a, x) in enumerate(rows) for b, y in [rows[i // 2]]]
+    names = [([a, b, "来", "了"], ["B-人", "E-人", "O", "O"]) for a in "王李张陈" for b in "明红伟芳"]
+    models = {
+        "classify": fit("classify", Examples.of(rows), head="self-attention", epochs=8, **small),
+        "linear": fit("classify", Examples.of(rows), head="linear", epochs=1, threads=1),
+        "pair": fit("pair", Examples.of(pairs), head="dan", epochs=1, **small),
+        "tag": fit("tag", Examples.of(names), epochs=15, patience=0, input_dropout=0.0, **small),
+        "span": fit("span", questions(45), epochs=12, patience=0, **small),
+        "words": word_table(),
+    }
+    return Library(model_item(name, name, model) for name, model in models.items())
+
+
+@pytest.fixture(scope="session")
+def task_address(task_library: Library) -> Iterator[str]:
+    """The models of tasks, served."""
+    with running(create_app(task_library)) as url:
+        yield url
 
 
 @contextmanager

@@ -23,7 +23,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
-VIEWS = ["neighbours", "sentence", "senses", "analogy", "map", "curves", "models"]
+VIEWS = ["neighbours", "sentence", "senses", "analogy", "map", "predict", "curves", "models"]
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,34 @@ def test_neighbours_of_two_models_side_by_side(open_page: Open, library: Library
     page.click("label:has(#chip-others)")
     page.wait_for_function("() => document.querySelectorAll('.column').length === 1")
     assert "models=words" in page.url
+
+
+def test_a_typed_text_gets_labels_and_shades(open_page: Open, task_address: str, task_library: Library) -> None:
+    page = open_page("predict", base=task_address, lang="zh")
+    page.fill("#text", "房间很干净。")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".labels li")
+    (found,) = task_library.items["classify"].thing.predict(["房间很干净。"])
+    assert texts(page, ".labels .word") == [*found.probabilities]
+    assert texts(page, ".labels .soft")[0] == f"{100 * found.probability:.1f} %"
+    assert "".join(texts(page, ".shade")) == "房间很干净。"
+    colours = page.locator(".shade").evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor)")
+    assert len(set(colours)) > 2
+
+
+def test_entities_are_marked_and_answers_stand_in_their_passage(open_page: Open, task_address: str) -> None:
+    page = open_page("predict", base=task_address, model="tag", text="王明来了")
+    page.wait_for_selector(".marked")
+    assert texts(page, ".running")[0] == "王明人来了"
+    assert texts(page, ".entities strong") == ["王明"]
+    passage = "他叫李红，住在上海。他喜欢跑步。"
+    page = open_page("predict", base=task_address, model="span", passage=passage, question="他住在哪里？")
+    page.wait_for_selector(".marked")
+    assert texts(page, ".running") == [passage]
+    assert texts(page, ".marked") == texts(page, ".figure strong")
+    page = open_page("predict", base=task_address, model="pair", first="很干净", second="很脏")
+    page.wait_for_selector(".labels li")
+    assert set(texts(page, ".labels .word")) == {"same", "other"}
 
 
 def test_one_walks_by_click_and_back_by_the_back_button(open_page: Open) -> None:

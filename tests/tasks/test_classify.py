@@ -124,6 +124,16 @@ def test_train_keeps_the_encoder_of_the_same_training(texts):
     np.testing.assert_array_equal(encoder.encode(lines), model.encoder.encode(lines))
 
 
+def test_an_encoder_of_another_training_stands_frozen_under_a_layer(texts, other_texts, tmp_path):
+    encoder = polyseme.train("dan", texts, threads=1, epochs=2, hidden=8)
+    before = encoder.encode(["房间很干净。"])
+    model = polyseme.fit("classify", texts, encoder=encoder, head="linear", threads=1, epochs=3, lr=0.05)
+    assert np.array_equal(model.encoder.encode(["房间很干净。"]), before)
+    model.save(tmp_path / "m")
+    rows = [row.text for row in other_texts]
+    assert np.array_equal(polyseme.load(tmp_path / "m").probabilities(rows), model.probabilities(rows))
+
+
 def test_balanced_weights_make_classes_count_alike():
     targets = np.array([0, 0, 0, 1])
     weights = class_weights(targets, 3, "balanced")

@@ -52,6 +52,10 @@ def test_folds_and_seeds_print_mean_and_deviation(files):
     found = json.loads(run("fit", "classify", "--train", files / "train.tsv", "--folds", 3, "--json", *SMALL))
     assert len(found["each"]) == 3
     assert found["mean"]["accuracy"] == pytest.approx(sum(each["accuracy"] for each in found["each"]) / 3)
+    both = json.loads(
+        run("fit", "classify", "--train", files / "train.tsv", "--folds", 2, "--seeds", 2, "--json", *SMALL)
+    )
+    assert len(both["each"]) == 4
     table = run("fit", "classify", "--train", files / "train.tsv", "--seeds", 2, "-o", files / "best", *SMALL)
     assert "deviation" in table
     assert "accuracy" in run("score", files / "best", files / "dev.tsv")
@@ -64,6 +68,29 @@ def test_pictures_of_the_confusion_and_of_the_curve(files):
     assert (files / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_labels_are_cut_in_score_as_they_were_in_fit(files, tmp_path, caplog):
+    rows = "".join(f"{'GOOD:much' if label == 'good' else 'BAD:little'} {text}\n" for text, label in reviews(60))
+    (tmp_path / "parts.txt").write_text(rows, encoding="utf-8")
+    run("fit", "classify", "--train", tmp_path / "parts.txt", "-o", tmp_path / "m", "--label-parts", 1, *SMALL)
+    found = json.loads(run("score", tmp_path / "m", tmp_path / "parts.txt", "--json"))
+    assert found["labels"] == ["BAD", "GOOD"]
+    assert found["accuracy"] >= 0.9
+    (tmp_path / "more.tsv").write_text("label\ttext\nGOOD\t很干净\nUGLY\t很破旧\n", encoding="utf-8")
+    run("score", tmp_path / "m", tmp_path / "more.tsv")
+    assert "'UGLY' is not in the training examples (1 rows, first row 2)" in caplog.text
+
+
+def test_a_sentence_a_line_is_tagged_whatever_its_words(tmp_path):
+    rows = "".join(f"{a} B-N\n{b} E-N\n来 O\n了 O\n\n" for a in "王李张陈" for b in "明红伟")
+    (tmp_path / "train.bmes").write_text(rows, encoding="utf-8")
+    run("fit", "tag", "--train", tmp_path / "train.bmes", "-o", tmp_path / "m", "--head", "linear", "--epochs", 1)
+    (tmp_path / "plain.txt").write_text("plain line one\nplain line two\n", encoding="utf-8")
+    records = [json.loads(line) for line in run("predict", tmp_path / "m", tmp_path / "plain.txt").splitlines()]
+    assert ["".join(record["tokens"]) for record in records] == ["plainlineone", "plainlinetwo"]
+    records = [json.loads(line) for line in run("predict", tmp_path / "m", tmp_path / "train.bmes").splitlines()]
+    assert len(records) == 12
+
+
 def test_a_published_language_identifier_predicts(shared_data, files):
     (files / "languages.txt").write_text("bonjour tout le monde\n你好，世界\n", encoding="utf-8")
     found = run("predict", shared_data / "models" / "fasttext" / "lid.176.ftz", files / "languages.txt")
@@ -72,10 +99,12 @@ def test_a_published_language_identifier_predicts(shared_data, files):
 
 def test_what_is_wrong_is_said_in_one_line(files, tmp_path):
     (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
+    (tmp_path / "others.tsv").write_text("label\ttext\nyes\t好\nno\t坏\n", encoding="utf-8")
     for arguments in (
         ["fit", "classify", "--train", str(tmp_path / "empty.tsv"), "-o", str(tmp_path / "m")],
         ["fit", "classify", "--train", str(files / "train.tsv")],
         ["score", str(files / "m"), str(files / "plain.txt")],
+        ["score", str(files / "m"), str(tmp_path / "others.tsv")],
     ):
         done = CliRunner().invoke(polyseme, arguments)
         assert done.exit_code

@@ -133,7 +133,9 @@ def _repeated(
     run = Run(progress=progress)
     best: Any = None
     if folds:
-        names, reports = [f"fold {n + 1}" for n in range(folds)], list(plan.folds(folds, run))
+        used = range(plan.seed, plan.seed + seeds)
+        names = [f"seed {seed} fold {n + 1}" if seeds > 1 else f"fold {n + 1}" for seed in used for n in range(folds)]
+        reports = [report for seed in used for report in plan.folds(folds, run, seed)]
     else:
         names, reports = [f"seed {plan.seed + n}" for n in range(seeds)], []
         for model, report in plan.seeds(seeds, run):

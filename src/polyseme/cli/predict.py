@@ -65,13 +65,12 @@ def _score(
     ctx: click.Context, /, model: str, file: str, as_json: bool, picture: str | None, force: bool, **flags: Any
 ) -> None:
     from polyseme.api import load_task
-    from polyseme.text.examples import Examples
     from polyseme.view.figure import check_picture
 
     if picture:
         check_picture(picture, force=force)
     task = load_task(model)
-    report = task.score(Examples.read(file, kind=task.kind, **given_flags(ctx, flags)))
+    report = task.score(task.read(file, **given_flags(ctx, flags)))
     if picture:
         from polyseme.view.tasks import draw_confusion
 

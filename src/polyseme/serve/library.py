@@ -18,6 +18,8 @@ from polyseme.options import options_to_json
 from polyseme.search import Index
 from polyseme.search.examples import example_words
 from polyseme.sentences.lift import lift
+from polyseme.tasks.fit import as_task, tells_labels
+from polyseme.tasks.model import TaskModel
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
@@ -33,7 +35,7 @@ class Item:
     """One thing that was opened."""
 
     name: str
-    kind: str  # words | contexts | sentences | index | corpus
+    kind: str  # words | contexts | sentences | task | index | corpus
     path: str  # as it was given, to be shown in the calls a person can copy
     thing: Any
     facts: dict[str, Any] = field(default_factory=dict)
@@ -122,13 +124,23 @@ def model_item(name: str, path: str, model: Any) -> Item:
     facts: dict[str, Any] = {"method": getattr(model, "method", ""), "curve": bool(_curve(model))}
     row = _row(facts["method"])
     facts["chinese"] = row.chinese if row else ""
+    if isinstance(model, TaskModel):
+        return Item(name, "task", path, model, facts | _task_facts(model))
     if isinstance(model, WordVectors):
+        if tells_labels(model):
+            facts |= _task_facts(as_task(model))
         return Item(name, "words", path, model, {**facts, "dim": model.vector_size, "words": len(model)})
     if isinstance(model, ContextEncoder):
         return Item(name, "contexts", path, model, {**facts, "dim": model.dim, "layers": model.n_layers})
     if isinstance(model, SentenceEncoder):
         return Item(name, "sentences", path, model, {**facts, "dim": model.dim})
     raise OptionError(f"{path} is not something that can be served")
+
+
+def _task_facts(model: TaskModel) -> dict[str, Any]:
+    """What a model predicts; its labels where there are some."""
+    labels = {"labels": model.labels} if model.labels else {}
+    return {"task": model.method, "head": model.options.head, "attends": model.attends, **labels}
 
 
 def model_card(item: Item) -> dict[str, Any]:
@@ -151,7 +163,7 @@ def model_card(item: Item) -> dict[str, Any]:
 
 
 def _row(method: str) -> catalog.Row | None:
-    return next((row for row in (*catalog.METHODS, *catalog.PUBLISHED) if row.name == method), None)
+    return next((row for row in (*catalog.METHODS, *catalog.PUBLISHED, *catalog.TASKS) if row.name == method), None)
 
 
 def training_curve(item: Item) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200, description="name of a
 Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_writable)]
 Text = Annotated[str, Field(max_length=20_000), AfterValidator(_writable)]
 Tokens = Annotated[list[Word], Field(max_length=2_000)]
+TwoTexts = Annotated[list[Text], Field(min_length=2, max_length=2)]
 Layers = Literal["all", "top", "mean", "mix"] | Annotated[int, Field(ge=0, le=64)]
 
 ModelQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded model")]
@@ -56,6 +57,22 @@ class EncodeTokens(Question):
 class EncodeTexts(Question):
     model: Name
     texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)]
+
+
+class AskPassage(Question):
+    passage: Text
+    question: Annotated[Text, Field(max_length=2_000)]
+
+
+class AskPredict(Question):
+    """Rows of one kind, the one that the model's task takes."""
+
+    model: Name
+    texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)] | None = None
+    pairs: Annotated[list[TwoTexts], Field(min_length=1, max_length=1024)] | None = None
+    sentences: Annotated[list[Text | Tokens], Field(min_length=1, max_length=256)] | None = None
+    passages: Annotated[list[AskPassage], Field(min_length=1, max_length=64)] | None = None
+    attention: Annotated[bool, Field(description="also how much each word counted, where the head says so")] = False
 
 
 class SameSense(Question):
@@ -157,6 +174,12 @@ class EncodedTokens(BaseModel):
 class EncodedTexts(BaseModel):
     model: str
     vectors: list[list[float]]
+
+
+class Predictions(BaseModel):
+    model: str
+    task: str
+    predictions: list[dict[str, Any]]
 
 
 class CutText(BaseModel):

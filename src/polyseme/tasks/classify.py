@@ -35,7 +35,7 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
-from polyseme.tasks.labels import class_scorer, tell_odd_labels
+from polyseme.tasks.labels import class_scorer, tell_odd_labels, tell_unknown_labels
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
@@ -92,7 +92,7 @@ class Classify(TaskModel):
             return cls._fit_ulmfit(train, dev, encoders, options, own, score, run)
         encoder: Any = frozen_encoder(encoders, own)
         if encoder is not None:
-            output = new_output(encoder, own, len(train.labels))
+            output = new_output(encoder, own, len(train.labels), frozen=True)
             task: ExampleTask = VectorTask(encoder, output, train, dev, own, score, run.progress)
         else:
             encoder = new_encoder(options.head, texts_of(train), encoders, about, own)
@@ -184,6 +184,7 @@ class Classify(TaskModel):
     def score(self, examples: Examples) -> Report:
         """Figures over labelled texts; a label the model does not know counts as a miss."""
         texts = texts_of(self.check(examples))
+        tell_unknown_labels(self.labels, examples)
         gold = [examples.labels[int(target)] for target in examples.targets]
         predicted = [self.labels[place] for place in self.probabilities(texts).argmax(axis=1)]
         figures = classification(gold, predicted)
@@ -223,16 +224,16 @@ class Classify(TaskModel):
         if options.head == "ulmfit":
             output = new_layers(encoder.dim, own, len(labels))
         else:
-            output = new_output(encoder, own, len(labels))
+            output = new_output(encoder, own, len(labels), frozen="output.0.mean" in parts.tensors)
         fill(output, parts, "output.")
         return cls(options, encoder, output, labels, about, beside)
 
 
-def new_output(encoder: Any, options: Any, n_classes: int) -> nn.Sequential:
+def new_output(encoder: Any, options: Any, n_classes: int, *, frozen: bool = False) -> nn.Sequential:
     """The layer over an encoder: one, or two for mlp; over a frozen encoder's vectors standardised."""
     hidden = options.hidden if isinstance(options, MlpOptions) else 0
     layers = output_layer(encoder.dim, n_classes, options, hidden)
-    return layers if isinstance(encoder, LearnedEncoder) else nn.Sequential(Standardised(encoder.dim), *layers)
+    return nn.Sequential(Standardised(encoder.dim), *layers) if frozen else layers
 
 
 # ---- fitting

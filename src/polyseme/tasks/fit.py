@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -48,25 +48,28 @@ class FitPlan:
             "encoders": [*self.fingerprints],
         }
 
-    def folds(self, n: int, run: Run) -> Iterator[Report]:
-        """``n`` models, each scored on the part of the examples it was not fitted to."""
+    def folds(self, n: int, run: Run, seed: int | None = None) -> Iterator[Report]:
+        """``n`` models, each scored on the part of the examples it was not fitted to; other seeds, the same parts."""
         if self.dev is not None:
             raise OptionError("folds take turns at being held out: leave dev out")
+        options = self._seeded(self.seed if seed is None else seed)
         for train, test in self.train.folds(n, self.seed):
-            yield self.cls.fit(train, None, self.encoders, self.options, Run(progress=run.progress)).score(test)
+            yield self.cls.fit(train, None, self.encoders, options, Run(progress=run.progress)).score(test)
 
     def seeds(self, n: int, run: Run) -> Iterator[tuple[TaskModel, Report]]:
         """``n`` models that differ in their seed, each with its score on the held-out examples, which are the same."""
         train, dev = (self.train, self.dev) if self.dev is not None else self.train.split(self._share(), self.seed)
         for seed in range(self.seed, self.seed + n):
-            options = dataclasses.replace(self.options, seed=seed)  # type: ignore[call-arg]
-            model = self.cls.fit(train, dev, self.encoders, options, Run(progress=run.progress))
+            model = self.cls.fit(train, dev, self.encoders, self._seeded(seed), Run(progress=run.progress))
             yield model, model.score(dev)
 
     @property
     def seed(self) -> int:
         """The first seed."""
         return int(getattr(self.options, "seed", 1))
+
+    def _seeded(self, seed: int) -> TaskOptions:
+        return dataclasses.replace(self.options, seed=seed)  # type: ignore[call-arg]
 
     def _share(self) -> float:
         if not self.options.held_out:
@@ -82,10 +85,15 @@ def mean_and_deviation(reports: Sequence[Report]) -> tuple[Figures, Figures]:
     return {name: float(v.mean()) for name, v in values.items()}, spread
 
 
+def tells_labels(model: Any) -> TypeGuard[PublishedFastText]:
+    """Whether this is a supervised fastText file."""
+    return isinstance(model, PublishedFastText) and model.options.architecture == "supervised"
+
+
 def as_task(model: Model, path: str | Path = "the model") -> TaskModel:
     """The model as a task's: itself, or a supervised fastText file's labels."""
     if isinstance(model, TaskModel):
         return model
-    if isinstance(model, PublishedFastText) and model.options.architecture == "supervised":
+    if tells_labels(model):
         return published_classifier(model)
     raise OptionError(f"{path} is a model of {model.method}, which predicts nothing: polyseme fit makes one that does")

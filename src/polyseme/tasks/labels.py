@@ -42,10 +42,15 @@ def tell_odd_labels(train: Examples, dev: Examples | None) -> None:
         place = int(np.flatnonzero(train.targets == number)[0]) + 1
         log.warning("%s: the label %r has one example (row %d)", train.path, train.labels[number], place)
     if dev is not None:
-        unknown = np.flatnonzero(targets_of(dev, train.labels) < 0).tolist()
-        for name in dict.fromkeys(dev.labels[int(dev.targets[place])] for place in unknown):
-            places = [place + 1 for place in unknown if dev.labels[int(dev.targets[place])] == name]
-            log.warning(
-                "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
-                dev.path, name, len(places), places[0],
-            )  # fmt: skip
+        tell_unknown_labels(train.labels, dev)
+
+
+def tell_unknown_labels(known: list[str], examples: Examples) -> None:
+    """Say which labels of examples were not there to be learned."""
+    unknown = np.flatnonzero(targets_of(examples, known) < 0).tolist()
+    for name in dict.fromkeys(examples.labels[int(examples.targets[place])] for place in unknown):
+        places = [place + 1 for place in unknown if examples.labels[int(examples.targets[place])] == name]
+        log.warning(
+            "%s: the label %r is not in the training examples (%d rows, first row %d): it counts as a miss",
+            examples.path, name, len(places), places[0],
+        )  # fmt: skip

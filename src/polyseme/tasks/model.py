@@ -57,6 +57,11 @@ class TaskModel(Model, ABC):
     options: TaskOptions
     labels: list[str]
 
+    @property
+    def attends(self) -> bool:
+        """Whether it says how much each word counted."""
+        return False
+
     @classmethod
     @abstractmethod
     def fit(
@@ -80,13 +85,30 @@ class TaskModel(Model, ABC):
     def score(self, examples: Examples) -> Report:
         """How good its predictions are."""
 
+    def read(self, source: str | Path | Sequence[str | Path], **reading: Any) -> Examples:
+        """Labelled examples for ``score``; labels in parts are cut as those it was fitted to."""
+        return Examples.read(source, kind=self.kind, **{**self.cut_labels(), **reading})
+
+    def cut_labels(self) -> dict[str, int]:
+        """How labels in parts were cut when it was fitted, as an option of reading."""
+        parts = self.about.corpus.get("label_parts")
+        return {"label_parts": parts} if isinstance(parts, int) and parts > 0 else {}
+
     def check(self, examples: Examples) -> Examples:
         """The examples, where they are of the kind that this task takes."""
         if examples.kind != self.kind:
             raise OptionError(f"{examples.path} holds {SAYS[examples.kind]}; {self.method} takes {SAYS[self.kind]}")
         if not len(examples):
             raise TextError(f"{examples.path} holds no examples")
+        if self.labels and examples.labels and not set(self.labels) & set(examples.labels):
+            raise OptionError(
+                f"{examples.path} has none of the model's labels ({_some(self.labels)}); it has {_some(examples.labels)}"
+            )
         return examples
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(label[:30] for label in labels[:5]) + (" …" if len(labels) > 5 else "")
 
 
 def several(texts: Iterable[Any]) -> list[Any]:

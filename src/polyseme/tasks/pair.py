@@ -24,7 +24,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
-from polyseme.tasks.labels import tell_odd_labels
+from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels
 from polyseme.tasks.metrics import confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
@@ -124,6 +124,8 @@ class Pair(TaskModel):
             raise OptionError(
                 f"{examples.path} has {told[0]} and the model learned {told[1]}: say scored when reading it"
             )
+        if isinstance(self.goal, Classes):
+            tell_unknown_labels(self.labels, examples)
         outputs = self.outputs(pairs_of(examples))
         figures = self.goal.figures(outputs, examples)
         known = (self.method, str(examples.path), len(examples), self.options.metric or self.goal.primary, figures)

@@ -39,6 +39,7 @@ from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.tasks.schemes import allowed, scheme_of, stretches
 from polyseme.text.examples import Examples
+from polyseme.text.gather import SAYS
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
@@ -189,9 +190,15 @@ class Tag(TaskModel):
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> Sequence[Sentence]:
         try:
-            return [row.tokens for row in Examples.read(path, kind="tags", **reading)]  # type: ignore[union-attr]
-        except TextError:  # no columns of tags: a sentence a line
-            return [row.text for row in Examples.read(path, kind="texts", unlabelled=True, **reading)]  # type: ignore[union-attr]
+            found = Examples.read(path, unlabelled=True, **reading)
+        except TextError:  # a table, but none of labelled texts
+            found = Examples.read(path, kind="texts", unlabelled=True, format="lines", **reading)
+        rows: Iterable[Any] = found
+        if found.kind == "tags":
+            return [row.tokens for row in rows]
+        if found.kind == "texts":
+            return [row.text for row in rows]
+        raise OptionError(f"{path} holds {SAYS[found.kind]}; tag takes {SAYS['tags']}, or a sentence a line")
 
     def score(self, examples: Examples) -> Report:
         """Entity F1 where the tags mark stretches, and accuracy."""

@@ -56,7 +56,7 @@ def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] 
     rows = [line.split(separator) for line in full]
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
-    if width < 2 or len(rows) < 0.9 * len(full):
+    if width < 2 or len(rows) < (0.5 if trusted else 0.9) * len(full):
         return None
     universal = width == _UNIVERSAL and all(row[0][:1].isdigit() for row in rows)
     token, tag = _places(width, columns, (1, 3) if universal else (0, width - 1))

@@ -99,12 +99,12 @@ def _is_doubtful(sample: bytes) -> bool:
 
 
 def _is_western(sample: bytes) -> bool:
-    """Are the bytes that are not ASCII few, and nearly all alone among those that are?"""
+    """Are the bytes that are not ASCII few, and most alone among those that are?"""
     wide = np.frombuffer(sample, dtype=np.uint8) > 0x7F
     beside = np.zeros_like(wide)
     beside[1:] |= wide[:-1]
     beside[:-1] |= wide[1:]
-    few = wide.mean() < 0.3 and (wide & ~beside).sum() >= 0.8 * wide.sum()
+    few = wide.mean() < 0.3 and (wide & ~beside).sum() >= 0.6 * wide.sum()
     return bool(few) and _is_valid(sample, WESTERN, True)
 
 

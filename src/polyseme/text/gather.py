@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import TextError
+from polyseme.errors import TextError, as_given
 from polyseme.text.columns import SCORES, Columns, choose, plain_name
 from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
 from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
@@ -89,7 +89,8 @@ def tell(lines: Lines, request: Request) -> Told:
     found = tell_table(lines, format)
     if found is None:
         raise TextError(
-            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label first"
+            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label first "
+            f"(where it is one, say which: {as_given('format', 'first')})"
         )
     table, chosen = choose(*found, kind, columns, lines.name)
     return Told(chosen.kind, table.format, (table, chosen))
@@ -196,6 +197,8 @@ class Gathered:
         if len(self.told) > 1:
             facts["files"] = len(self.told)
         facts["encoding"] = ", ".join(self.encodings)
+        if self._how.label_parts:
+            facts["label_parts"] = self._how.label_parts
         counts = {
             "without_gold_label": self.labels.missing,
             "unreadable": self._bad.number,

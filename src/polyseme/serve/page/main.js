@@ -10,10 +10,11 @@ import * as curves from "./views/curves.js";
 import * as map from "./views/map.js";
 import * as models from "./views/models.js";
 import * as neighbours from "./views/neighbours.js";
+import * as predict from "./views/predict.js";
 import * as senses from "./views/senses.js";
 import * as sentence from "./views/sentence.js";
 
-const VIEWS = { neighbours, sentence, senses, analogy, map, curves, models };
+const VIEWS = { neighbours, sentence, senses, analogy, map, predict, curves, models };
 
 const main = document.getElementById("main");
 let library = null;
@@ -74,6 +75,7 @@ async function openDescription(event) {
 function firstView() {
   const kinds = new Set(library.items.map((item) => item.kind));
   if (kinds.has("words")) return "neighbours";
+  if (kinds.has("task")) return "predict";
   return kinds.has("index") ? "senses" : "models";
 }
 

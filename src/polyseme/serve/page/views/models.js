@@ -6,7 +6,7 @@ import { code, empty, examples } from "../parts.js";
 import { link } from "../router.js";
 import { number, t } from "../strings.js";
 
-const HIDDEN = new Set(["name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples"]);
+const HIDDEN = new Set(["name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
 
 export async function render(root, state, { library, signal }) {
   if (!library.items.length) {
@@ -55,6 +55,22 @@ function plain(value) {
 
 const quoted = (text) => (/^[\p{L}\p{N}_./~-]+$/u.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+const ROWS = {
+  classify: ["texts", ["他打了个电话。"], "texts.txt"],
+  pair: ["pairs", [["他打了个电话。", "他打了电话。"]], "pairs.tsv"],
+  tag: ["sentences", ["他在北京打电话。"], "sentences.txt"],
+  span: ["passages", [["他在北京打电话。", "他在哪里？"]], "questions.json"],
+};
+
+function taskCalls(card, path, shell, post) {
+  if (!card.task) return null;
+  const [kind, rows, file] = ROWS[card.task];
+  const sent = card.task === "span" ? rows.map(([passage, question]) => ({ passage, question })) : rows;
+  const python = JSON.stringify(rows).replaceAll(",", ", ");
+  return [`import polyseme\n\nmodel = polyseme.load(${path})\nmodel.predict(${python})`, `polyseme predict ${shell} ${file}`,
+    post("/api/predict", { model: card.name, [kind]: sent })];
+}
+
 function calls(card, word) {
   const path = JSON.stringify(card.path), shell = quoted(card.path), origin = location.origin;
   const name = encodeURIComponent(card.name);
@@ -67,6 +83,7 @@ function calls(card, word) {
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/api/encode/tokens", { model: card.name, sentences: text })],
     sentences: [`import polyseme\n\nencoder = polyseme.load(${path})\nencoder.encode(["他打了个电话。"])`,
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/v1/embeddings", { model: card.name, input: text })],
+    task: taskCalls(card, path, shell, post),
     index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.same_sense("他打了个电话。", word="打")\nindex.senses(${JSON.stringify(word)})`,
       `polyseme senses ${shell} 打 --in "他打了个电话。"`, post("/api/same-sense", { index: card.name, sentence: text[0], word: "打" })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,

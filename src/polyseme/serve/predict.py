@@ -1,0 +1,78 @@
+"""What one asks of a task's model: labels of texts and pairs, tags of sentences, answers to questions on passages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+
+from polyseme.errors import OptionError
+from polyseme.serve.answers import Answer
+from polyseme.serve.batch import Batcher
+from polyseme.serve.library import Library
+from polyseme.serve.shapes import AskPredict, Predictions
+from polyseme.serve.texts import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
+from polyseme.tasks.fit import as_task
+from polyseme.tasks.model import TaskModel
+
+TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "passages"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a model is to say something to."""
+
+    rows: list[Any]
+    attention: bool
+
+    def characters(self) -> int:
+        """How long they are together."""
+        return sum(len(row) if isinstance(row, str) else sum(map(len, row)) for row in self.rows)
+
+
+class SharedTask:
+    """One model of a task, used in its own thread alone."""
+
+    def __init__(self, model: TaskModel) -> None:
+        self.model = model
+        self.batcher: Batcher[Rows, list[dict[str, Any]]] = Batcher(
+            self._answer, most=16, waiting=128, wait=WAIT, weigh=Rows.characters, heaviest=BATCH_CHARACTERS
+        )
+
+    def _answer(self, questions: list[Rows]) -> list[list[dict[str, Any]]]:
+        return [list(self.model.records(asked.rows, attention=asked.attention)) for asked in questions]
+
+
+def predict_routes(library: Library) -> APIRouter:
+    """Routes under /api."""
+    router = APIRouter(prefix="/api", tags=["tasks"])
+    tasks = {name: SharedTask(as_task(item.thing)) for name, item in library.items.items() if "task" in item.facts}
+
+    @router.post("/predict", response_model=Predictions)
+    async def predict(question: AskPredict) -> Answer:
+        """What a model says to each row, with probabilities; texts, pairs, sentences or passages as its task takes."""
+        library.find(question.model)
+        if question.model not in tasks:
+            raise OptionError(f"{question.model!r} predicts nothing: polyseme fit makes a model that does")
+        task = tasks[question.model]
+        rows = _rows(question, task.model.method)
+        if rows.characters() > MOST_CHARACTERS:
+            raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
+        found = await task.batcher.ask(rows)
+        return Answer({"model": question.model, "task": task.model.method, "predictions": found})
+
+    return router
+
+
+def _rows(question: AskPredict, task: str) -> Rows:
+    wanted = TAKES[task]
+    given = [name for name in TAKES.values() if getattr(question, name) is not None]
+    if given != [wanted]:
+        raise OptionError(f"{question.model!r} is a model of {task}: send {wanted}, and nothing else")
+    rows: list[Any] = getattr(question, wanted)
+    if task == "span":
+        rows = [(row.passage, row.question) for row in rows]
+    elif task == "pair":
+        rows = [(first, second) for first, second in rows]
+    return Rows(rows, question.attention)
