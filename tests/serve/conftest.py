@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-
 from tests.tasks.conftest import reviews
 from tests.tasks.test_span import questions
 

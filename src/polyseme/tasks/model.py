@@ -101,9 +101,8 @@ class TaskModel(Model, ABC):
         if not len(examples):
             raise TextError(f"{examples.path} holds no examples")
         if self.labels and examples.labels and not set(self.labels) & set(examples.labels):
-            raise OptionError(
-                f"{examples.path} has none of the model's labels ({_some(self.labels)}); it has {_some(examples.labels)}"
-            )
+            own, found = _some(self.labels), _some(examples.labels)
+            raise OptionError(f"{examples.path} has none of the model's labels ({own}); it has {found}")
         return examples
 
 

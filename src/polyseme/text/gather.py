@@ -89,8 +89,8 @@ def tell(lines: Lines, request: Request) -> Told:
     found = tell_table(lines, format)
     if found is None:
         raise TextError(
-            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label first "
-            f"(where it is one, say which: {as_given('format', 'first')})"
+            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label "
+            f"first (where it is one, say which: {as_given('format', 'first')})"
         )
     table, chosen = choose(*found, kind, columns, lines.name)
     return Told(chosen.kind, table.format, (table, chosen))
