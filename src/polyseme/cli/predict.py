@@ -70,7 +70,7 @@ def _score(
     if picture:
         check_picture(picture, force=force)
     task = load_task(model)
-    report = task.score(task.read(file, **given_flags(ctx, flags)))
+    report = task.score(task.examples(file, **given_flags(ctx, flags)))
     if picture:
         from polyseme.view.tasks import draw_confusion
 

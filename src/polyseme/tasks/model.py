@@ -85,7 +85,7 @@ class TaskModel(Model, ABC):
     def score(self, examples: Examples) -> Report:
         """How good its predictions are."""
 
-    def read(self, source: str | Path | Sequence[str | Path], **reading: Any) -> Examples:
+    def examples(self, source: str | Path | Sequence[str | Path], **reading: Any) -> Examples:
         """Labelled examples for ``score``; labels in parts are cut as those it was fitted to."""
         return Examples.read(source, kind=self.kind, **{**self.cut_labels(), **reading})
 
