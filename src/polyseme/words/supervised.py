@@ -53,8 +53,12 @@ class SupervisedOptions:
     loss: str = option("softmax", "training objective", choices=LOSSES)
     negative: int = option(5, "labels that are not the text's, for each text (negative)", minimum=1)
     word_ngrams: int = option(2, "longest n-gram of words", minimum=1, maximum=20)
-    minn: int = option(0, "shortest n-gram of characters", minimum=0, maximum=100)
-    maxn: int = option(0, "longest n-gram of characters; 0: none", minimum=0, maximum=100)
+    minn: int | None = option(
+        None, "shortest n-gram of characters; unless given, 1 in Chinese and 3 elsewhere", minimum=0, maximum=100
+    )
+    maxn: int | None = option(
+        None, "longest n-gram of characters, 0: none; unless given, 2 in Chinese and 5 elsewhere", minimum=0, maximum=100
+    )
     buckets: int | None = option(
         None, "rows that n-grams are hashed into; unless given, twice the n-grams, 2,000,000 at most", minimum=1
     )
@@ -231,7 +235,7 @@ def train_supervised(
     vocabulary = texts.vocabulary(options.min_count)
     options = _settled(options, texts, vocabulary)
     nothing = np.empty((0, options.dim), dtype=np.float32)
-    subwords = Subwords(options.minn, options.maxn, nothing, nothing, options.buckets or 0, None, END_OF_SENTENCE)
+    subwords = Subwords(options.minn or 0, options.maxn or 0, nothing, nothing, options.buckets or 0, None, END_OF_SENTENCE)
     offsets, rows = TextReader(vocabulary.index, subwords, options.word_ngrams).rows_of(texts)
     subwords.own, subwords.rows, outputs = _learned(offsets, rows, numbers[order], names, len(vocabulary), options, run)
     kept = {name: getattr(options, name) for name in ("epochs", "min_count", "negative", "word_ngrams", "minn", "maxn")}
@@ -255,7 +259,15 @@ def _numbered_labels(labels: Sequence[str]) -> tuple[Vocabulary, NDArray[np.int3
 
 
 def _settled(options: SupervisedOptions, texts: Texts, vocabulary: Vocabulary) -> SupervisedOptions:
-    """The options with the buckets decided: none where nothing is hashed."""
+    """The options with n-grams and buckets decided: no bucket where nothing is hashed."""
+    chinese = sum(any(map(is_han, word)) for word in vocabulary.words) > 0.5 * len(vocabulary)
+    minn, maxn = (1, 2) if chinese else (3, 5)
+    options = dataclasses.replace(
+        options,
+        minn=minn if options.minn is None else options.minn,
+        maxn=maxn if options.maxn is None else options.maxn,
+    )
+    assert options.maxn is not None
     if options.word_ngrams == 1 and not options.maxn:
         return dataclasses.replace(options, buckets=None)
     if options.buckets:
