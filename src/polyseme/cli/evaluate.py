@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from polyseme.cli.flags import Columns
 from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.show import choice_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 from polyseme.cli.words import method_option
 from polyseme.errors import PolysemeError
+
+if TYPE_CHECKING:
+    from polyseme.evaluate.report import Settings
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +41,11 @@ FEW = 30  # pairs, below which a correlation is mostly chance
     ("skip", "subwords"),
     "Word pairs outside the vocabulary: left out, or made of subwords where the model has them.",
 )
-@click.option("--dev", metavar="FILE", help="Of word-in-context files: the one that the threshold is chosen on.")
+@click.option(
+    "--dev", metavar="FILE",
+    help="The file that the threshold (word-in-context) or the penalty (transfer) is chosen on; of transfer without "
+    "--test, the one that is predicted.",
+)  # fmt: skip
 @click.option(
     "--texts", metavar="FILE", help="Retrieval: the texts that are searched, one a line; FILE... are queries."
 )
@@ -44,48 +53,58 @@ FEW = 30  # pairs, below which a correlation is mostly chance
     "--gold", metavar="FILE",
     help="Retrieval: numbers of the right texts, from 1, a line for each query; else behind a tab in the query's line.",
 )  # fmt: skip
+@click.option("--transfer", is_flag=True, help="Of labelled texts or pairs: a logistic regression on the vectors.")
+@click.option("--test", metavar="FILE", help="Transfer: the labelled file that is predicted; without it, folds.")
+@click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Transfer without --test.")
+@click.option("--columns", type=Columns(), help="Of labelled files: text=sentence,label=2; guessed unless given.")
+@click.option("--label-parts", type=click.IntRange(min=1), help="Of labels in parts (DESC:manner) keep the first.")
+@click.option("--also", "others", multiple=True, metavar="MODEL", help="A model to show beside it; may be repeated.")
 @json_option
 def evaluate(
-    model: str,
-    files: tuple[str, ...],
-    restrict: int,
-    case: str,
-    method: str,
-    unseen: str,
-    dev: str | None,
-    texts: str | None,
-    gold: str | None,
-    as_json: bool,
-    pooling: Pooling,
+    model: str, files: tuple[str, ...], others: tuple[str, ...], as_json: bool, pooling: Pooling, **asked: Any
 ) -> None:
     """How well MODEL does on files of words (WordSim, SimLex, questions-words, CA8 …), of sentence pairs (STS-B, SICK,
-    CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), on retrieval or, if it is a language model, on
-    plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used)."""
+    CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
+    SentEval does), on retrieval or, if it is a language model, on plain text (perplexity). Accuracies and correlations
+    of words are over the items whose words are known (used)."""
     from polyseme.api import load
-    from polyseme.evaluate.kinds import evaluate_file
     from polyseme.evaluate.report import Settings
 
-    examined = load(model)
-    lifted = cache(pooling.encoder)  # fitted once for all files
-    layers = pooling.options.get("layers", "mean")
-    settings = Settings(restrict, case, method, unseen, lifted, layers, dev, texts, gold)
-    reports, failures = [], []
+    models = {path: load(path) for path in (model, *others)}
+    # Fitted once for all files.
+    settings = Settings(as_texts=cache(pooling.encoder), layers=pooling.options.get("layers", "mean"), **asked)
+    reports: list[dict[str, Any]] = []
     for number, file in enumerate(files):
-        try:
-            report = evaluate_file(examined, file, settings)
-        except PolysemeError as error:  # the others are not lost
-            failures.append(str(error))
-            reports.append({"file": file, "error": str(error)})
-            continue
-        reports.append(report.to_json())
-        if report.kind == "similarity" and report.whole["used"] < FEW:
-            log.warning("%s: %d pairs are too few for a figure to rely on", report.file, report.whole["used"])
-        if not as_json:
-            say(("\n" if number else "") + f"{report.file} ({report.kind})")
-            print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
+        found = [_examined(path, opened, file, settings) for path, opened in models.items()]
+        reports += [report if others else {k: v for k, v in report.items() if k != "model"} for report in found]
+        good = [report for report in found if "rows" in report]
+        if good and not as_json:
+            say(("\n" if number else "") + f"{good[0]['file']} ({good[0]['kind']})")
+            _print_reports(good, beside=bool(others))
     if as_json:
         print_json(reports)
+    failures = [report["error"] for report in reports if "error" in report]
     for failure in failures:
         say(f"polyseme: {failure}", err=True)
     if failures:
         raise click.exceptions.Exit(1)
+
+
+def _examined(path: str, model: Any, file: str, settings: Settings) -> dict[str, Any]:
+    """What a model does on a file, or the error: the others are not lost."""
+    from polyseme.evaluate.kinds import evaluate_file
+
+    try:
+        report = evaluate_file(model, file, settings)
+    except PolysemeError as error:
+        return {"model": path, "file": file, "error": str(error)}
+    if report.kind == "similarity" and report.whole["used"] < FEW:
+        log.warning("%s: %d pairs are too few for a figure to rely on", report.file, report.whole["used"])
+    return {"model": path, **report.to_json()}
+
+
+def _print_reports(reports: list[dict[str, Any]], *, beside: bool) -> None:
+    """All rows of one model; of several, each one's row of the whole."""
+    rows = [{"model": one["model"], **one["rows"][-1]} for one in reports] if beside else reports[0]["rows"]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    print_table(names, [[row.get(name) for name in names] for row in rows])

@@ -26,8 +26,9 @@ KINDS = (
     Kind("sts", "句子相似度", "polyseme.evaluate.sts"),
     Kind("similarity", "词相似度", "polyseme.evaluate.similarity"),
 )
-FOLDER = KINDS[2]  # what a folder is: sets of sentence pairs
+STS = KINDS[2]  # what a folder is too: sets of sentence pairs
 RETRIEVAL = Kind("retrieval", "检索", "polyseme.evaluate.retrieval")  # told by the texts that are named beside it
+TRANSFER = Kind("transfer", "迁移", "polyseme.evaluate.transfer")  # other labelled texts and pairs, or where asked for
 # What any other text is good for, where the model is a language model.
 TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")
 
@@ -36,23 +37,35 @@ def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None
     """How well the model does on a file of any kind in the table."""
     path = Path(path)
     settings = settings or Settings()
-    kind = RETRIEVAL if settings.texts is not None else recognise_kind(path, model)
+    kind = _asked_for(settings) or recognise_kind(path, model)
+    if kind == STS and settings.dev is not None:  # cosines have nothing to be chosen
+        kind = TRANSFER
     report: Report = import_module(kind.module).evaluate(model, path, settings)
     report.file = path.name
     return report
 
 
+def _asked_for(settings: Settings) -> Kind | None:
+    if settings.texts is not None:
+        return RETRIEVAL
+    return TRANSFER if settings.transfer or settings.test is not None else None
+
+
 def recognise_kind(path: str | Path, model: Any = None) -> Kind:
     """The row of the table that fits the file; to a language model, other text is text."""
     if Path(path).is_dir():
-        return FOLDER
+        return STS
     if not Path(path).is_file():
         raise FormatError(f"{path} is not a file")
     lines = read_lines(path, SAMPLE)
+    transfer = import_module(TRANSFER.module)
     for kind in KINDS:
         if lines and import_module(kind.module).fits(lines):
-            return kind
+            # Columns of numbers may be those of rows (RTE, MRPC), and the label a class.
+            return TRANSFER if kind == STS and transfer.holds_classes(Path(path)) else kind
+    if lines and transfer.holds_examples(Path(path)):
+        return TRANSFER
     if lines and getattr(model, "language", None):
         return TEXT
-    names = " or ".join(f"{kind.name} {kind.chinese}" for kind in KINDS)
+    names = ", ".join(f"{kind.name} {kind.chinese}" for kind in (*KINDS, TRANSFER))
     raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,17 @@ class Settings:
         _lifted  # how a model becomes a sentence encoder, where texts are asked
     )
     layers: LayerChoice = "mean"  # of a context encoder, where words in their context are compared
-    dev: str | Path | None = None  # of word-in-context: the file that the threshold is chosen on
+    dev: str | Path | None = (
+        None  # that the threshold (word-in-context) or penalty (transfer) is chosen on
+    )
     texts: str | Path | None = None  # of retrieval: the texts that are searched, one a line
     gold: str | Path | None = None  # of retrieval: the numbers of the right texts, a line for each query
     depths: tuple[int, ...] = (1, 5, 10)  # of retrieval: how many answers are looked at
+    transfer: bool = False  # take labelled examples for transfer, whatever other kind they might be
+    test: str | Path | None = None  # of transfer: the file that is predicted; without one, folds of the first
+    folds: int = 10
+    columns: Mapping[str, Any] | None = None  # of labelled examples, as for ``Examples.read``
+    label_parts: int | None = None
 
 
 @dataclass

@@ -7,7 +7,6 @@ its squared error.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -24,9 +23,8 @@ from polyseme.sentences.learned import check_classes, class_weights, softmax, ta
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.tasks.metrics import PRIMARY, Figures, classification, scores
+from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 from polyseme.text.examples import Examples
-
-MOST_STEPS = 100  # whole numbers of a scale; a longer one is learned as one number
 
 
 class Goal(ABC):
@@ -86,7 +84,7 @@ class Scale(Goal):
 
     def __init__(self, low: float, high: float, regression: str) -> None:
         self.low, self.high = low, high
-        self.steps = np.arange(math.floor(low), math.ceil(high) + 1, dtype=np.float32)
+        self.steps = steps_of(low, high)
         self.distributed = regression == "distribution" and 1 < len(self.steps) <= MOST_STEPS
         self.n_outputs = len(self.steps) if self.distributed else 1
 
@@ -102,13 +100,7 @@ class Scale(Goal):
 
     def spread(self, targets: NDArray[Any]) -> FloatArray:
         """Scores as distributions over the whole numbers, ``(n, steps)``."""
-        inside = np.clip(targets, self.steps[0], self.steps[-1]) - self.steps[0]
-        below = np.minimum(np.floor(inside).astype(np.int64), len(self.steps) - 2)
-        share = (inside - below).astype(np.float32)
-        found = np.zeros((len(targets), len(self.steps)), dtype=np.float32)
-        rows = np.arange(len(targets))
-        found[rows, below], found[rows, below + 1] = 1 - share, share
-        return found
+        return spread(targets, self.steps)
 
     def values(self, outputs: FloatArray) -> FloatArray:
         """The score of each row."""
