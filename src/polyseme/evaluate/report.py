@@ -28,9 +28,7 @@ class Settings:
         _lifted  # how a model becomes a sentence encoder, where texts are asked
     )
     layers: LayerChoice = "mean"  # of a context encoder, where words in their context are compared
-    dev: str | Path | None = (
-        None  # that the threshold (word-in-context) or penalty (transfer) is chosen on
-    )
+    dev: str | Path | None = None  # that the threshold (word-in-context) or penalty (transfer) is chosen on
     texts: str | Path | None = None  # of retrieval: the texts that are searched, one a line
     gold: str | Path | None = None  # of retrieval: the numbers of the right texts, a line for each query
     depths: tuple[int, ...] = (1, 5, 10)  # of retrieval: how many answers are looked at
