@@ -58,7 +58,10 @@ class SupervisedOptions:
         None, "shortest n-gram of characters; unless given, 1 in Chinese and 3 elsewhere", minimum=0, maximum=100
     )
     maxn: int | None = option(
-        None, "longest n-gram of characters, 0: none; unless given, 2 in Chinese and 5 elsewhere", minimum=0, maximum=100
+        None,
+        "longest n-gram of characters, 0: none; unless given, 2 in Chinese and 5 elsewhere",
+        minimum=0,
+        maximum=100,
     )
     buckets: int | None = option(
         None, "rows that n-grams are hashed into; unless given, twice the n-grams, 2,000,000 at most", minimum=1
@@ -236,7 +239,9 @@ def train_supervised(
     vocabulary = texts.vocabulary(options.min_count)
     options = _settled(options, texts, vocabulary)
     nothing = np.empty((0, options.dim), dtype=np.float32)
-    subwords = Subwords(options.minn or 0, options.maxn or 0, nothing, nothing, options.buckets or 0, None, END_OF_SENTENCE)
+    subwords = Subwords(
+        options.minn or 0, options.maxn or 0, nothing, nothing, options.buckets or 0, None, END_OF_SENTENCE
+    )
     offsets, rows = TextReader(vocabulary.index, subwords, options.word_ngrams).rows_of(texts)
     subwords.own, subwords.rows, outputs = _learned(offsets, rows, numbers[order], names, len(vocabulary), options, run)
     kept = {name: getattr(options, name) for name in ("epochs", "min_count", "negative", "word_ngrams", "minn", "maxn")}
