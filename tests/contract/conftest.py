@@ -42,6 +42,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "infersent": {"dim": 10, "hidden": 6, "classifier": 8, "epochs": 1},
     "skip-thought": {"dim": 10, "hidden": 8, "epochs": 2, "batch_size": 10, "min_count": 1},
     "quick-thought": {"dim": 10, "hidden": 6, "epochs": 2, "batch_size": 10, "min_count": 1},
+    "gensen": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 10, "min_count": 1},
+    "use": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 8, "min_count": 1},
     "conversation": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 8},
     "elmo": {"epochs": 1},
     "cove": {"dim": 12, "hidden": 8, "min_count": 1, "epochs": 2},

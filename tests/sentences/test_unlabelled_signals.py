@@ -150,15 +150,15 @@ def test_pairs_join_in_and_both_are_learned(tmp_path):
 
 
 def test_equal_answers_are_no_false_candidates(tmp_path):
-    from polyseme.sentences.conversation import AnswerNet, AnswerTask, Conversation, _turns
+    from polyseme.sentences.conversation import AnswerNet, AnswerTask, Conversation, turns_of
     from polyseme.sentences.options import ConversationOptions
     from polyseme.store.model import About
 
     (tmp_path / "d.txt").write_text("hello there\nok\n\nhow are you\nok\n\nbye now\nsee you\n", encoding="utf-8")
-    turns = _turns(Corpus.build(tmp_path / "d.txt"))
+    turns = turns_of(Corpus.build(tmp_path / "d.txt"))
     assert turns.answered.tolist() == [0, 2, 4]
     options = ConversationOptions(dim=4, hidden=4, hold_out=0.0)
     encoder = Conversation.of(turns.texts, [], About(), options)
     task = AnswerTask(AnswerNet(encoder.net.eval(), encoder.dim, 1), encoder.prepare(turns.texts), turns, options)
-    scores = task._scores(task.answers, np.array([0, 2, 4]))
+    scores = task._scores(task.module, np.array([0, 2, 4]))
     assert torch.isinf(scores).int().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]

@@ -7,12 +7,13 @@ one that follows it among all answers of the batch:
 
 The layers over the answer are dropped afterwards: vectors are the encoder's own. Equal answers within a batch ("好的")
 are no false candidates: all but the true one are left out. With labelled pairs beside the dialogues (``nli=``) the same
-encoder also learns as InferSent's does, a batch of each in turn.
+encoder also learns as InferSent's does, batches of both mixed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,7 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
+from polyseme.training.mixed import MixedTask
 from polyseme.training.run import Run
 from polyseme.training.task import BatchTask, Part, Score
 
@@ -64,7 +66,7 @@ class Conversation(LearnedEncoder):
                 "conversation learns from dialogues: give dialogues=PATH, a document each, turns by line"
             )
         dialogues: Corpus = data["dialogues"]
-        turns = _turns(dialogues)
+        turns = turns_of(dialogues)
         pairs: Examples | None = data.get("nli")
         texts: list[Any] = [*turns.texts]
         if pairs is not None:
@@ -77,9 +79,10 @@ class Conversation(LearnedEncoder):
             torch.manual_seed(options.seed)
             module = AnswerNet(encoder.net, encoder.dim, options.n_layers)
             inference = None if pairs is None else PairNet(encoder.net, encoder.dim, len(pairs.labels), options)
-        task = AnswerTask(module, prepared, turns, options)
+        task: BatchTask = AnswerTask(module, prepared, turns, options)
         if pairs is not None and inference is not None:
-            task.join(inference, PairTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress))
+            told = PairTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress)
+            task = MixedTask({"answers": task, "nli": told}, None, options.seed)
         fit(task, options, run)
         encoder.net.eval()
         return encoder
@@ -94,7 +97,7 @@ class Turns:
         self.same = np.array([numbers.setdefault("\0".join(words), len(numbers)) for words in texts], dtype=np.int64)
 
 
-def _turns(corpus: Corpus) -> Turns:
+def turns_of(corpus: Corpus) -> Turns:
     """A turn is a line: its sentences in a row."""
     lines = np.append(corpus.paragraph_offsets, corpus.n_sentences)
     lines = np.unique(lines)
@@ -128,39 +131,31 @@ class AnswerNet(nn.Module):
 
 
 class AnswerTask(BatchTask):
-    """Turns that choose their answers among those of the batch; joined, every other batch is one of labelled pairs."""
+    """Turns that choose their answers among those of the batch."""
 
     unit = "turns"
+    module: AnswerNet
 
     def __init__(self, module: AnswerNet, texts: PreparedTexts, turns: Turns, options: ConversationOptions) -> None:
-        self.module, self.answers, self.texts, self.turns, self.options = module, module, texts, turns, options
+        self.module, self.texts, self.turns, self.options = module, texts, turns, options
         order = np.random.default_rng(20180420).permutation(turns.answered)
         n = min(round(options.hold_out * len(order)), MOST_HELD_OUT)
         self.training, self.held_out = np.sort(order[n:]), order[:n]
         self.reports = max(1, round(len(self.training) / options.batch_size / REPORT_BATCHES))
-        self.pairs: PairTask | None = None
+        self._order = lru_cache(maxsize=2)(self._make_order)
 
-    def join(self, inference: PairNet, pairs: PairTask) -> None:
-        """Learn from labelled pairs too."""
-        self.pairs = pairs
-        self.module = nn.ModuleDict({"answers": self.answers, "inference": inference})
+    def _make_order(self, epoch: int) -> Ints:
+        return np.random.default_rng((self.options.seed, epoch)).permutation(self.training)
 
     def n_steps(self, epoch: int) -> int:
-        own = -(-len(self.training) // self.options.batch_size)
-        return own + min(own, self.pairs.n_steps(epoch)) if self.pairs else own
+        return -(-len(self.training) // self.options.batch_size)
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        if self.pairs is not None:
-            n_pairs = self.pairs.n_steps(epoch)
-            if index % 2 and index // 2 < n_pairs:
-                return self.pairs.loss(epoch, index // 2, part)
-            index = index - min((index + 1) // 2, n_pairs)
         if part.rank:  # a batch is one choice for every turn of it
             return torch.zeros(()), 0
-        order = np.random.default_rng((self.options.seed, epoch)).permutation(self.training)
         size = self.options.batch_size
-        rows = order[index * size : (index + 1) * size]
-        scores = self._scores(self.answers, rows)
+        rows = self._order(epoch)[index * size : (index + 1) * size]
+        scores = self._scores(self.module, rows)
         return F.cross_entropy(scores, torch.arange(len(rows), device=self.device), reduction="sum"), len(rows)
 
     def _scores(self, net: nn.Module, rows: Ints) -> Tensor:
@@ -171,12 +166,11 @@ class AnswerTask(BatchTask):
         return scores.masked_fill(twins, -torch.inf)
 
     def evaluate(self, module: nn.Module) -> Score | None:
-        net = module["answers"] if isinstance(module, nn.ModuleDict) else module
         total, right, n = 0.0, 0, 0
         with torch.inference_mode():
             for start in range(0, len(self.held_out), 100):
                 rows = self.held_out[start : start + 100]
-                scores = self._scores(net, rows)
+                scores = self._scores(module, rows)
                 wanted = torch.arange(len(rows), device=self.device)
                 total += float(F.cross_entropy(scores, wanted, reduction="sum"))
                 right, n = right + int((scores.argmax(dim=1) == wanted).sum()), n + len(rows)

@@ -7,6 +7,7 @@ The last word of every sentence is its end. The softmax is sampled where there a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,8 +18,14 @@ from torch.nn import functional as F
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
+from polyseme.sentences.inputs import PreparedTexts
+from polyseme.sentences.learned import EncoderNet, batches_of
+from polyseme.sentences.options import SkipThoughtOptions
 from polyseme.sentences.sources import Flat, Ints, TokenLists, counted_keys, offsets_of, words
+from polyseme.training.task import BatchTask, Part, Score
 
+MOST_HELD_OUT = 2000  # sentences
+REPORT_BATCHES = 1000  # between two reports, where an epoch is longer
 END, UNKNOWN, FIRST = 0, 1, 2  # classes of a softmax; those of the words come behind
 
 
@@ -93,3 +100,53 @@ class WordOutput(nn.Module):
     def score(self, states: Tensor, targets: Tensor) -> float:
         """The sum of the losses over all words, as reports tell it."""
         return float(log_losses(states, targets, self.weight, self.bias, self.reported).sum())
+
+
+class WritingNet(nn.Module):
+    """An encoder's net, and the softmax of what is written from its vectors."""
+
+    def __init__(self, net: EncoderNet, output: WordOutput) -> None:
+        super().__init__()
+        self.net, self.output = net, output
+
+
+class WritingTask(BatchTask):
+    """Texts from whose vectors others are written, about as long ones together; the last ones are held out."""
+
+    unit = "sentences"
+    module: WritingNet
+
+    def __init__(self, module: WritingNet, texts: PreparedTexts, n_held_out: int, options: SkipThoughtOptions) -> None:
+        self.module, self.texts, self.options = module, texts, options
+        self.last = len(texts.sizes) - n_held_out  # what follows is held out
+        self.batches = batches_of(texts.sizes[: self.last], options)
+        self.reports = max(1, round(self.last / options.batch_size / REPORT_BATCHES))
+
+    @abstractmethod
+    def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
+        """Decoders' states ``(N, H)`` and the words to write there ``(N,)``, of texts before ``end`` only."""
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        random = np.random.default_rng((self.options.seed, epoch, index, part.rank))
+        written = self.written(self.module, rows, self.last) if len(rows) else []
+        n_words = sum(len(targets) for _, targets in written)
+        if not n_words:
+            return torch.zeros(()), 0
+        # The mean over words: sentences are counted, so that speeds can be compared, but words are predicted.
+        losses = [self.module.output.loss(*one, random, len(rows) / n_words) for one in written]
+        return torch.stack(losses).sum(), len(rows)
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, WritingNet)
+        total, n, size = 0.0, 0, self.options.batch_size
+        n_texts = len(self.texts.sizes)
+        with torch.inference_mode():
+            for start in range(self.last, n_texts, size):
+                rows = np.arange(start, min(start + size, n_texts))
+                for states, targets in self.written(module, rows, n_texts):
+                    total, n = total + module.output.score(states, targets), n + len(targets)
+        return Score(total / n, {"held_out_loss": total / n}) if n else None

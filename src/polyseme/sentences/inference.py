@@ -32,7 +32,7 @@ from polyseme.sentences.learned import (
     targets_of,
 )
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
-from polyseme.sentences.options import InferSentOptions
+from polyseme.sentences.options import InferSentOptions, PairOptions
 from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
@@ -104,7 +104,7 @@ def pair_features(u: Tensor, v: Tensor) -> Tensor:
 class PairNet(nn.Module):
     """One encoder for both sides, and the classifier over them."""
 
-    def __init__(self, net: EncoderNet, dim: int, n_classes: int, options: InferSentOptions) -> None:
+    def __init__(self, net: EncoderNet, dim: int, n_classes: int, options: PairOptions) -> None:
         super().__init__()
         self.net = net
         between = [nn.Tanh(), nn.Dropout(options.dropout)] if options.nonlinear else []
@@ -127,10 +127,10 @@ class PairTask(ExampleTask):
     def __init__(
         self, encoder: LearnedEncoder, module: PairNet, training: Examples, dev: Examples, progress: Progress = silent
     ) -> None:
-        self.sides = [encoder.prepare(side, progress) for side in _sides(training)]
+        self.sides = [encoder.prepare(side, progress) for side in sides_of(training)]
         super().__init__(module, self.sides[0].sizes + self.sides[1].sizes, encoder.options)
         self.targets = np.asarray(training.targets, dtype=np.int64)
-        self.dev_sides = [encoder.prepare(side, progress) for side in _sides(dev)]
+        self.dev_sides = [encoder.prepare(side, progress) for side in sides_of(dev)]
         self.dev_targets = targets_of(dev, training.labels)
 
     def loss_of(self, rows: Ints) -> Tensor:
@@ -176,7 +176,7 @@ class InferSent(LearnedEncoder):
         """Learn to tell the labels of pairs; the encoder is kept, the classifier is not."""
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)
-        first, second = _sides(training)
+        first, second = sides_of(training)
         if not first or not len(dev):
             raise TrainingError(f"{data.path} has too few pairs to learn from: {len(data)}")
         about = About(data.segmentation, data.facts, run.curve)
@@ -199,6 +199,7 @@ def given_vectors(run: Run, path: str | None) -> list[WordVectors]:
     return [given]
 
 
-def _sides(examples: Examples) -> tuple[list[str], list[str]]:
+def sides_of(examples: Examples) -> tuple[list[str], list[str]]:
+    """The first and the second texts of pairs."""
     rows: list[Any] = list(examples)
     return [row.first for row in rows], [row.second for row in rows]

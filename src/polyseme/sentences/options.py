@@ -145,14 +145,20 @@ VECTORS = "word vectors that are read, a model or a published file; unless given
 
 
 @dataclass(frozen=True)
-class InferSentOptions(LearnedOptions):
+class PairOptions(LearnedOptions):
+    """Options of the classifier over the vectors of two texts."""
+
+    classifier: int = option(512, "units of the classifier's layers", minimum=1)
+    nonlinear: bool = option(False, "tanh and dropout between the classifier's layers")
+
+
+@dataclass(frozen=True)
+class InferSentOptions(PairOptions):
     """Options of InferSent."""
 
     word_vectors: str | None = option(None, VECTORS, names="model")
     encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
     hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
-    classifier: int = option(512, "units of the classifier's layers", minimum=1)
-    nonlinear: bool = option(False, "tanh and dropout between the classifier's layers")
     batch_size: int = option(64, "pairs of a batch", minimum=1)
     dropout: float = option(0.1, "share dropped in a nonlinear classifier", minimum=0, maximum=0.95)
 
@@ -214,3 +220,37 @@ class ConversationOptions(InferSentOptions):
     batch_size: int = option(256, "turns of a batch, each choosing among all its answers", minimum=2)
     hold_out: float = option(0.05, "share of the answers kept for the reports", minimum=0, maximum=0.5)
     epochs: int = option(10, "passes over the turns", minimum=0)
+
+
+SHARES = "how often each source is drawn, such as nli=1 corpus=5"
+
+
+@dataclass(frozen=True)
+class GenSenOptions(SkipThoughtOptions, PairOptions):
+    """Options of GenSen."""
+
+    directions: str = option("bi", "read forward or both ways", choices=("uni", "bi"))
+    shares: str | None = option(None, f"{SHARES}; unless given, nli and texts 1 where the others are 4.5")
+    nonlinear: bool = option(True, "tanh and dropout between the classifier's layers")
+    dropout: float = option(0.3, "share dropped in the classifiers", minimum=0, maximum=0.95)
+    batch_size: int = option(48, "texts of a batch", minimum=1)
+    lr: float = option(1e-3, "learning rate", minimum=0)
+
+
+@dataclass(frozen=True)
+class UseOptions(ConversationOptions):
+    """Options of the universal sentence encoder."""
+
+    encoder: str = option("dan", "what reads a text", choices=("dan", "transformer"))
+    depth: int = option(2, "layers of the encoder", minimum=1, maximum=24)
+    n_heads: int = option(4, "heads of a Transformer's attention", minimum=1)
+    inner: int = option(512, "units of a Transformer's inner layers", minimum=1)
+    bigrams: int | None = option(
+        None, "length of vectors learned for each token with the next one; unless given, dim for dan", minimum=0
+    )
+    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
+    shares: str | None = option(None, f"{SHARES}; unless given, all as often")
+    longest: int = option(60, "words of a sentence of a corpus that are read", minimum=1)
+    max_sentences: int = option(500_000, "most sentences of a corpus that are learned from", minimum=2)
+    dropout: float = option(0.1, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    epochs: int = option(3, "passes over all sources", minimum=0)

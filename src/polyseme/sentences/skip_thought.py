@@ -24,9 +24,16 @@ from torch import Tensor, nn
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import FloatArray, WordVectors
-from polyseme.sentences.decoders import TargetWords, WordDecoder, WordOutput
+from polyseme.sentences.decoders import (
+    MOST_HELD_OUT,
+    TargetWords,
+    WordDecoder,
+    WordOutput,
+    WritingNet,
+    WritingTask,
+)
 from polyseme.sentences.inputs import PreparedTexts
-from polyseme.sentences.learned import EncoderNet, LearnedEncoder, batches_of
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.options import SkipThoughtOptions
@@ -35,13 +42,10 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import BatchTask, Part, Score
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MOST_HELD_OUT = 2000  # sentences
-REPORT_BATCHES = 1000  # between two reports, where an epoch is longer
 BESIDE = (-1, 1)  # the sentence before, the sentence after
 
 
@@ -76,9 +80,7 @@ class SkipThought(LearnedEncoder):
     @classmethod
     def train(cls, data: Corpus, options: SkipThoughtOptions, run: Run) -> Self:
         """Learn from the order of a corpus's sentences."""
-        given = run.models.get("expand")
-        if given is not None and not isinstance(given, WordVectors):
-            raise OptionError(f"option 'expand' names word vectors, and {options.expand} is a model of {given.method}")
+        given = vectors_to_expand(run, options)
         stories = Stories.of(data, options.max_sentences, options.longest)
         encoder = cls.of(stories.texts, [], About(data.segmentation, data.facts, run.curve), options)
         with torch.random.fork_rng(devices=[]):
@@ -92,53 +94,29 @@ class SkipThought(LearnedEncoder):
         return encoder
 
 
-class SkipNet(nn.Module):
+class SkipNet(WritingNet):
     """The encoder, a decoder for each side of each of its parts, and the softmax they share."""
 
     def __init__(self, net: EncoderNet, written: TargetWords, options: SkipThoughtOptions) -> None:
-        super().__init__()
-        self.net, self.hidden = net, options.hidden
+        super().__init__(net, WordOutput(options.hidden, written.counts, options.negative))
+        self.hidden = options.hidden
         n_parts = net.encoder.dim // options.hidden
         every = options.condition == "every-step"
         made = (WordDecoder(net.inputs.dim, options.hidden, every_step=every) for _ in range(n_parts * len(BESIDE)))
         self.decoders = nn.ModuleList(made)  # those of the sentences before, then those of the sentences after
-        self.output = WordOutput(options.hidden, written.counts, options.negative)
 
 
-class SkipTask(BatchTask):
-    """Sentences whose neighbours are written, about as long ones together."""
-
-    unit = "sentences"
-    module: SkipNet
+class SkipTask(WritingTask):
+    """Sentences whose neighbours are written."""
 
     def __init__(
-        self, module: SkipNet, texts: PreparedTexts, stories: Stories, written: TargetWords, options: SkipThoughtOptions
+        self, module: SkipNet, texts: PreparedTexts, stories: Stories, words: TargetWords, options: SkipThoughtOptions
     ) -> None:
-        self.texts, self.stories, self.written = texts, stories, written.ids(stories.texts)
-        n = len(stories.documents)
-        self.last = n - min(round(options.hold_out * n), MOST_HELD_OUT)  # what follows is held out
-        self.module, self.options = module, options
-        self.batches = batches_of(texts.sizes[: self.last], options)
-        self.reports = max(1, round(self.last / options.batch_size / REPORT_BATCHES))
+        self.stories, self.words = stories, words.ids(stories.texts)
+        super().__init__(module, texts, min(round(options.hold_out * len(stories.texts)), MOST_HELD_OUT), options)
 
-    def n_steps(self, epoch: int) -> int:
-        return self.batches.n_steps(epoch)
-
-    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
-        random = np.random.default_rng((self.options.seed, epoch, index, part.rank))
-        written = self._written(self.module, rows, self.last)
-        n_words = sum(len(targets) for _, targets in written)
-        if not n_words:
-            return torch.zeros(()), 0
-        # The mean over words: sentences are counted, so that speeds can be compared, but words are predicted.
-        losses = [self.module.output.loss(*one, random, len(rows) / n_words) for one in written]
-        return torch.stack(losses).sum(), len(rows)
-
-    def _written(self, module: SkipNet, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
-        """The decoders' states and the words to write, of every decoder that has something to write."""
-        if not len(rows):
-            return []
+    def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
+        assert isinstance(module, SkipNet)
         vectors = module.net(self.texts.batch(rows).to(self.device)).vectors
         parts = torch.split(vectors, module.hidden, dim=1)
         found = []
@@ -148,27 +126,23 @@ class SkipTask(BatchTask):
                 continue
             there = rows[which] + step
             batch = self.texts.batch(there).to(self.device)
-            longest = batch.mask.shape[1]
-            words = torch.from_numpy(self.written.padded(there, longest + 1)).to(self.device)
+            words = torch.from_numpy(self.words.padded(there, batch.mask.shape[1] + 1)).to(self.device)
             x, of = module.net.inputs(batch).x, torch.from_numpy(which).to(self.device)
             decoders = module.decoders[side * len(parts) : (side + 1) * len(parts)]
             for decoder, vector in zip(decoders, parts, strict=True):
                 found.append(decoder(x, self.texts.sizes[there], vector[of], words))
         return found
 
-    def evaluate(self, module: nn.Module) -> Score | None:
-        assert isinstance(module, SkipNet)
-        total, n, size = 0.0, 0, self.options.batch_size
-        n_texts = len(self.stories.documents)
-        with torch.inference_mode():
-            for start in range(self.last, n_texts, size):
-                rows = np.arange(start, min(start + size, n_texts))
-                for states, targets in self._written(module, rows, n_texts):
-                    total, n = total + module.output.score(states, targets), n + len(targets)
-        return Score(total / n, {"held_out_loss": total / n}) if n else None
-
 
 # ---- vocabulary expansion
+
+
+def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectors | None:
+    """Those that the option ``expand`` names, opened."""
+    given = run.models.get("expand")
+    if given is not None and not isinstance(given, WordVectors):
+        raise OptionError(f"option 'expand' names word vectors, and {options.expand} is a model of {given.method}")
+    return given
 
 
 def linear_map(x: FloatArray, y: FloatArray) -> FloatArray:

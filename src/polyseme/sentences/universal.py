@@ -1,0 +1,272 @@
+"""Encoders that learn from several signals at once 通用句编码器: GenSen and the universal sentence encoder.
+
+GenSen (Subramanian et al., "Learning General Purpose Distributed Sentence Representations via Large Scale Multi-task
+Learning", ICLR 2018): the last state of one (bi)GRU c, from which the neighbours of a sentence and its translation are
+written, and labels of pairs and of texts are told. Every batch is of one task, drawn by shares; the sentences before
+and after are always written together.
+
+USE (Cer et al., "Universal Sentence Encoder", 2018): a Transformer or a DAN chooses the next sentence of a text and the
+answer of a turn among those of the batch, and tells the labels of pairs.
+
+    transformer  v = Σ_t h_t / √T          dan  v = layers([mean of word vectors; mean of bigram vectors])
+
+What differs from GenSen's paper: no constituency trees; labelled texts where they are given. From USE's: neighbours are
+chosen, not written; bigrams have vectors beside the words', not in one mean with them; a Transformer reads texts longer
+than 512 words in stretches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from polyseme.neural.transformer import Transformer
+from polyseme.nouns import Progress, Sentence
+from polyseme.sentences.averaging import DanModule
+from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
+from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask
+from polyseme.sentences.inference import PairNet, PairTask, given_vectors, sides_of
+from polyseme.sentences.inputs import PreparedTexts, token_lists
+from polyseme.sentences.learned import (
+    HELD_OUT,
+    ClassifyTask,
+    EncoderNet,
+    LearnedEncoder,
+    check_classes,
+    output_layer,
+    texts_of,
+)
+from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.neighbours import Stories
+from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
+from polyseme.sentences.skip_thought import SkipNet, SkipTask, SkipThoughtModule, expand, vectors_to_expand
+from polyseme.sentences.sources import Ints, Table, TokenLists
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+from polyseme.text.parallel import Parallel
+from polyseme.text.segment import Segmentation
+from polyseme.training.loop import fit
+from polyseme.training.mixed import MixedTask, read_shares
+from polyseme.training.run import Run
+from polyseme.training.task import BatchTask
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+USUAL_SHARES = {"nli": 1.0, "texts": 1.0, "corpus": 4.5, "parallel": 4.5}  # of GenSen: every tenth batch is of pairs
+STRETCH = 512  # words that a Transformer reads at once
+
+
+class Signal(ABC):
+    """What one source teaches: texts for the encoder, and the task over it."""
+
+    texts: list[Any]
+
+    @abstractmethod
+    def __init__(self, data: Any, segmentation: Segmentation, options: Any) -> None:
+        """Look at the source; raw texts are cut as the encoder's are."""
+
+    @abstractmethod
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> BatchTask:
+        """What is to be learned with this encoder."""
+
+
+class Inference(Signal):
+    """The labels of pairs."""
+
+    def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
+        check_classes(data)
+        self.data, self.options = data, options
+        self.texts = [text for side in sides_of(data) for text in side]
+
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> PairTask:
+        module = PairNet(encoder.net, encoder.dim, len(self.data.labels), self.options)
+        return PairTask(encoder, module, *self.data.split(HELD_OUT, self.options.seed), progress)
+
+
+class Labels(Signal):
+    """The labels of texts."""
+
+    def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
+        check_classes(data)
+        self.data, self.options, self.texts = data, options, texts_of(data)
+
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> ClassifyTask:
+        output = output_layer(encoder.dim, len(self.data.labels), self.options)
+        return ClassifyTask(encoder, output, *self.data.split(HELD_OUT, self.options.seed), progress)
+
+
+class Writing(Signal):
+    """The sentences before and after."""
+
+    def __init__(self, data: Corpus, segmentation: Segmentation, options: GenSenOptions) -> None:
+        self.stories, self.options = Stories.of(data, options.max_sentences, options.longest), options
+        self.texts = self.stories.texts
+
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> SkipTask:
+        words = TargetWords.of(self.stories.texts, self.options.min_count)
+        module = SkipNet(encoder.net, words, self.options)
+        return SkipTask(module, encoder.prepare(self.texts, progress), self.stories, words, self.options)
+
+
+class Translation(Signal):
+    """The same sentence in another language."""
+
+    def __init__(self, data: Parallel, segmentation: Segmentation, options: GenSenOptions) -> None:
+        parts = data.split(min(options.hold_out, MOST_HELD_OUT / max(len(data), 1)), options.seed)
+        self.n_held_out, self.options = len(parts[1]), options
+        cut = [token_lists(way, [pair[side] for part in parts for pair in part])
+               for side, way in enumerate((segmentation, data.segmentations[1]))]  # fmt: skip
+        self.texts, self.targets = ([tokens[: options.longest] for tokens in lists] for lists in cut)
+
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> TranslateTask:
+        words = TargetWords.of(self.targets, self.options.min_count)
+        module = TranslateNet(encoder.net, words, self.options)
+        prepared = encoder.prepare(self.texts, progress)
+        return TranslateTask(module, prepared, self.targets, words, self.n_held_out, self.options)
+
+
+class Answers(Signal):
+    """The answer to a turn."""
+
+    def __init__(self, data: Corpus, segmentation: Segmentation, options: UseOptions) -> None:
+        self.turns, self.options = self._turns(data, options), options
+        self.texts = self.turns.texts
+
+    def _turns(self, data: Corpus, options: UseOptions) -> Turns:
+        return turns_of(data)
+
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> AnswerTask:
+        module = AnswerNet(encoder.net, encoder.dim, self.options.n_layers)
+        return AnswerTask(module, encoder.prepare(self.texts, progress), self.turns, self.options)
+
+
+class Following(Answers):
+    """The sentence that follows."""
+
+    def _turns(self, data: Corpus, options: UseOptions) -> Turns:
+        stories = Stories.of(data, options.max_sentences, options.longest)
+        return Turns(stories.texts, np.flatnonzero(stories.documents[1:] == stories.documents[:-1]))
+
+
+class TranslateNet(WritingNet):
+    """An encoder, and a decoder with word vectors of its own."""
+
+    def __init__(self, net: EncoderNet, words: TargetWords, options: GenSenOptions) -> None:
+        super().__init__(net, WordOutput(options.hidden, words.counts, options.negative))
+        self.words = Table(len(words) - 2, net.inputs.dim)
+        self.decoder = WordDecoder(net.inputs.dim, options.hidden, every_step=options.condition == "every-step")
+
+
+class TranslateTask(WritingTask):
+    """Sentences that are written in another language."""
+
+    def __init__(
+        self, module: TranslateNet, texts: PreparedTexts, targets: TokenLists, words: TargetWords, n_held_out: int,
+        options: GenSenOptions,
+    ) -> None:  # fmt: skip
+        super().__init__(module, texts, n_held_out, options)
+        self.targets, self.sizes = words.ids(targets), np.array([len(tokens) for tokens in targets], dtype=np.int64)
+
+    def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
+        assert isinstance(module, TranslateNet)
+        vectors = module.net(self.texts.batch(rows).to(self.device)).vectors
+        sizes = self.sizes[rows]
+        words = torch.from_numpy(self.targets.padded(rows, int(sizes.max()) + 1)).to(self.device)
+        return [module.decoder(module.words.rows(words[:, :-1]), sizes, vectors, words)]
+
+
+def learn(
+    cls: type[LearnedEncoder], signals: Mapping[str, type[Signal]], data: Mapping[str, Any],
+    usual: Mapping[str, float], options: Any, run: Run,
+) -> Any:  # fmt: skip
+    """An encoder that learned from every source that was given."""
+    chosen = [data[name] for name in signals if name in data]
+    ways = (one.segmentations[0] if isinstance(one, Parallel) else one.segmentation for one in chosen)
+    segmentation = next(ways)
+    made = {name: signal(data[name], segmentation, options) for name, signal in signals.items() if name in data}
+    shares = read_shares(options.shares, made, usual)
+    texts: list[Sentence] = [text for one in made.values() for text in one.texts]
+    about = About(segmentation, chosen[0].facts, run.curve)
+    encoder = cls.of(texts, given_vectors(run, getattr(options, "word_vectors", None)), about, options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        tasks = {name: one.task(encoder, run.progress) for name, one in made.items()}
+    fit(MixedTask(tasks, shares, options.seed), options, run)
+    encoder.net.eval()
+    return encoder
+
+
+class GenSen(LearnedEncoder):
+    """A GRU that learned from neighbours, translations and labels."""
+
+    method: ClassVar[str] = "gensen"
+    Options: ClassVar[type] = GenSenOptions
+
+    @classmethod
+    def make_module(cls, options: GenSenOptions, dim: int, beside: int) -> SkipThoughtModule:
+        return SkipThoughtModule(dim, options.hidden, options.directions)
+
+    @classmethod
+    def train(cls, data: Mapping[str, Any], options: GenSenOptions, run: Run) -> Self:
+        """Learn from any of ``corpus``, ``parallel``, ``nli`` (labelled pairs) and ``texts`` (labelled)."""
+        given = vectors_to_expand(run, options)
+        signals: dict[str, type[Signal]] = {
+            "corpus": Writing, "parallel": Translation, "nli": Inference, "texts": Labels,
+        }  # fmt: skip
+        encoder: Self = learn(cls, signals, data, USUAL_SHARES, options, run)
+        if given is not None:
+            expand(encoder, given, options.most_expanded)
+        return encoder
+
+
+class StateSumModule(TextModule):
+    """The states of a Transformer, summed over the text and divided by the root of its length."""
+
+    def __init__(self, dim: int, options: UseOptions) -> None:
+        super().__init__()
+        self.dim = options.hidden
+        self.enter = nn.Linear(dim, options.hidden, bias=False)
+        self.layers = Transformer(
+            options.hidden, n_layers=options.depth, n_heads=options.n_heads, inner=options.inner, dropout=options.dropout
+        )
+
+    def forward(self, tokens: Tokens) -> Encoding:
+        x, mask = self.enter(tokens.x), tokens.mask
+        n_texts, longest = mask.shape
+        if longest > STRETCH:  # attention grows with the square of what is read at once
+            more = -longest % STRETCH
+            x, mask = F.pad(x, (0, 0, 0, more)), F.pad(mask, (0, more))
+            x, mask = x.reshape(-1, STRETCH, self.dim), mask.reshape(-1, STRETCH)
+        states = self.layers(x, mask)[-1].sum(dim=1).view(n_texts, -1, self.dim).sum(dim=1)
+        return Encoding(states / tokens.mask.sum(dim=1, keepdim=True).clamp_min(1).sqrt())
+
+
+class UniversalEncoder(LearnedEncoder):
+    """A DAN or a Transformer that learned from neighbours, answers and labels."""
+
+    method: ClassVar[str] = "use"
+    Options: ClassVar[type] = UseOptions
+
+    @classmethod
+    def make_module(cls, options: UseOptions, dim: int, beside: int) -> TextModule:
+        if options.encoder == "dan":
+            return DanModule(dim, options.depth, options.hidden, 0.1, options.dropout)
+        return StateSumModule(dim, options)
+
+    @classmethod
+    def train(cls, data: Mapping[str, Any], options: UseOptions, run: Run) -> Self:
+        """Learn from any of ``corpus``, ``dialogues`` (documents of turns by line) and ``nli`` (labelled pairs)."""
+        if options.encoder == "dan" and options.bigrams is None:
+            options = replace(options, bigrams=DIM if options.dim is None else options.dim)
+        signals: dict[str, type[Signal]] = {"corpus": Following, "dialogues": Answers, "nli": Inference}
+        encoder: Self = learn(cls, signals, data, {}, options, run)
+        return encoder
