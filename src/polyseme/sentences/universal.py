@@ -236,7 +236,11 @@ class StateSumModule(TextModule):
         self.dim = options.hidden
         self.enter = nn.Linear(dim, options.hidden, bias=False)
         self.layers = Transformer(
-            options.hidden, n_layers=options.depth, n_heads=options.n_heads, inner=options.inner, dropout=options.dropout
+            options.hidden,
+            n_layers=options.depth,
+            n_heads=options.n_heads,
+            inner=options.inner,
+            dropout=options.dropout,
         )
 
     def forward(self, tokens: Tokens) -> Encoding:
