@@ -58,21 +58,29 @@ FEW = 30  # pairs, below which a correlation is mostly chance
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Transfer without --test.")
 @click.option("--columns", type=Columns(), help="Of labelled files: text=sentence,label=2; guessed unless given.")
 @click.option("--label-parts", type=click.IntRange(min=1), help="Of labels in parts (DESC:manner) keep the first.")
+@click.option("--probe", metavar="TASK,...", help="Of any text: length, content, order, told from the vectors.")
 @click.option("--also", "others", multiple=True, metavar="MODEL", help="A model to show beside it; may be repeated.")
 @json_option
 def evaluate(
-    model: str, files: tuple[str, ...], others: tuple[str, ...], as_json: bool, pooling: Pooling, **asked: Any
+    model: str,
+    files: tuple[str, ...],
+    others: tuple[str, ...],
+    probe: str | None,
+    as_json: bool,
+    pooling: Pooling,
+    **asked: Any,
 ) -> None:
     """How well MODEL does on files of words (WordSim, SimLex, questions-words, CA8 …), of sentence pairs (STS-B, SICK,
     CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
-    SentEval does), on retrieval or, if it is a language model, on plain text (perplexity). Accuracies and correlations
-    of words are over the items whose words are known (used)."""
+    SentEval does), on retrieval, on what its vectors tell of any text (probing) or, if it is a language model, on
+    plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used)."""
     from polyseme.api import load
     from polyseme.evaluate.report import Settings
 
     models = {path: load(path) for path in (model, *others)}
-    # Fitted once for all files.
-    settings = Settings(as_texts=cache(pooling.encoder), layers=pooling.options.get("layers", "mean"), **asked)
+    tasks = tuple(name.strip() for name in probe.split(",")) if probe else ()
+    lifted = cache(pooling.encoder)  # fitted once for all files
+    settings = Settings(as_texts=lifted, layers=pooling.options.get("layers", "mean"), probe=tasks, **asked)
     reports: list[dict[str, Any]] = []
     for number, file in enumerate(files):
         found = [_examined(path, opened, file, settings) for path, opened in models.items()]
@@ -104,7 +112,8 @@ def _examined(path: str, model: Any, file: str, settings: Settings) -> dict[str,
 
 
 def _print_reports(reports: list[dict[str, Any]], *, beside: bool) -> None:
-    """All rows of one model; of several, each one's row of the whole."""
-    rows = [{"model": one["model"], **one["rows"][-1]} for one in reports] if beside else reports[0]["rows"]
+    """All rows of one model; of several, each one's row of the whole, of probing all."""
+    shown = {one["model"]: one["rows"] if one["kind"] == "probing" else one["rows"][-1:] for one in reports}
+    rows = [{"model": model, **row} for model, some in shown.items() for row in some] if beside else reports[0]["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row))
     print_table(names, [[row.get(name) for name in names] for row in rows])

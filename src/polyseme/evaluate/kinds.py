@@ -29,6 +29,7 @@ KINDS = (
 STS = KINDS[2]  # what a folder is too: sets of sentence pairs
 RETRIEVAL = Kind("retrieval", "检索", "polyseme.evaluate.retrieval")  # told by the texts that are named beside it
 TRANSFER = Kind("transfer", "迁移", "polyseme.evaluate.transfer")  # other labelled texts and pairs, or where asked for
+PROBING = Kind("probing", "探测", "polyseme.evaluate.probing")  # any text, where tasks are asked for
 # What any other text is good for, where the model is a language model.
 TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")
 
@@ -46,6 +47,8 @@ def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None
 
 
 def _asked_for(settings: Settings) -> Kind | None:
+    if settings.probe:
+        return PROBING
     if settings.texts is not None:
         return RETRIEVAL
     return TRANSFER if settings.transfer or settings.test is not None else None

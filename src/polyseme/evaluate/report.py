@@ -37,6 +37,8 @@ class Settings:
     folds: int = 10
     columns: Mapping[str, Any] | None = None  # of labelled examples, as for ``Examples.read``
     label_parts: int | None = None
+    probe: tuple[str, ...] = ()  # take the file as text to make probing tasks from, these of them
+    at_most: int = 6000  # of probing: sentences that are taken
 
 
 @dataclass
