@@ -537,7 +537,7 @@ FORMATS: tuple[Format, ...] = (
 )  # fmt: skip
 
 # Folders of ours: the file that tells them, and what they are.
-FOLDERS = (("model.json", "polyseme"), ("corpus.json", "corpus"), ("index.json", "index"))
+FOLDERS = (("model.json", "polyseme"), ("corpus.json", "corpus"), ("index.json", "index"), ("texts.json", "texts"))
 
 # How files of other programs begin: told apart so that a refusal can say what they are.
 STRANGERS = (
@@ -555,6 +555,7 @@ STRANGERS = (
 REFUSALS = {
     "corpus": "it is a corpus, which methods are trained on",
     "index": "it is an index of occurrences: polyseme senses reads it",
+    "texts": "it is a text index: polyseme search MODEL INDEX QUERY searches it",
     "folder": "it is a folder with none of the files that tell a model",
     "text": "it looks like plain text: polyseme train makes a model of it",
     "empty": "it is empty",

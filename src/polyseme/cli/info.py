@@ -37,6 +37,8 @@ def info(ctx: click.Context, /, path: str, min_count: int, verify: bool, as_json
         facts = _model(path, verify)
     elif kind == "index":
         facts = _index(path, verify)
+    elif kind == "texts":
+        facts = _text_index(path, verify)
     elif kind == "text":
         facts = _table(path, reading, ctx.params["columns"]) or _text(path, min_count, reading)
     else:
@@ -57,7 +59,7 @@ def _kind(path: str) -> str:
     if path == "-" or not (os.path.isfile(path) or os.path.isdir(path)):
         return "text"  # a pipe, or nothing, which the reader says
     kind = recognise(path)
-    return kind if kind not in REFUSALS or kind in ("corpus", "index", *NO_TEXT) else "text"
+    return kind if kind not in REFUSALS or kind in ("corpus", "index", "texts", *NO_TEXT) else "text"
 
 
 def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -152,6 +154,22 @@ def _index(path: str, verify: bool) -> dict[str, Any]:
         "options": manifest["options"],
         "model": manifest["model"].get("path", manifest["model"].get("relative")),
         "corpus": manifest["corpus"].get("path", manifest["corpus"].get("relative")),
+        "files": {name: seal["size"] for name, seal in manifest["files"].items()},
+        "verified": VERIFIED[verify],
+    }
+
+
+def _text_index(path: str, verify: bool) -> dict[str, Any]:
+    from polyseme.search.text_layout import INDEX
+
+    with INDEX.open(path) as folder:
+        folder.verify(everything=verify)
+        manifest = folder.found
+    return {
+        "kind": "text index",
+        **manifest["facts"],
+        "sources": manifest["sources"][:10],
+        "segmentation": manifest["segmentation"],
         "files": {name: seal["size"] for name, seal in manifest["files"].items()},
         "verified": VERIFIED[verify],
     }

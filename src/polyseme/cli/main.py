@@ -38,6 +38,7 @@ COMMANDS = {
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
     "concordance": ("polyseme.cli.concordance:concordance", "A string, an expression or words in their context."),
     "senses": ("polyseme.cli.senses:senses", "The senses of a word, or occurrences that mean the same."),
+    "search": ("polyseme.cli.search:search", "The nearest lines or documents, by meaning or by words."),
     "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),

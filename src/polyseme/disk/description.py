@@ -12,7 +12,13 @@ from typing import Any
 from polyseme.disk.plain import PlainFile, parse_json
 from polyseme.errors import FormatError
 
-MARKERS = {"corpus.json": "corpus", "model.json": "model", "index.json": "index", "polyseme.json": "export"}
+MARKERS = {
+    "corpus.json": "corpus",
+    "model.json": "model",
+    "index.json": "index",
+    "texts.json": "text index",
+    "polyseme.json": "export",
+}
 ENDS = 1 << 20
 LONGEST_NAME = 255  # bytes, on any file system
 

@@ -28,7 +28,7 @@ _CHOOSE = "choose another output path"
 class Standing:
     """A folder of ours that stands where another is to go."""
 
-    kind: str  # corpus | model | index | export
+    kind: str  # corpus | model | index | text index | export
     found: dict[str, Any]
 
     def __str__(self) -> str:
@@ -46,6 +46,9 @@ class Standing:
             return f"a corpus of {' and '.join(names[:2])}{more}"
         if self.kind == "export":
             return f"a model that was written for {self.found.get('form')}"
+        if self.kind == "text index":
+            number = facts.get("n_texts") if isinstance(facts, dict) else None
+            return f"a text index of {number} texts"
         number = facts.get("n_occurrences") if isinstance(facts, dict) else None
         sources = [self.found.get(name) for name in ("model", "corpus")]
         names = [_last_name(source) for source in sources if isinstance(source, dict)]

@@ -1,0 +1,114 @@
+"""``polyseme search MODEL TEXTS QUERY``: the nearest lines or documents."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.show import choice_option, force_option, json_option, print_json, say_end, shown_progress
+from polyseme.cli.terminal import say
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from polyseme.search.texts import TextHit, TextIndex
+
+_LONGEST = 400  # characters of a text that are shown
+
+
+@pooling_flags
+@click.command()
+@click.argument("model")
+@click.argument("texts")
+@click.argument("query", nargs=-1)
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers.")
+@choice_option("--how", ("vectors", "words", "both"), "By meaning, by words (BM25), or by both rankings joined.")
+@choice_option("--unit", ("lines", "documents"), "What a text is: a line (of a corpus: a sentence), or a document.")
+@click.option("--context", default=1, show_default=True, type=click.IntRange(0, 20), help="Neighbouring texts shown.")
+@click.option("-o", "--out", help="Keep the index in this folder, to be named as TEXTS later.")
+@click.option("--add", multiple=True, metavar="TEXT", help="Add further texts to the index TEXTS (or to a copy, -o).")
+@force_option
+@json_option
+def search(
+    model: str,
+    texts: str,
+    query: tuple[str, ...],
+    k: int,
+    how: str,
+    unit: str,
+    context: int,
+    out: str | None,
+    add: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+    pooling: Pooling,
+) -> None:
+    """The texts of TEXTS nearest to QUERY.
+
+    TEXTS is a file, a folder, a corpus, or an index that -o has written; it is indexed anew where it is none. Models of
+    words, and of words in context, give texts the vectors that --pool makes, the same for an index as it was made with.
+    """
+    from polyseme.api import load
+    from polyseme.errors import OptionError
+    from polyseme.search.texts import TextIndex, is_text_index
+
+    if not query and not out and not add:
+        raise OptionError("give a query, or -o to keep the index")
+    encoder = pooling.encoder(load(model))
+    begun = time.monotonic()
+    with shown_progress() as progress:
+        if is_text_index(texts):
+            index = TextIndex.open(texts, encoder)
+            if add:
+                index = index.append(add, out, unit=unit, progress=progress)
+        else:
+            index = TextIndex.build(encoder, [texts, *add], out, unit=unit, force=force, progress=progress)
+    if out or add:
+        _say_made(index, begun, model)
+    for number, one in enumerate(query):
+        hits = index.search(one, k, how=how, context=context)
+        if as_json:
+            print_json({"query": one, "hits": [dataclasses.asdict(hit) for hit in hits]})
+        else:
+            say("\n" * bool(number) + one if len(query) > 1 else "", err=False)
+            _print_hits(hits)
+
+
+def _say_made(index: TextIndex, begun: float, model: str) -> None:
+    found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact"
+    say_end(f"{len(index):,} texts in {index.path}, {found}", begun, then=f"polyseme search {model} {index.path} QUERY")
+
+
+def _print_hits(hits: list[TextHit]) -> None:
+    from polyseme.cli.kwic import console
+
+    to = console()
+    if not hits:
+        say("nothing found: no word of the query is known")
+    for rank, hit in enumerate(hits, 1):
+        place = f"{hit.source}:{hit.line}" if hit.source else str(hit.line)
+        to.print(f"{rank:>3}  {hit.score:.4f}  {place}")
+        for line in hit.before:
+            to.print(f"     {_short(line)}", style="dim")
+        to.print(_marked(hit))
+        for line in hit.after:
+            to.print(f"     {_short(line)}", style="dim")
+
+
+def _marked(hit: TextHit) -> Text:
+    from rich.text import Text
+
+    shown = Text("   › ")
+    text = Text(" ".join(hit.text[:_LONGEST].split("\n")) + ("…" if len(hit.text) > _LONGEST else ""))
+    for start, end in hit.marks:
+        text.stylize("bold yellow", start, end)
+    return shown + text
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST // 2 else f"{line[: _LONGEST // 2]}…"
