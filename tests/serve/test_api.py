@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from polyseme.nouns import unit_rows
+from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
-from polyseme.serve.library import Item, Library
+from polyseme.serve.library import Item, Library, model_item, texts_item
 from polyseme.text.corpus import Corpus
 
 
@@ -280,3 +281,22 @@ def test_an_expression_of_a_client_cannot_hold_the_server(serving: Any, monkeypa
         refused = httpx.get(f"{base}/api/concordance", params=endless, trust_env=False, timeout=30)
     assert refused.status_code == 400
     assert "takes longer" in refused.json()["error"]["message"]
+
+
+def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, serving: Any, tmp_path: Path) -> None:
+    words, sentences = library.items["words"].thing, ["北京 北京3 电话", "苹果 苹果3", "音乐 音乐6 北京"]
+    (tmp_path / "t.txt").write_text("\n".join(sentences), encoding="utf-8")
+    index = TextIndex.build(words, tmp_path / "t.txt", tmp_path / "t")
+    corpus = library.items["corpus"]
+    items = [model_item("words", "words", words), texts_item("t", str(tmp_path / "t"), TextIndex.open(tmp_path / "t"))]
+    with serving(create_app(Library([*items, corpus]))) as url:
+        asked = {"model": "words", "texts": "t", "query": "苹果6 电话", "k": 2, "how": "both", "context": 2}
+        found = httpx.post(f"{url}/api/search", json=asked).json()["hits"]
+        wanted = index.search("苹果6 电话", 2, how="both", context=2)
+        assert [hit["text"] for hit in found] == [hit.text for hit in wanted]
+        assert [hit["marks"] for hit in found] == [list(map(list, hit.marks)) for hit in wanted]
+        assert found[0]["score"] == pytest.approx(wanted[0].score, abs=1e-6)
+        by_words = httpx.post(f"{url}/api/search", json={**asked, "texts": "corpus", "how": "words"}).json()["hits"]
+        assert all("电话" in hit["text"] for hit in by_words)
+        assert httpx.post(f"{url}/api/search", json={**asked, "texts": "words"}).status_code == 400
+        assert httpx.post(f"{url}/api/search", json={**asked, "texts": "none"}).status_code == 404

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, model_item
 
@@ -23,7 +24,7 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
-VIEWS = ["neighbours", "sentence", "senses", "analogy", "map", "predict", "curves", "models"]
+VIEWS = ["neighbours", "search", "sentence", "senses", "analogy", "map", "predict", "curves", "models"]
 
 
 @pytest.fixture(scope="module")
@@ -413,3 +414,19 @@ def test_words_that_look_like_html_stay_text(open_page: Open, serving: Any, tmp_
         assert card.locator("main img, main b, main i, main script").count() == 0
         for each in (page, graph, card):
             each.close()
+
+
+def test_texts_are_found_by_two_models_with_the_words_of_the_query_marked(open_page: Open, library: Library) -> None:
+    page = open_page("search", query="给 打 电话", models="context,words", lang="zh")
+    assert texts(page, ".column h3") == ["context", "words"]
+    found = texts(page, ".column:nth-of-type(1) .found .text")
+    assert len(found) == 10
+    index = TextIndex.build(library.items["context"].thing, library.corpus("corpus"))
+    assert found == [hit.text for hit in index.search("给 打 电话")]
+    scores = texts(page, ".found .score")
+    assert set(texts(page, ".found mark")) <= {"给", "打", "电话"}
+    assert "没有找到" in page.inner_text(".column:nth-of-type(2)")  # of its words none is in the query
+    page.click("label:has(#how-words)")
+    page.wait_for_function("first => document.querySelector('.found .score')?.textContent !== first", arg=scores[0])
+    assert "how=words" in page.url
+    assert texts(page, ".found .text") == [hit.text for hit in index.search("给 打 电话", how="words")]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,12 @@ class TextIndex:
                 return cls(folder, model)
 
         return steady(path, once)
+
+    def asked_with(self, model: Any) -> TextIndex:
+        """The same texts, with the model that they were indexed with."""
+        index = copy(self)
+        index.encoder = self._checked(lift(model, "sentences"))
+        return index
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a copy to ``path``, whole or not at all."""

@@ -16,6 +16,7 @@ from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
 from polyseme.serve.predict import predict_routes
+from polyseme.serve.search import search_routes
 from polyseme.serve.senses import sense_routes
 from polyseme.serve.shapes import Card, Curve, Failure, LibraryShape
 from polyseme.serve.shortcut import Shortcut
@@ -56,6 +57,7 @@ def create_app(
     app.include_router(words)
     app.include_router(text_routes(library))
     app.include_router(predict_routes(library))
+    app.include_router(search_routes(library))
     app.include_router(sense_routes(library))
     app.include_router(corpus_routes(library))
     app.include_router(_page_routes())

@@ -15,7 +15,7 @@ from polyseme.api import load, recognise
 from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
-from polyseme.search import Index
+from polyseme.search import Index, TextIndex
 from polyseme.search.examples import example_words
 from polyseme.sentences.lift import lift
 from polyseme.tasks.fit import as_task, tells_labels
@@ -35,7 +35,7 @@ class Item:
     """One thing that was opened."""
 
     name: str
-    kind: str  # words | contexts | sentences | task | index | corpus
+    kind: str  # words | contexts | sentences | task | index | corpus | texts
     path: str  # as it was given, to be shown in the calls a person can copy
     thing: Any
     facts: dict[str, Any] = field(default_factory=dict)
@@ -105,6 +105,8 @@ def _opened(path: str) -> Item:
     form = recognise(path)
     if form == "index":
         return index_item(name, path, Index.open(path))
+    if form == "texts":
+        return texts_item(name, path, TextIndex.open(path))
     if form == "corpus":
         corpus = Corpus.open(path)
         return Item(name, "corpus", path, corpus, _plain(corpus.facts))
@@ -117,6 +119,11 @@ def index_item(name: str, path: str, index: Index) -> Item:
     facts = {key: value for key, value in facts.items() if not key.startswith("n_")}  # said already
     facts |= {"layers": sorted(index.layers), "layer": index.layers[0], "examples": example_words(index)}
     return Item(name, "index", path, index, facts)
+
+
+def texts_item(name: str, path: str, index: TextIndex) -> Item:
+    """A text index as an item; the model it is asked with is another."""
+    return Item(name, "texts", path, index, {"texts": len(index), "dim": index.facts["dim"]})
 
 
 def model_item(name: str, path: str, model: Any) -> Item:

@@ -85,6 +85,15 @@ class SameSense(Question):
     layer: Annotated[int, Field(ge=0, le=64)] | None = None
 
 
+class SearchTexts(Question):
+    model: Name
+    texts: Name
+    query: Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_writable)]
+    k: Annotated[int, Field(ge=1, le=200, description="how many")] = 10
+    how: Literal["vectors", "words", "both"] = "vectors"
+    context: Annotated[int, Field(ge=0, le=20, description="neighbouring texts shown")] = 1
+
+
 class Embeddings(BaseModel):
     """OpenAI's request; what we do not know of it (``user``) is passed over, as clients expect."""
 
@@ -201,6 +210,25 @@ class HitShape(BaseModel):
     start: int
     end: int
     tag: str | None
+
+
+class FoundText(BaseModel):
+    """A text; ``marks`` are starts and ends of words that the query has too."""
+
+    number: int
+    score: float
+    text: str
+    source: str
+    line: int
+    marks: list[tuple[int, int]]
+    before: list[str]
+    after: list[str]
+
+
+class FoundTexts(BaseModel):
+    model: str
+    texts: str
+    hits: list[FoundText]
 
 
 class Hits(BaseModel):

@@ -11,10 +11,11 @@ import * as map from "./views/map.js";
 import * as models from "./views/models.js";
 import * as neighbours from "./views/neighbours.js";
 import * as predict from "./views/predict.js";
+import * as search from "./views/search.js";
 import * as senses from "./views/senses.js";
 import * as sentence from "./views/sentence.js";
 
-const VIEWS = { neighbours, sentence, senses, analogy, map, predict, curves, models };
+const VIEWS = { neighbours, search, sentence, senses, analogy, map, predict, curves, models };
 
 const main = document.getElementById("main");
 let library = null;

@@ -1,0 +1,58 @@
+"""What one asks of texts: those nearest to a query, by the vectors of a model, by words, or by both."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter
+
+from polyseme.errors import OptionError
+from polyseme.search import TextIndex
+from polyseme.serve.answers import Answer
+from polyseme.serve.batch import Worker
+from polyseme.serve.library import Library
+from polyseme.serve.shapes import FoundTexts, SearchTexts
+from polyseme.serve.texts import ENCODERS
+
+SOURCES = ("texts", "corpus")
+MOST_TEXTS = 20_000  # of a corpus that is indexed at the first question
+WAIT = 30.0  # seconds, in which that is done
+
+
+def search_routes(library: Library) -> APIRouter:
+    """Routes under /api."""
+    router = APIRouter(prefix="/api", tags=["search"])
+    workers = {name: Worker(patience=WAIT) for name, item in library.items.items() if item.kind in ENCODERS}
+    indexes: dict[tuple[str, str], TextIndex] = {}
+
+    def index_of(model: str, texts: str) -> TextIndex:
+        """The texts with the vectors of the model; those of a corpus are made at the first question and kept."""
+        if (model, texts) not in indexes:
+            encoder, thing = library.as_texts(library.find(model)), library.find(texts)
+            if isinstance(thing, TextIndex):
+                indexes[model, texts] = thing.asked_with(encoder)
+            else:
+                if len(thing) > MOST_TEXTS:
+                    raise OptionError(
+                        f"{texts!r} has {len(thing):,} sentences, too many to be indexed while you wait: "
+                        "polyseme search MODEL CORPUS -o INDEX makes an index to serve"
+                    )
+                indexes[model, texts] = TextIndex.build(encoder, thing)
+        return indexes[model, texts]
+
+    def answer(question: SearchTexts) -> dict[str, Any]:
+        index = index_of(question.model, question.texts)
+        hits = index.search(question.query, question.k, how=question.how, context=question.context)
+        found = [{**dataclasses.asdict(hit), "score": round(hit.score, 6)} for hit in hits]
+        return {"model": question.model, "texts": question.texts, "hits": found}
+
+    @router.post("/search", response_model=FoundTexts)
+    async def search(question: SearchTexts) -> Answer:
+        """The texts of a text index, or the sentences of a corpus, nearest to a query."""
+        library.find(question.model, *ENCODERS)
+        library.find(question.texts, *SOURCES)
+        return Answer(await workers[question.model].ask(partial(answer, question)))
+
+    return router
