@@ -80,8 +80,7 @@ class TextVectors:
         """The vector of a text, ``(d,)``."""
         place = text if self.cells is None else int(np.flatnonzero(self.cells.texts == text)[0])
         found = self.rows[[place]]
-        dense: FloatArray = np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float32)
-        return dense[0]
+        return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float32).reshape(-1)
 
 
 def _best(scores: FloatArray, k: int) -> Found:
