@@ -14,16 +14,14 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import polyseme
+import faults_data
 from faults_common import Tally, bounded_memory, command, digest, in_child, in_this_process, small_steps
 from faults_jobs import World
 from faults_mutations import mutated, sealed_anew
+from faults_subject import Subject, use_model, use_task
 from polyseme.errors import PolysemeError
-from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.search import Index
 from polyseme.text.corpus import Corpus
 
@@ -35,16 +33,6 @@ MEGABYTES = 1500
 ASIDE = ("training.jsonl", "model.json", "index.json")  # speeds, and the way to the sources
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A file or folder, and what is done with it once it is altered."""
-
-    name: str
-    path: Path
-    use: Callable[[Path], None]
-    files: tuple[str, ...] = field(default=())  # those that are altered; all of them where none is named
-
-
 def campaign(world: World, *, mutations: int, seed: int) -> list[Tally]:
     """So many mutations, evenly over the formats."""
     with small_steps():
@@ -52,7 +40,10 @@ def campaign(world: World, *, mutations: int, seed: int) -> list[Tally]:
 
 
 def _campaign(world: World, mutations: int, seed: int) -> list[Tally]:
-    subjects = [*_ours(world), *([] if world.short else _published())]
+    place = world.home / "data"
+    place.mkdir(exist_ok=True)
+    data = [*faults_data.texts(place), *faults_data.examples(world, place), *faults_data.made_published(place)]
+    subjects = [*_ours(world), *(data[::4] if world.short else [*data, *_published()])]
     tallies = {subject.name: Tally(f"altered {subject.name}") for subject in subjects}
     todo = [(subjects[number % len(subjects)], seed * 10**7 + number) for number in range(mutations)]
     todo.sort(key=lambda item: item[0].name)  # children of one kind are alike: what it imports is there
@@ -149,19 +140,6 @@ def _other_thing(file: Path, rng: random.Random) -> str:
 # ---- what is opened
 
 
-def use_model(path: Path) -> None:
-    """Load and ask."""
-    model: Any = polyseme.load(path)
-    if isinstance(model, ContextEncoder):
-        list(model.encode_tokens([["词1", "dog"], []]))
-    elif isinstance(model, SentenceEncoder):
-        model.encode(["词1 dog"])
-    else:
-        word = model.index_to_key[0]
-        model.most_similar(word, topn=3)
-        _ = model[word]
-
-
 def use_corpus(path: Path) -> None:
     """Open and read."""
     corpus = Corpus.open(path)
@@ -220,10 +198,23 @@ def _ours(world: World) -> Iterator[Subject]:
     if not world.short:
         in_this_process("convert", home / "elmo", place / "bilm", "--to", "bilm-tf")
         yield Subject("bilm-tf", place / "bilm", use_model)
+        yield from _more_models(world, place)
     word2vec = ("train", "word2vec", home / "corpus", "-o", "OUT", "--dim", 4, "--epochs", 2, "--threads", 1)
     yield _interrupted("checkpoint of a training", place / "t", word2vec)
     index = ("index", home / "static", home / "corpus", "-o", "OUT", "--dim", 4)
     yield _interrupted("checkpoint of an index", place / "i", index)
+
+
+def _more_models(world: World, place: Path) -> Iterator[Subject]:
+    """Of other families: texts counted, a task with its head."""
+    examples = place / "labelled.tsv"
+    lines = [f"{'ab'[n % 2]}\t词{n % 7} 词{n % 2}\n" for n in range(40)]
+    examples.write_text("label\ttext\n" + "".join(lines), encoding="utf-8")
+    in_this_process("train", "tfidf", world.home / "corpus", "-o", place / "tfidf")
+    yield Subject("TF-IDF folder", place / "tfidf", use_model)
+    options = ("--head", "dan", "--hidden", 8, "--epochs", 1, "--threads", 1)
+    in_this_process("fit", "classify", "--train", examples, "-o", place / "task", *options)
+    yield Subject("task folder", place / "task", use_task)
 
 
 def _interrupted(name: str, out: Path, arguments: tuple[object, ...]) -> Subject:
@@ -257,6 +248,7 @@ def _published() -> Iterator[Subject]:
         ("Hugging Face BERT", models / "hf_tiny" / "bert-tiny-zh", BERT),
         ("Hugging Face GPT-2", models / "hf_tiny" / "gpt2-tiny", ()),
         ("TensorFlow BERT", models / "tf_tiny" / "bert-tiny-zh", ()),
+        ("GloVe of Stanford", models / "gensim_test_data" / "test_glove.txt", ()),
         ("fastText .ftz", models / "fasttext" / "lid.176.ftz", ()),
         ("fastText of Facebook", models / "gensim_test_data" / "toy-model.bin", ()),
         ("word2vec of BPEmb", models / "bpemb" / "en.wiki.bpe.vs1000.d25.w2v.bin", ()),

@@ -1,0 +1,40 @@
+"""What is altered by the campaign of hostile files, and what is then done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polyseme
+from polyseme.nouns import ContextEncoder, SentenceEncoder
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A file or folder, and what is done with it once it is altered."""
+
+    name: str
+    path: Path
+    use: Callable[[Path], None]
+    files: tuple[str, ...] = field(default=())  # those that are altered; all of them where none is named
+
+
+def use_model(path: Path) -> None:
+    """Load and ask."""
+    model: Any = polyseme.load(path)
+    if isinstance(model, ContextEncoder):
+        list(model.encode_tokens([["词1", "dog"], []]))
+    elif isinstance(model, SentenceEncoder):
+        model.encode(["词1 dog"])
+    else:
+        word = model.index_to_key[0]
+        model.most_similar(word, topn=3)
+        _ = model[word]
+
+
+def use_task(path: Path) -> None:
+    """Load, and ask what it says to a text."""
+    task = polyseme.api.load_task(path)
+    list(task.records(["他打了个电话。", ""]))
