@@ -44,7 +44,10 @@ def examples(world: World, place: Path) -> Iterator[Subject]:
     for name, text in (
         ("table.tsv", "label\ttext\n" + "".join(f"{n % 2}\t{line}\n" for n, line in enumerate(lines))),
         ("table.csv", "text,label\n" + "".join(f'"{line}, ""x""",{n % 3}\n' for n, line in enumerate(lines))),
-        ("pairs.tsv", "text_a\ttext_b\tscore\n" + "".join(f"{line}\t{line[::-1]}\t{n % 6}\n" for n, line in enumerate(lines))),
+        (
+            "pairs.tsv",
+            "text_a\ttext_b\tscore\n" + "".join(f"{line}\t{line[::-1]}\t{n % 6}\n" for n, line in enumerate(lines)),
+        ),
         ("records.jsonl", "".join(json.dumps({"sentence": x, "label": len(x) % 2}) + "\n" for x in lines)),
         ("columns.conll", "我 B-PER\n爱 O\n北 B-LOC\n京 I-LOC\n\n" * 20),
         ("squad.json", json.dumps({"version": "1", "data": [{"title": "x", "paragraphs": [passage] * 5}]})),

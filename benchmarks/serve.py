@@ -1,10 +1,10 @@
 """Load on the server: many clients at once, each asking the next question as soon as the last is answered.
 
-    python benchmarks/serve.py [--seconds 60] [--clients 32] [--each 10] [--document docs/serve.md]
+    python benchmarks/serve.py [--seconds 60] [--each 10] [--document docs/serve.md]
 
 The server is a process of its own (`polyseme serve`) with 100,000 words × 100 numbers and an index of 200,000
-occurrences by a small ELMo; client and server share the machine. First all questions mixed, as 32 readers of the page
-would ask them; then each kind alone, from one client and from 64. A question that is refused (503) is asked again after
+occurrences by a small ELMo; clients and server share the machine. First all questions mixed, as 32 readers of the page
+would ask them; then each kind alone, from 1, 16 and 64 clients. A question that is refused (503) is asked again after
 the seconds that the server names. Bars: no other error, 95 of 100 neighbour questions of the mix answered within 50 ms,
 and no question, answered or refused, takes longer than its turn (see docs/serve.md) and its own work.
 """
@@ -34,7 +34,8 @@ import psutil
 WORDS, DIM = 100_000, 100
 TOKENS, CORPUS_WORDS = 200_000, 2_000
 BAR = 0.050  # seconds, 95th percentile of neighbours
-MANY = 64  # clients that ask one kind of question
+MIXED = 32  # clients that ask everything
+ALONE = (1, 16, 64)  # clients that ask one kind of question
 LONGEST = {"map": 5.0, "neighbours": 1.0, "analogy": 1.0, "words": 1.0, "graph": 1.0}  # seconds to wait for a turn
 OTHERS = 2.0
 MARKS = ("<!-- load -->", "<!-- /load -->")
@@ -121,6 +122,8 @@ QUESTIONS: dict[str, tuple[float, Make]] = {
     "map": (0.00, lambda r, w, c: _get("/api/map", model="words", size=int(r.integers(900, 1000)))),
     "search": (0.03, lambda r, w, c: _get("/api/search", corpus="index", word=pick(r, c))),
     "same-sense": (0.01, lambda r, w, c: _post("/api/same-sense", _occurrence(some(r, c, 12)))),
+    "concordance": (0.00, lambda r, w, c: _get("/api/concordance", corpus="index", query=pick(r, c))),
+    "collocates": (0.00, lambda r, w, c: _get("/api/collocates", corpus="index", query=pick(r, c))),
     "senses": (0.00, lambda r, w, c: _get("/api/senses", index="index", word=pick(r, c))),
 }  # fmt: skip
 
@@ -207,44 +210,58 @@ def mixed(process: int, port: int, asked: list[list[Request]], seconds: float) -
     return not times.errors and p95 <= BAR
 
 
-def each_alone(port: int, words: list[str], frequent: list[str], seconds: float) -> tuple[list[str], bool]:
+def each_alone(
+    process: int, port: int, words: list[str], frequent: list[str], seconds: float
+) -> tuple[list[str], bool]:
     """Lines of a table, one kind of question each; whether every one keeps to its time."""
-    lines = [
-        f"| question | one client | {MANY} clients: median | 95 of 100 | longest | refused at first |",
-        "|---|---|---|---|---|---|",
-    ]
+    many = " | ".join(f"{n} clients: median | 95 of 100 | longest | refused at first" for n in ALONE[1:])
+    lines = [f"| question | CPU | 1 client | {many} |", "|---|" + "--:|" * (2 + 4 * len(ALONE[1:]))]
     kept = True
     for name in QUESTIONS:
-        single = load(port, [requests_of([name], words, frequent, 1000)], seconds / 3)
-        times = load(port, [requests_of([name], words, frequent, seed) for seed in range(MANY)], seconds)
-        alone, taken, refused = single.answered[name], times.answered[name], times.refused[name]
-        middle, late, last = np.quantile(taken, [0.5, 0.95, 1.0])
-        longest = max(last, max(refused, default=0.0))
-        share = len(refused) / (len(taken) + len(refused))
-        kept &= not times.errors and longest <= LONGEST.get(name, OTHERS) + 1 + 5 * max(alone)
-        shown = " | ".join(f"{value * 1000:,.0f} ms" for value in (np.median(alone), middle, late, longest))
-        lines.append(f"| {name} | {shown} | {share:.0%} |")
+        cells: list[str] = []
+        alone = 0.0
+        for clients in ALONE:
+            before, asked = (
+                cpu_seconds(process),
+                [requests_of([name], words, frequent, seed) for seed in range(clients)],
+            )
+            times = load(port, asked, seconds)
+            taken, refused = times.answered[name] or [np.nan], times.refused[name]
+            if clients == 1:
+                alone = max(taken)
+                cpu = (cpu_seconds(process) - before) / len(taken)
+                cells += [_milliseconds(cpu), _milliseconds(float(np.median(taken)))]
+                continue
+            middle, late, last = np.quantile(taken, [0.5, 0.95, 1.0])
+            longest = max(last, max(refused, default=0.0))
+            kept &= not times.errors and bool(longest <= LONGEST.get(name, OTHERS) + 1 + 5 * alone)
+            share = len(refused) / (len(taken) + len(refused))
+            cells += [*map(_milliseconds, (middle, late, longest)), f"{share:.0%}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     return lines, kept
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f} ms" if seconds < 0.01 else f"{seconds * 1000:,.0f} ms"
 
 
 def main() -> None:
     """Run, print the tables, and fail where a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60, help="of the mix")
-    parser.add_argument("--clients", type=int, default=32, help="of the mix")
-    parser.add_argument("--each", type=float, default=10, help="seconds of each kind alone")
+    parser.add_argument("--each", type=float, default=10, help="seconds of each kind alone, by each number of clients")
     parser.add_argument("--document", type=Path, help="a document whose table to replace")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         words, frequent = make_vectors(folder / "words"), make_index(folder)
         mix = [name for name, (share, _) in QUESTIONS.items() if share]
-        asked = [requests_of(mix, words, frequent, seed) for seed in range(given.clients)]
+        asked = [requests_of(mix, words, frequent, seed) for seed in range(MIXED)]
         server, port = start_server(folder / "words", folder / "elmo", folder / "index")
         try:
             kept = mixed(server.pid, port, asked, given.seconds)
-            lines, alone = each_alone(port, words, frequent, given.each)
+            lines, alone = each_alone(server.pid, port, words, frequent, given.each)
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(20)

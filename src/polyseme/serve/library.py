@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class Library:
         """Open everything; what cannot be opened is an error that names it."""
         library = cls((_opened(str(path)) for path in paths), as_texts)
         library.share_models()
+        library.load_encoders()
         return library
 
     def share_models(self) -> None:
@@ -67,10 +69,17 @@ class Library:
         loaded = {os.path.realpath(i.path): i.thing for i in self.items.values() if i.kind == "contexts"}
         for item in self.items.values():
             if loaded and item.kind == "index":
-                try:
+                with suppress(FormatError):  # told by load_encoders
                     encoder = loaded.get(os.path.realpath(item.thing.model_path()))
                     if encoder is not None:
                         item.thing.use(encoder)
+
+    def load_encoders(self) -> None:
+        """Load the models of the indexes now: later another one may have taken their place."""
+        for item in self.items.values():
+            if item.kind == "index":
+                try:
+                    _ = item.thing.encoder
                 except FormatError as error:  # the corpus can be searched all the same
                     log.warning("%s", error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache, partial
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -11,11 +11,13 @@ from fastapi import APIRouter, Query
 from polyseme.search.senses import offers_substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Worker
+from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, WordQuery
 from polyseme.view.maps import fitted
 
 MOST_POINTS = 2000  # on a map of senses
+MOST_KEPT = 64 << 20  # bytes of answers about senses
 
 
 def sense_routes(library: Library) -> APIRouter:
@@ -23,8 +25,8 @@ def sense_routes(library: Library) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["senses"])
     # An index is used by one thread, its own; its encoder may be asked by others too, which encoders allow.
     indexes = {name: Worker() for name, item in library.items.items() if item.kind == "index"}
+    kept = KeptAnswers(MOST_KEPT)
 
-    @lru_cache(maxsize=64)
     def clustered(index: str, word: str, max_senses: int) -> bytes:
         return Answer(_senses(library.find(index, "index"), index, word, max_senses)).body  # type: ignore[return-value]
 
@@ -32,7 +34,8 @@ def sense_routes(library: Library) -> APIRouter:
     async def senses(index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8) -> Answer:
         """The senses of a word: its occurrences in clusters, each with its share, typical sentences and substitutes."""
         library.find(index, "index")
-        return Answer(await indexes[index].ask(partial(clustered, index, word, max_senses)))
+        asked = (index, word, max_senses)
+        return Answer(await kept.ask(asked, indexes[index], partial(clustered, *asked)))
 
     @router.post("/same-sense", response_model=Hits)
     async def same_sense(question: SameSense) -> Answer:
