@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.tasks.schemes import Stretch, stretches
+from polyseme.text.writing_systems import has_han
 
 Figures = dict[str, float]
 
-_HAN = re.compile("[\u4e00-\u9fa5]")
+_CMRC_HAN = re.compile("[\u4e00-\u9fa5]")  # as CMRC's own program has it
 # The marks that CMRC's own program leaves out, and that end a run of Latin letters there.
 _CMRC_MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _LATIN = re.compile(r"\w+|[^\w\s]")
@@ -138,7 +139,7 @@ def answers(gold: Sequence[Sequence[str]], predicted: Sequence[str]) -> Figures:
 
     One Chinese answer makes the whole set Chinese: "2011" and "2011年" are then a word and a character apart.
     """
-    chinese = any(_HAN.search(answer) for some in gold for answer in some)
+    chinese = any(has_han(answer) for some in gold for answer in some)
     same, overlap = (_same_cmrc, _overlap_cmrc) if chinese else (_same_squad, _overlap_squad)
     pairs = list(zip(predicted, gold, strict=True))
     exact = [max((same(answer, right) for right in some or [""]), default=0.0) for answer, some in pairs]
@@ -176,7 +177,7 @@ def _cmrc_pieces(text: str) -> list[str]:
     for character in text.lower().strip():
         if character in _CMRC_MARKS:
             continue
-        if _HAN.match(character):
+        if _CMRC_HAN.match(character):
             pieces += [*_LATIN.findall(run), character]
             run = ""
         else:

@@ -23,9 +23,9 @@ from polyseme.text.labels import Labels
 from polyseme.text.lines import BadRows
 from polyseme.text.normalise import without_surrogates
 from polyseme.text.segment import Segmentation
+from polyseme.text.writing_systems import has_han
 
 Places = NDArray[np.int64]
-_HAN = ("\u3400", "\u9fff")
 
 
 def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _mean(total: float, number: int) -> float:
 def segmentation_for_tokens(rows: TaggedRows, usual: Segmentation) -> Segmentation:
     """How raw text is cut like the words of tagged sentences: by character where every Chinese word is one."""
     sample = [token for i in range(min(len(rows), 200)) for token in rows.parts(i)]
-    chinese = [token for token in sample if any(_HAN[0] <= sign <= _HAN[1] for sign in token)]
+    chinese = [token for token in sample if has_han(token)]
     characters = chinese and sum(len(token) == 1 for token in chinese) >= 0.99 * len(chinese)
     if not characters or usual.words:
         return usual

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.text.writing_systems import has_han
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
 
@@ -48,6 +49,12 @@ class Vocabulary:
         size = int(np.searchsorted(-self.counts, -min_count, side="right"))
         size = size if max_size is None else min(size, max_size)
         return Vocabulary(self.words[:size], self.counts[:size])
+
+    def is_chinese(self) -> bool:
+        """Whether most occurrences of the frequent words are of words with a Chinese character."""
+        chinese = np.array([has_han(word) for word in self.words[:5000]], dtype=bool)
+        counts = self.counts[:5000]
+        return bool(counts[chinese].sum() * 2 > counts.sum())
 
     def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
         """Ids of the tokens; ``len(self)`` for those outside."""

@@ -28,7 +28,6 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.text.writing_systems import has_han
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import preparing
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
@@ -137,19 +136,12 @@ def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVector
             if getattr(options, name) not in (None, value):
                 raise TrainingError(f"the model to train further has {name}={value}: leave {name} out, or give {value}")
         return dataclasses.replace(options, minn=old.minn, maxn=old.maxn, buckets=old.n_buckets or None)
-    shortest, longest = (1, 4) if _mostly_chinese(vocabulary) else (3, 6)
+    shortest, longest = (1, 4) if vocabulary.is_chinese() else (3, 6)
     minn = options.minn if options.minn is not None else shortest
     maxn = options.maxn if options.maxn is not None else max(longest, minn)
     if 0 < maxn < minn:
         raise OptionError(f"minn is {minn} and maxn {maxn}: the shortest n-gram is longer than the longest")
     return dataclasses.replace(options, minn=minn, maxn=maxn)
-
-
-def _mostly_chinese(vocabulary: Vocabulary) -> bool:
-    """Whether most occurrences of the frequent words are of words with a Chinese character."""
-    words, counts = vocabulary.words[:5000], vocabulary.counts[:5000]
-    chinese = np.array([has_han(word) for word in words])
-    return bool(counts[chinese].sum() * 2 > counts.sum())
 
 
 def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTextOptions]:

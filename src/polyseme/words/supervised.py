@@ -28,7 +28,6 @@ from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.text.writing_systems import has_han
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
 from polyseme.words.chunks import Epochs, chunk_bounds
@@ -266,8 +265,7 @@ def _numbered_labels(labels: Sequence[str]) -> tuple[Vocabulary, NDArray[np.int3
 
 def _settled(options: SupervisedOptions, texts: Texts, vocabulary: Vocabulary) -> SupervisedOptions:
     """The options with n-grams and buckets decided: no bucket where nothing is hashed."""
-    chinese = sum(has_han(word) for word in vocabulary.words) > 0.5 * len(vocabulary)
-    minn, maxn = (1, 2) if chinese else (3, 5)
+    minn, maxn = (1, 2) if vocabulary.is_chinese() else (3, 5)
     options = dataclasses.replace(
         options,
         minn=minn if options.minn is None else options.minn,
