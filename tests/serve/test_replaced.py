@@ -90,14 +90,13 @@ def test_what_is_served_is_never_mixed_with_what_takes_its_place(tmp_path: Path,
 
 def test_a_model_that_is_being_replaced_is_served_in_one_version(tmp_path: Path) -> None:
     write_version(tmp_path, 1)
-    seen = set()
+    seen: set[str] = set()
     with replaced_meanwhile(tmp_path):
-        for _ in range(15):
+        while len(seen) < 3:
             words = Library.open([tmp_path / "words"]).items["words"].thing
             found = {word[:2] for word in words.index_to_key}
             assert len(found) == 1
             seen |= found
-    assert len(seen) > 1
 
 
 def test_what_is_asked_again_is_computed_once_and_the_oldest_answers_are_forgotten() -> None:
