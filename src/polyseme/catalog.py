@@ -406,6 +406,16 @@ PUBLISHED: tuple[Row, ...] = (
         2019,
         "Reimers & Gurevych, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks; read from published files",
     ),
+    Row(
+        "infersent-file",
+        "InferSent 文件",
+        "sentences",
+        (),
+        "polyseme.sentences.published:PublishedInferSent",
+        "polyseme.sentences.options:InferSentFileOptions",
+        2017,
+        "Conneau et al., Supervised Learning of Universal Sentence Representations; the authors' published weights",
+    ),
 )
 
 # What is made of other models; but for distilled vectors, they lie in folders below it.
@@ -506,6 +516,10 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "cove", "polyseme.contexts.cove.files:tells", "polyseme.contexts.cove.files:open_cove",
+        inside=("zip", "pickle"), needs_others=True,
+    ),
+    Format(
+        "infersent", "polyseme.sentences.files.infersent:tells", "polyseme.sentences.files.infersent:open_infersent",
         inside=("zip", "pickle"), needs_others=True,
     ),
     Format(

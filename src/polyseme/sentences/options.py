@@ -164,6 +164,13 @@ class InferSentOptions(PairOptions):
 
 
 @dataclass(frozen=True)
+class InferSentFileOptions(InferSentOptions):
+    """Options of published InferSent weights."""
+
+    boundaries: str = option("<s> </s>", "the words that are put before and behind a text, where they have vectors")
+
+
+@dataclass(frozen=True)
 class QuickThoughtOptions(LearnedOptions):
     """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
 

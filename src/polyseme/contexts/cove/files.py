@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.words import Words
 from polyseme.errors import FormatError
-from polyseme.nouns import WordVectors
+from polyseme.store.beside import files_with_keys, has_keys, vectors_beside
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-SUFFIXES = (".pth", ".pt", ".th", ".pkl")
 _KEY = b"weight_ih_l1_reverse"
-_HEAD = 1 << 16
 
 
 def tells(path: Path, head: bytes) -> bool:
     """Is this the state dict of a two-layer bidirectional LSTM, or a folder with one?"""
     if path.is_dir():
-        return len(_states_in(path)) == 1
-    return path.is_file() and path.suffix in SUFFIXES and _is_state(path)
+        return len(files_with_keys(path, _KEY)) == 1
+    return has_keys(path, _KEY)
 
 
 def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
@@ -32,8 +30,8 @@ def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     from polyseme.neural.torch_file import read_tensors
 
     path = Path(path)
-    file = _states_in(path)[0] if path.is_dir() else path
-    vectors = _vectors_beside(file, load)
+    file = files_with_keys(path, _KEY)[0] if path.is_dir() else path
+    vectors = vectors_beside(file, load, "GloVe 840B 300d")
     state = {name.removeprefix("rnn."): tensor for name, tensor in read_tensors(file).items()}
     options = CoveOptions(hidden=_size(file, state, "weight_hh_l0", 1), dim=_size(file, state, "weight_ih_l0", 1))
     if vectors.vector_size != options.dim:
@@ -52,35 +50,3 @@ def _size(file: Path, state: dict[str, Tensor], name: str, axis: int) -> int:
     if name not in state or state[name].dim() != 2:
         raise FormatError(f"{file} is no MT-LSTM: it lacks the matrix {name!r}")
     return int(state[name].shape[axis])
-
-
-def _is_state(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return _KEY in file.read(_HEAD)
-    except OSError:
-        return False
-
-
-def _states_in(folder: Path) -> list[Path]:
-    return [file for file in sorted(folder.iterdir()) if file.is_file() and file.suffix in SUFFIXES and _is_state(file)]
-
-
-def _vectors_beside(file: Path, load: Callable[[str | Path], Any]) -> Any:
-    found = []
-    for other in sorted(file.parent.iterdir()):
-        if other == file or other.suffix in SUFFIXES or other.name.startswith("."):
-            continue
-        try:
-            model = load(other)
-        except FormatError:
-            continue
-        if isinstance(model, WordVectors):
-            found.append((other.name, model))
-    if len(found) != 1:
-        names = ", ".join(name for name, _ in found) or "none"
-        raise FormatError(
-            f"{file} reads word vectors, which are not in it: put their file (GloVe 840B 300d for the published "
-            f"weights) into the same folder, alone; found there: {names}"
-        )
-    return found[0][1]

@@ -1,0 +1,41 @@
+"""InferSent as its authors published it (已发布的 InferSent): infersent1.pkl over GloVe, infersent2.pkl over fastText.
+
+    u = max_t BiLSTM(x_<s>, x_1 … x_n, x_</s>)
+
+Words without a vector are left out, and the boundaries stand around the text where they have one: ``<s> </s>`` in the
+first version, ``<p> </p>`` in the second. What differs from the authors' program: padding never takes part in the
+maximum, which in the first version made a vector depend on its batch, and raw text is cut by ``segment``, not by NLTK
+(give lists of words for another cut: theirs has "do n't").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from polyseme.nouns import Progress, Sentence, WordVectors, silent
+from polyseme.sentences.inference import InferSent
+from polyseme.sentences.inputs import PreparedTexts
+from polyseme.sentences.options import InferSentFileOptions
+
+
+class PublishedInferSent(InferSent):
+    """A BiLSTM with max-pooling that leaves out unknown words and puts boundaries around a text."""
+
+    method: ClassVar[str] = "infersent-file"
+    Options: ClassVar[type] = InferSentFileOptions
+    options: InferSentFileOptions
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The word vectors it reads."""
+        found: WordVectors = self.inputs.encoders[0]
+        return found
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
+        first, last = self.options.boundaries.split()
+        known = self.vectors
+        lists = [
+            [word for word in (first, *tokens, last) if word in known] for tokens in self.inputs.token_lists(texts)
+        ]
+        return self.inputs.prepare(lists, progress=progress)

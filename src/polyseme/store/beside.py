@@ -1,0 +1,50 @@
+"""Published torch files by the names in them, and the word vectors that lie beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import FormatError
+from polyseme.nouns import WordVectors
+
+TORCH_SUFFIXES = (".pth", ".pt", ".th", ".pkl", ".pickle")
+
+
+def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) -> Any:
+    """The word vectors in the one other file of the folder that ``load`` knows as such; ``usual`` are the published."""
+    found = []
+    for other in sorted(file.parent.iterdir()):
+        if other == file or other.suffix in TORCH_SUFFIXES or other.name.startswith("."):
+            continue
+        try:
+            model = load(other)
+        except FormatError:
+            continue
+        if isinstance(model, WordVectors):
+            found.append((other.name, model))
+    if len(found) != 1:
+        names = ", ".join(name for name, _ in found) or "none"
+        raise FormatError(
+            f"{file} reads word vectors, which are not in it: put their file ({usual} for the published weights) into "
+            f"the same folder, alone; found there: {names}"
+        )
+    return found[0][1]
+
+
+def has_keys(path: Path, *keys: bytes) -> bool:
+    """Whether a torch file's beginning, where the names of its tensors stand, has all of these."""
+    if not path.is_file() or path.suffix not in TORCH_SUFFIXES:
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    return all(key in head for key in keys)
+
+
+def files_with_keys(folder: Path, *keys: bytes) -> list[Path]:
+    """Those of a folder's torch files that have them."""
+    return [file for file in sorted(folder.iterdir()) if has_keys(file, *keys)]
