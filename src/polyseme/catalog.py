@@ -353,6 +353,16 @@ METHODS: tuple[Row, ...] = (
         "Yang et al., Learning Semantic Textual Similarity from Conversations",
     ),
     Row(
+        "softbow",
+        "软词袋",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.softbow:SoftBow",
+        "polyseme.sentences.softbow:SoftBowOptions",
+        2018,
+        "Zhao and Mao, Fuzzy Bag-of-Words Model for Document Representation",
+    ),
+    Row(
         "doc2vec",
         "段落向量",
         "sentences",

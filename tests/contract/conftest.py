@@ -54,6 +54,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "bow": {},
     "tfidf": {},
     "lsa": {"dim": 12},
+    "softbow": {"dim": 8, "min_count": 1},
     "doc2vec": {"dim": 16, "epochs": 2, "min_count": 1},
 }
 
