@@ -417,6 +417,16 @@ PUBLISHED: tuple[Row, ...] = (
         "Reimers & Gurevych, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks; read from published files",
     ),
     Row(
+        "use-multilingual",
+        "多语言通用句编码器",
+        "sentences",
+        (),
+        "polyseme.sentences.multilingual:UseMultilingual",
+        "polyseme.sentences.multilingual:UseMultilingualOptions",
+        2020,
+        "Yang et al., Multilingual Universal Sentence Encoder for Semantic Retrieval; read from published files",
+    ),
+    Row(
         "infersent-file",
         "InferSent 文件",
         "sentences",
@@ -531,6 +541,10 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "infersent", "polyseme.sentences.files.infersent:tells", "polyseme.sentences.files.infersent:open_infersent",
         inside=("zip", "pickle"), needs_others=True,
+    ),
+    Format(
+        "use-multilingual", "polyseme.sentences.files.use:tells", "polyseme.sentences.files.use:open_use",
+        inside=("zip",),
     ),
     Format(
         "manylangs", "polyseme.contexts.elmo.files.names:tells_manylangs",

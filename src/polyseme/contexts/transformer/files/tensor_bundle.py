@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.contexts.transformer.files.crc32c import masked_crc32c
+from polyseme.disk.protobuf import fields, varint
 from polyseme.errors import FormatError
 
 _MAGIC = 0xDB4775248B80FB57
@@ -28,7 +29,6 @@ _FOOTER = 48
 _LARGEST_INDEX = 64 << 20
 _DTYPES: dict[int, Any] = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}
 _BFLOAT16 = 14
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # kinds of a message's fields
 
 
 @dataclass
@@ -68,7 +68,7 @@ class TensorBundle:
         if key:
             self.entries[key.decode("utf-8")] = _entry(value)
             return
-        for number, content in _fields(value):  # the header: how many files there are, and how their bytes lie
+        for number, content in fields(value):  # the header: how many files there are, and how their bytes lie
             if number == 1 and isinstance(content, int):
                 self.n_shards = content
             elif number == 2 and content:
@@ -109,8 +109,8 @@ def _entries(content: bytes, where: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    offset, at = _varint(data, at)
-    size, at = _varint(data, at)
+    offset, at = varint(data, at)
+    size, at = varint(data, at)
     return (offset, size), at
 
 
@@ -126,9 +126,9 @@ def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tupl
     stop = end - 4 - 4 * n_restarts
     at, key = offset, b""
     while at < stop:
-        shared, at = _varint(content, at)
-        unshared, at = _varint(content, at)
-        length, at = _varint(content, at)
+        shared, at = varint(content, at)
+        unshared, at = varint(content, at)
+        length, at = varint(content, at)
         if at + unshared + length > stop or shared > len(key):
             raise ValueError("an entry lies behind its block")
         key = key[:shared] + content[at : at + unshared]
@@ -136,42 +136,9 @@ def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tupl
         at += unshared + length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise ValueError("a number without end")
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protocol-buffer message: their number, and a whole number or bytes."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        kind = tag & 7
-        if kind == _VARINT:
-            value, at = _varint(message, at)
-            yield tag >> 3, value
-            continue
-        if kind == _BYTES:
-            size, at = _varint(message, at)
-        else:
-            size = {_FIXED32: 4, _FIXED64: 8}.get(kind, len(message) + 1)
-        if at + size > len(message):
-            raise ValueError("a field lies behind its message")
-        raw = message[at : at + size]
-        yield tag >> 3, raw if kind == _BYTES else int.from_bytes(raw, "little")
-        at += size
-
-
 def _entry(message: bytes) -> Entry:
     entry = Entry()
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 2 and isinstance(value, bytes):
             entry.shape = _shape(value)
         elif number == 7:
@@ -183,7 +150,7 @@ def _entry(message: bytes) -> Entry:
 
 def _shape(message: bytes) -> list[int]:
     sizes = []
-    for number, dimension in _fields(message):
+    for number, dimension in fields(message):
         if number == 2 and isinstance(dimension, bytes):
-            sizes.append(next((int(n) for field, n in _fields(dimension) if field == 1 and isinstance(n, int)), 0))
+            sizes.append(next((int(n) for field, n in fields(dimension) if field == 1 and isinstance(n, int)), 0))
     return sizes

