@@ -16,7 +16,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 test: install lint
 	$(BIN)/python scripts/browser.py
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: install
 	$(BIN)/ruff check src tests benchmarks scripts
