@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
+from sacrebleu.metrics import BLEU
 from torch import nn
 
 import polyseme
+from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.cove.network import Decoder, Translator
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.translate import translated
@@ -17,7 +21,10 @@ from polyseme.contexts.cove.words import BOUNDARY, UNKNOWN
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
+from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.parallel import Parallel
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
 
 ENGLISH = ["i", "you", "she", "they"]
 CHINESE = ["我", "你", "她", "伊"]
@@ -148,3 +155,38 @@ def test_an_unknown_word_is_never_written(model):
     assert UNKNOWN not in [n + 2 for n in translated(
         model.network, *model.word_vectors([["zzz", "qqq"]]), beam=3, longest=5
     )[0]]  # fmt: skip
+
+
+def test_lines_of_a_file_and_a_text_are_translated_by_command(model, tmp_path):
+    model.save(tmp_path / "m")
+    file = tmp_path / "lines.txt"
+    file.write_text("i see you .\n\nthey help her\n", encoding="utf-8")
+    done = CliRunner().invoke(commands, ["translate", str(tmp_path / "m"), str(file)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [one.text for one in model.translate(["i see you .", "", "they help her"])]
+    told = json.loads(CliRunner().invoke(commands, ["translate", str(tmp_path / "m"), "i see you .", "--json"]).stdout)
+    assert told["translation"] == "我看你。"
+    assert np.array(told["attention"]).shape == (len(told["words"]), len(told["source_words"]))
+
+
+def test_a_translation_model_is_judged_by_bleu_and_any_other_by_finding_translations(model, pairs, tmp_path):
+    rows = [*pairs][::5]
+    wrong = [("i see you .", "伊爱她。"), *rows]
+    for turned in (False, True):  # the column that the model can read is found
+        file = tmp_path / f"{turned}.tsv"
+        file.write_text("".join("\t".join(row[::-1] if turned else row) + "\n" for row in wrong), encoding="utf-8")
+        report = evaluate_file(model, file)
+        written = [one.text for one in model.translate([source for source, _ in wrong])]
+        expected = BLEU(tokenize="zh").corpus_score(written, [[target for _, target in wrong]]).score
+        assert report.kind == "translation"
+        assert report.whole["bleu"] == pytest.approx(expected)
+    encoder = StaticEncoder(model_vectors())
+    whole = evaluate_file(encoder, tmp_path / "False.tsv").whole
+    assert whole["total"] == len(wrong)
+    assert 0 <= whole["forward"] < 1
+
+
+def model_vectors() -> WordVectors:
+    words = [*ENGLISH, *CHINESE, "see", "看", "love", "爱", "help", "帮"]
+    matrix = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
+    return WordVectors(Vocabulary(words, np.ones(len(words), dtype=np.int64)), matrix)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import nn
 
 import polyseme
+from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.ulmfit.awd import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.train import Stream
 from polyseme.contexts.ulmfit.units import BOUNDARY, UNKNOWN, learn_units, stream_of
 from polyseme.errors import OptionError
+from polyseme.evaluate.kinds import evaluate_file
 from polyseme.neural.sampling import Sampling
 from polyseme.text.corpus import Corpus
 from polyseme.training.schedules import Standing, rate_factor
@@ -184,3 +189,24 @@ def test_sampling_keeps_to_its_bounds():
     np.testing.assert_allclose(np.bincount(draws, minlength=4) / 2000, [0.5, 0.3, 0.15, 0.05], atol=0.04)
     with pytest.raises(OptionError, match="top_p"):
         Sampling(top_p=0)
+
+
+def test_texts_are_written_by_command(model, tmp_path):
+    model.save(tmp_path / "m")
+    done = CliRunner().invoke(
+        commands, ["generate", str(tmp_path / "m"), "小明", "--length", "5", "--seed", "4", "--number", "2", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    assert [one["text"] for one in json.loads(done.stdout)] == [
+        model.generate("小明", length=5, seed=seed) for seed in (4, 5)
+    ]
+
+
+def test_as_a_language_model_it_is_measured_on_text(model, fifty_lines, tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(fifty_lines[:10]), encoding="utf-8")
+    whole = evaluate_file(model, file).whole
+    found = model.perplexity(fifty_lines[:10])
+    assert whole["perplexity"] == pytest.approx(found.perplexity)
+    characters = sum(len(line) + 1 for line in fifty_lines[:10])
+    assert whole["bits"] == pytest.approx(found.tokens * np.log2(found.perplexity) / characters)

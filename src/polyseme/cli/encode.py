@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.precision import opened_at, precision_option
 from polyseme.cli.show import Choice, force_option, say_end, shown_progress
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
@@ -50,6 +51,7 @@ _LINES_BETWEEN_REPORTS = 64
 )  # fmt: skip
 @click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
 @click.option("--pieces", is_flag=True, help="Of a Transformer: vectors of its pieces, special ones too, not of words.")
+@precision_option
 @force_option
 @click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
 def encode(
@@ -59,6 +61,7 @@ def encode(
     layers: str,
     form: str | None,
     pieces: bool,
+    precision: str,
     force: bool,
     segment: str | None,
     pooling: Pooling,
@@ -76,7 +79,7 @@ def encode(
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
-    encoder = _open(model, pooling, layers)
+    encoder = _open(model, precision, pooling, layers)
     begun = time.monotonic()
     whole = isinstance(encoder, SentenceEncoder)
     if whole and (chosen == "features" or pieces):
@@ -130,11 +133,10 @@ def _encoded(
     return found
 
 
-def _open(path: str, pooling: Pooling, layers: str) -> ContextEncoder | SentenceEncoder:
-    from polyseme.api import load
+def _open(path: str, precision: str, pooling: Pooling, layers: str) -> ContextEncoder | SentenceEncoder:
     from polyseme.sentences.lift import lift
 
-    model = load(path)
+    model = opened_at(path, precision)
     if isinstance(model, SentenceEncoder) or pooling.asked:
         chosen = {} if layers == "all" else {"layers": layers}
         return Pooling({**pooling.options, **chosen}, pooling.fit_on).encoder(model)

@@ -10,6 +10,7 @@ import click
 
 from polyseme.cli.flags import Columns
 from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.precision import opened_at, precision_option
 from polyseme.cli.show import choice_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 from polyseme.cli.words import method_option
@@ -60,12 +61,14 @@ FEW = 30  # pairs, below which a correlation is mostly chance
 @click.option("--label-parts", type=click.IntRange(min=1), help="Of labels in parts (DESC:manner) keep the first.")
 @click.option("--probe", metavar="TASK,...", help="Of any text: length, content, order, told from the vectors.")
 @click.option("--also", "others", multiple=True, metavar="MODEL", help="A model to show beside it; may be repeated.")
+@precision_option
 @json_option
 def evaluate(
     model: str,
     files: tuple[str, ...],
     others: tuple[str, ...],
     probe: str | None,
+    precision: str,
     as_json: bool,
     pooling: Pooling,
     **asked: Any,
@@ -74,10 +77,9 @@ def evaluate(
     CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
     SentEval does), on retrieval, on what its vectors tell of any text (probing) or, if it is a language model, on
     plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used)."""
-    from polyseme.api import load
     from polyseme.evaluate.report import Settings
 
-    models = {path: load(path) for path in (model, *others)}
+    models = {path: opened_at(path, precision) for path in (model, *others)}
     tasks = tuple(name.strip() for name in probe.split(",")) if probe else ()
     lifted = cache(pooling.encoder)  # fitted once for all files
     settings = Settings(as_texts=lifted, layers=pooling.options.get("layers", "mean"), probe=tasks, **asked)

@@ -27,6 +27,8 @@ COMMANDS = {
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
     "fill": ("polyseme.cli.fill:fill", "What a language model expects in a place."),
+    "generate": ("polyseme.cli.write:generate", "How a language model goes on with a text."),
+    "translate": ("polyseme.cli.write:translate", "A text in another language."),
     "fit": ("polyseme.cli.fit:fit", "Fit a task to labelled examples: classify, pair, tag, span."),
     "predict": ("polyseme.cli.predict:predict", "What a fitted model says to texts."),
     "score": ("polyseme.cli.predict:score", "How good a fitted model is on labelled examples."),

@@ -30,6 +30,7 @@ STS = KINDS[2]  # what a folder is too: sets of sentence pairs
 RETRIEVAL = Kind("retrieval", "检索", "polyseme.evaluate.retrieval")  # told by the texts that are named beside it
 TRANSFER = Kind("transfer", "迁移", "polyseme.evaluate.transfer")  # other labelled texts and pairs, or where asked for
 PROBING = Kind("probing", "探测", "polyseme.evaluate.probing")  # any text, where tasks are asked for
+TRANSLATION = Kind("translation", "翻译", "polyseme.evaluate.translation")  # parallel text
 # What any other text is good for, where the model is a language model.
 TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")
 
@@ -66,9 +67,11 @@ def recognise_kind(path: str | Path, model: Any = None) -> Kind:
         if lines and import_module(kind.module).fits(lines):
             # Columns of numbers may be those of rows (RTE, MRPC), and the label a class.
             return TRANSFER if kind == STS and transfer.holds_classes(Path(path)) else kind
+    if lines and import_module(TRANSLATION.module).holds_translations(Path(path)):
+        return TRANSLATION
     if lines and transfer.holds_examples(Path(path)):
         return TRANSFER
     if lines and getattr(model, "language", None):
         return TEXT
-    names = ", ".join(f"{kind.name} {kind.chinese}" for kind in (*KINDS, TRANSFER))
+    names = ", ".join(f"{kind.name} {kind.chinese}" for kind in (*KINDS, TRANSLATION, TRANSFER))
     raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")

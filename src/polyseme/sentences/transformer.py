@@ -11,6 +11,7 @@ windows, where theirs is cut off; ``long_texts="cut"`` does as they do.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -147,7 +148,14 @@ class SentenceTransformer(Model, SentenceEncoder):
     @cached_property
     def runner(self) -> Runner:
         """What reads the pieces."""
-        return Runner(self.encoder.network, self.encoder.pieces, limit=self.options.max_pieces or None)
+        return Runner(self.encoder.reading, self.encoder.pieces, limit=self.options.max_pieces or None)
+
+    def at_precision(self, precision: str) -> Self:
+        """The same model reading in ``int8`` or ``fp32``."""
+        found = copy.copy(self)
+        found.__dict__.pop("runner", None)
+        found.encoder = self.encoder.at_precision(precision)
+        return found
 
     @torch.inference_mode()
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:

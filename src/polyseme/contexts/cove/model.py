@@ -11,7 +11,7 @@ softmax, and word vectors may be learned with the rest where none are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -152,6 +152,12 @@ class Cove(Trainable, ContextEncoder):
     def translates(self) -> bool:
         """Whether it has its decoder."""
         return self.network.decoder is not None
+
+    def share_known(self, texts: Sequence[str]) -> float:
+        """Of the words of these texts, the share that it reads as themselves."""
+        words = [word for tokens in self.tokenize_all(texts) for word in tokens]
+        known = self.source_words.index if self.vectors is None else self.vectors
+        return sum(word in known for word in words) / max(len(words), 1)
 
     def translate(self, texts: Iterable[Sentence], *, beam: int = 5, longest: int = 100) -> Iterator[Translation]:
         """Each text in the other language, with the attention over its words; streams."""

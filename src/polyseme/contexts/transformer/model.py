@@ -7,6 +7,7 @@ vectors that do not depend on the batch.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -17,8 +18,9 @@ import torch
 from polyseme.contexts.transformer.encode import Runner, word_states
 from polyseme.contexts.transformer.language import Expectation, Place, TextPerplexity, split_at_masks
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
-from polyseme.contexts.transformer.options import TransformerOptions
+from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
 from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
+from polyseme.contexts.transformer.precision import in_int8
 from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
 from polyseme.contexts.tuning import Tuned
@@ -39,6 +41,7 @@ from polyseme.nouns import (
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.align import token_spans
+from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
 
 if TYPE_CHECKING:
@@ -75,6 +78,7 @@ class TransformerEncoder(Model, ContextEncoder):
     ) -> None:
         self.options, self.network, self.pieces = options, network, pieces
         self.dim, self.n_layers = network.dim, network.n_layers
+        self.reading = network  # what reads: the network itself, or the same in another precision
         self.mix = mix if mix is not None else ScalarMix(self.n_layers)
         self.about = about if about is not None else About()
 
@@ -86,7 +90,19 @@ class TransformerEncoder(Model, ContextEncoder):
     @cached_property
     def runner(self) -> Runner:
         """What reads the pieces."""
-        return Runner(self.network, self.pieces)
+        return Runner(self.reading, self.pieces)
+
+    def at_precision(self, precision: str) -> Self:
+        """The same model reading in ``int8``, faster and nearly alike, or in ``fp32``; it is saved as it was.
+
+        A machine that cannot do it reads in fp32, and a warning says so.
+        """
+        check("precision", precision, PRECISIONS)
+        found = copy.copy(self)
+        for made in ("runner", "expectation"):
+            found.__dict__.pop(made, None)
+        found.reading = self.network if precision == "fp32" else in_int8(self.network) or self.network
+        return found
 
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """Its reader and its network, to learn with a task."""

@@ -91,7 +91,7 @@ class Xlm(TransformerEncoder, Trainable):
     @cached_property
     def runner(self) -> LanguageRunner:
         """What reads the pieces."""
-        return LanguageRunner(self.network, self.pieces, self.frequencies)
+        return LanguageRunner(self.reading, self.pieces, self.frequencies)
 
     def encode_tokens(
         self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None

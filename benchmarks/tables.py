@@ -1,0 +1,15 @@
+"""Tables of results, written into pages of docs between their marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def write_table(page: Path, name: str, rows: Sequence[Sequence[str]]) -> None:
+    """Put a table, its header first, between ``<!-- name -->`` and ``<!-- /name -->``."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    page.write_text(before + begin + "\n".join(lines) + "\n" + end + rest.partition(end)[2], encoding="utf-8")

@@ -1,0 +1,101 @@
+"""``polyseme translate`` and ``polyseme generate``: text written by a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from polyseme.cli.encode import Lines
+from polyseme.cli.predict import sink_of
+from polyseme.cli.show import force_option, json_option, print_json, shown_progress
+from polyseme.cli.terminal import json_printable, printable, say
+from polyseme.errors import OptionError
+
+LONGEST_NAME = 255  # bytes of a file's name
+
+
+@click.command()
+@click.argument("model")
+@click.argument("given", default="-", metavar="[FILE|TEXT]")
+@click.option("-o", "--out", default="-", show_default=True, help="The file to write; - is standard output.")
+@click.option(
+    "--beam", type=click.IntRange(min=1), default=5, show_default=True, help="Translations that are held at each word."
+)
+@click.option(
+    "--longest", type=click.IntRange(min=1), default=100, show_default=True, help="Most words of a translation."
+)
+@force_option
+@json_option
+def translate(model: str, given: str, out: str, beam: int, longest: int, force: bool, as_json: bool) -> None:
+    """Translate FILE line by line, or TEXT, by a translation model such as cove.
+
+    With --json an object for each line: its words, those of the translation, the attention between them, a score.
+
+    \b
+    polyseme translate cove-en-zh "It is raining."
+    """
+    from polyseme.api import load
+
+    opened = load(model)
+    if not getattr(opened, "translates", False):
+        raise OptionError(f"{model} is a model of {opened.method} that translates nothing: train cove on parallel text")
+    with shown_progress() as progress, sink_of(out, force) as sink:
+        lines: Lines | None = Lines(given, progress) if _is_file(given) else None
+        for found in opened.translate(lines or [given], beam=beam, longest=longest):
+            source = lines.taken() if lines else given
+            record = {
+                "source": source, "translation": found.text, "score": round(found.score, 4), "words": found.words,
+                "source_words": found.source, "attention": found.attention.round(4).tolist(),
+            }  # fmt: skip
+            line = json.dumps(record, ensure_ascii=False) if as_json else found.text
+            shown = (json_printable if as_json else printable)(line) if out == "-" else line
+            sink.write(shown + "\n")
+
+
+def _is_file(given: str) -> bool:
+    return given == "-" or (len(given.encode("utf-8", "replace")) <= LONGEST_NAME and Path(given).exists())
+
+
+@click.command()
+@click.argument("model")
+@click.argument("prompt", default="")
+@click.option("--length", type=click.IntRange(min=1), default=50, show_default=True, help="Most pieces that are added.")
+@click.option("--temperature", type=click.FloatRange(min=0), default=1.0, show_default=True, help="0: the likeliest.")
+@click.option("--top-k", type=click.IntRange(min=0), default=0, show_default=True, help="Draw from so many; 0: all.")
+@click.option(
+    "--top-p", type=click.FloatRange(min=0, max=1, min_open=True), default=1.0, show_default=True,
+    help="Draw from the likeliest pieces with so much of the probability.",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the draws.")
+@click.option(
+    "--number", type=click.IntRange(min=1), default=1, show_default=True, help="Texts, each of a new seed."
+)
+@json_option
+def generate(
+    model: str, prompt: str, length: int, temperature: float, top_k: int, top_p: float, seed: int, number: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """How the language model MODEL (gpt, ulmfit, GPT-2 …) goes on with PROMPT.
+
+    \b
+    polyseme generate gpt-novel "宝玉笑道" --temperature 0.8
+    """
+    from polyseme.api import load
+
+    opened = load(model)
+    if not hasattr(opened, "generate"):
+        raise OptionError(f"{model} is a model of {opened.method} that goes on with no text: train gpt or ulmfit")
+    texts = _written(opened, prompt, number, seed, length=length, temperature=temperature, top_k=top_k, top_p=top_p)
+    if as_json:
+        print_json([{"prompt": prompt, "text": text, "seed": of} for of, text in texts])
+        return
+    for place, (_, text) in enumerate(texts):
+        say(("\n" if place else "") + text)
+
+
+def _written(opened: object, prompt: str, number: int, seed: int, **how: float) -> Iterator[tuple[int, str]]:
+    for own in range(seed, seed + number):
+        yield own, opened.generate(prompt, seed=own, **how)  # type: ignore[attr-defined]
