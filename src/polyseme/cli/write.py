@@ -70,9 +70,7 @@ def _is_file(given: str) -> bool:
     help="Draw from the likeliest pieces with so much of the probability.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the draws.")
-@click.option(
-    "--number", type=click.IntRange(min=1), default=1, show_default=True, help="Texts, each of a new seed."
-)
+@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Texts, each of a new seed.")
 @json_option
 def generate(
     model: str, prompt: str, length: int, temperature: float, top_k: int, top_p: float, seed: int, number: int,
