@@ -146,7 +146,7 @@ class Inputs:
         if options.letters:
             tables.append(Letters.of(lists, options.letters))
         sources = [
-            FixedVectors.of(encoder, options.encoder_mode, lists, options.min_count)
+            FixedVectors.of(encoder, _mode_of_words(options), lists, options.min_count)
             if isinstance(encoder, WordVectors)
             else _context_source(encoder, options)
             for encoder in given
@@ -192,9 +192,10 @@ class Inputs:
         sources: list[Source] = []
         for encoder in encoders:
             if isinstance(encoder, WordVectors):
-                tuned = options.encoder_mode != "frozen"
+                mode = _mode_of_words(options)
+                tuned = mode != "frozen"
                 learned = LearnedKeys("words", _table(parts, "words"), encoder.vector_size) if tuned else None
-                sources.append(FixedVectors(encoder, options.encoder_mode, learned))
+                sources.append(FixedVectors(encoder, mode, learned))
             elif isinstance(encoder, ContextEncoder):
                 sources.append(_context_source(encoder, options))
         made = cls([*tables, *sources], encoders, segmentation, options)
@@ -228,9 +229,16 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
     dim = (0 if at_input else DIM) if options.dim is None else options.dim
     if not dim and not at_input:
         raise OptionError("nothing stands at the input: give dim, word vectors, or elmo_at=both")
-    if dim and options.encoder_mode != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
+    if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
         raise OptionError("given word vectors are learned further here: leave dim out")
     return dim
+
+
+def _mode_of_words(options: InputOptions) -> str:
+    """What given word vectors do: where it is left to us they learn, or stay beside learned ones."""
+    if options.encoder_mode != "auto":
+        return options.encoder_mode
+    return "frozen" if options.dim else "finetune"
 
 
 def _context_source(encoder: ContextEncoder, options: InputOptions) -> Source:

@@ -10,7 +10,7 @@ from polyseme.training.options import TrainingOptions
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
 POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED)
 PLACES = ("input", "hidden", "both")
-MODES = ("frozen", "finetune", "multichannel")
+MODES = ("auto", "frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
 POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
@@ -52,8 +52,9 @@ class InputOptions(TrainingOptions):
         minimum=0,
     )
     encoder_mode: str = option(
-        "frozen",
-        "encoders and vectors stay as they are, or learn with the task; multichannel: word vectors as both, added",
+        "auto",
+        "encoders and vectors stay as they are, or learn with the task; auto: word vectors learn, unless dim is given, "
+        "and encoders stay; multichannel: word vectors as both, added",
         choices=MODES,
     )
     layers: str = option("mix", "of an encoder its learned sum of layers (mix), or top, mean or a number")
@@ -98,7 +99,13 @@ class DanOptions(LearnedOptions):
 class TextCnnOptions(LearnedOptions):
     """Options of TextCNN."""
 
-    filters: str = option("3x100 4x100 5x100", "convolutions, as WIDTHxNUMBER of each width")
+    filters: str = option("2x100 3x100 4x100", "convolutions, as WIDTHxNUMBER of each width")
+    epochs: int = option(10, "most passes over the examples", minimum=0)
+    lr: float = option(4e-3, "learning rate", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end")
+    input_dropout: float = option(
+        0.1, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
     activation: str = option("relu", "nonlinearity of the filters", choices=ACTIVATIONS)
     pooling: str = option("max", "what is kept of a filter over the text", choices=POOLINGS)
     k: int = option(3, "values kept of a filter by k-max", minimum=1)
@@ -144,6 +151,9 @@ INFERSENT_ENCODERS = ("bilstm-max", "bilstm-mean", "bigru-last", "lstm", "gru", 
 VECTORS = "word vectors that are read, a model or a published file; unless given, they are learned"
 
 
+FROZEN = "given word vectors stay as they are, or learn too"
+
+
 @dataclass(frozen=True)
 class PairOptions(LearnedOptions):
     """Options of the classifier over the vectors of two texts."""
@@ -156,6 +166,7 @@ class PairOptions(LearnedOptions):
 class InferSentOptions(PairOptions):
     """Options of InferSent."""
 
+    encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     word_vectors: str | None = option(None, VECTORS, names="model")
     encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
     hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
@@ -174,6 +185,7 @@ class InferSentFileOptions(InferSentOptions):
 class QuickThoughtOptions(LearnedOptions):
     """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
 
+    encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     word_vectors: str | None = option(None, VECTORS, names="model")
     hidden: int = option(256, "units of each encoder in each direction", minimum=1)
     bidirectional: bool = option(False, "whether sentences are read in both directions")
@@ -198,6 +210,7 @@ CONDITIONS = ("every-step", "first-state")
 class SkipThoughtOptions(LearnedOptions):
     """Options of skip-thought."""
 
+    encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     directions: str = option("uni", "read forward, both ways, or two encoders side by side", choices=DIRECTIONS)
     hidden: int = option(512, "length of an encoder's vector, and units of its decoders", minimum=1)
     condition: str = option("every-step", "where a decoder is given the vector", choices=CONDITIONS)

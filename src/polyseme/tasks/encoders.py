@@ -39,7 +39,7 @@ def new_encoder(
 
 def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | None:
     """The one encoder whose vectors of texts are computed once; None where token vectors are needed in training."""
-    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "frozen":
+    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode not in ("auto", "frozen"):
         return None
     encoder = encoders[0]
     if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and options.layers == "mix":

@@ -17,6 +17,7 @@ from polyseme.errors import OptionError
 from polyseme.options import make_options, option
 from polyseme.sentences.options import (
     CELLS,
+    MODES,
     PLACES,
     DanOptions,
     DcnnOptions,
@@ -97,7 +98,8 @@ CLASSIFY_HEADS: dict[str, type] = {
 class TaggerOptions(RnnOptions):
     """Recurrent layers and a CRF over them."""
 
-    epochs: int = option(30, "most passes over the examples", minimum=0)
+    epochs: int = option(15, "most passes over the examples", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end")
     batch_size: int = option(16, "examples of a batch", minimum=1)
     patience: int = option(5, "reports without a better held-out score after which to stop; 0: never", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
@@ -130,6 +132,9 @@ REGRESSIONS = ("distribution", "mse")
 class _Pairs:
     """What every head over pairs has."""
 
+    encoder_mode: str = option(
+        "frozen", "encoders and vectors stay as they are, or learn with the task", choices=MODES[1:]
+    )
     classifier_units: int = option(200, "units of the layer over a pair's features; 0: none", minimum=0)
     regression: str = option(
         "distribution",

@@ -1,0 +1,102 @@
+"""The speed part of benchmarks/tasks.py: an epoch of TextCNN, and fastText's classifier beside its own program."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fasttext
+import numpy as np
+
+from polyseme.api import plan_fit
+from polyseme.tasks.metrics import classification
+from polyseme.text.examples import Examples
+from polyseme.training.run import Run
+from polyseme.words.supervised import LABEL, Supervised, SupervisedOptions, train_supervised
+from tasks_sets import SETS
+from words_records import Results, table, timed
+
+FEW, MANY = 4, 12  # epochs: the difference leaves out reading, numbering and compiling
+TURNS = 3
+
+
+def speed_tables(results: Results) -> str:
+    """Both tables, of records."""
+    epoch = results.once(textcnn_epoch, speed="textcnn")
+    both = [
+        results.once(lambda name=name: classifier_speed(name), speed="fasttext", set=name)
+        for name in ("ChnSentiCorp", "SUBJ")
+    ]
+    rows = [
+        [r["key"]["set"], *(f"{r[who]:,.0f}" for who in ("ours", "theirs")), f"{r['ours'] / r['theirs']:.1f}×",
+         *(f"{r[who]:.1f}" for who in ("our accuracy", "their accuracy"))]
+        for r in both
+    ]  # fmt: skip
+    header = ["", "head fasttext", "fasttext", "ratio", "accuracy", "fasttext's"]
+    return (
+        f"A TextCNN epoch over the {epoch['texts']:,} texts of ChnSentiCorp, one thread, dev scored at its end: "
+        f"**{epoch['seconds']:.1f} CPU-seconds**.\n\nWords (and ends of texts) per CPU-second, one thread, d = 100, "
+        f"n-grams of two words, softmax; accuracy after {MANY} epochs:\n\n{table(header, rows)}"
+    )
+
+
+def textcnn_epoch() -> dict[str, Any]:
+    """CPU seconds of one epoch: those of two less those of one."""
+    train, dev = SETS["ChnSentiCorp"].parts()
+
+    def fit(epochs: int) -> float:
+        plan = plan_fit("classify", train, dev, head="textcnn", epochs=epochs, threads=1)
+        return timed(lambda: plan.fit(Run()))[1]
+
+    fit(1)  # compiles
+    return {"texts": len(train), "seconds": round(fit(2) - fit(1), 1)}
+
+
+def classifier_speed(name: str) -> dict[str, Any]:
+    """Words per CPU-second and accuracy, here and there, in turns."""
+    train, test = SETS[name].parts()
+    if test is None:
+        train, test = next(iter(train.folds(10, 1)))
+    texts, gold = _cut(train)
+    asked, right = _cut(test)
+    words = sum(map(len, texts)) + len(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "train.txt"
+        lines = [f"{LABEL}{label} {' '.join(tokens)}\n" for tokens, label in zip(texts, gold, strict=True)]
+        file.write_text(
+            "".join(lines[place] for place in np.random.default_rng(1).permutation(len(lines))), encoding="utf-8"
+        )
+        options = {"dim": 100, "lr": 0.5, "minn": 0, "maxn": 0}
+
+        def ours(epochs: int) -> Any:
+            mine = SupervisedOptions(**options, epochs=epochs, word_ngrams=2, buckets=2_000_000)  # type: ignore[arg-type]
+            return train_supervised(texts, gold, mine, Run())
+
+        def theirs(epochs: int) -> Any:
+            return fasttext.train_supervised(
+                str(file), **options, epoch=epochs, wordNgrams=2, bucket=2_000_000, thread=1, verbose=0
+            )
+
+        ours(1)  # compiles
+        speeds = [[_speed(who, words) for who in (ours, theirs)] for _ in range(TURNS)]
+        mine, other = Supervised(ours(MANY)), theirs(MANY)
+        predicted = [mine.labels[place] for place in mine.probabilities(asked).argmax(axis=1)]
+        said = [other.predict(" ".join(tokens))[0][0].removeprefix(LABEL) for tokens in asked]
+    best = [max(turn[who] for turn in speeds) for who in (0, 1)]
+    return {
+        "ours": round(best[0]), "theirs": round(best[1]),
+        "our accuracy": round(100 * classification(right, predicted)["accuracy"], 2),
+        "their accuracy": round(100 * classification(right, said)["accuracy"], 2),
+    }  # fmt: skip
+
+
+def _speed(train: Callable[[int], Any], words: int) -> float:
+    few, many = (timed(lambda epochs=epochs: train(epochs))[1] for epochs in (FEW, MANY))
+    return words * (MANY - FEW) / (many - few)
+
+
+def _cut(examples: Examples) -> tuple[list[list[str]], list[str]]:
+    rows: Any = examples
+    return examples.segmentation.token_lists([row.text for row in rows]), [row.label for row in rows]
