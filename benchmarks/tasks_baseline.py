@@ -19,15 +19,15 @@ def simple_rule(examples: Examples) -> dict[str, Any]:
     passages = {row.passage for row in rows}
     seen = Counter(gram for passage in passages for gram in _grams(passage))
 
-    def shared(piece: str, question: set[str]) -> float:
-        return sum(math.log(1 + len(passages) / (1 + seen[gram])) for gram in question & _grams(piece))
+    def nearest(passage: str, question: str, pattern: str) -> str:
+        asked = _grams(question)
+        weights = {gram: math.log(1 + len(passages) / (1 + seen[gram])) for gram in asked}
+        pieces: list[str] = re.findall(pattern, passage)
+        return max(pieces, key=lambda piece: sum(weights[gram] for gram in asked & _grams(piece)))
 
     found = {}
     for name, pattern in PIECES.items():
-        said = [
-            max(re.findall(pattern, row.passage), key=lambda piece, asked=_grams(row.question): shared(piece, asked))
-            for row in rows
-        ]
+        said = [nearest(row.passage, row.question, pattern) for row in rows]
         found[name] = 100 * answers([[answer.text for answer in row.answers] for row in rows], said)["f1"]
     best = max(found, key=found.__getitem__)
     return {"value": round(found[best], 1), "piece": best}
