@@ -138,6 +138,12 @@ def test_turns_with_the_same_answers_become_alike(tmp_path):
     assert model.about.curve[-1]["answers_found"] > 0.05
     alike = model.similarity(["where do you mean"], ["please tell me where", "please tell me when"])[0]
     assert alike[0] > alike[1]
+    answers = ["the park of course", "the noon of course", "the li of course"]
+    scores = model.answer_scores(["where do you mean", "so when then", "please tell me who"], answers)
+    assert scores.argmax(axis=1).tolist() == [0, 1, 2]
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "m").encode_answers(answers), model.encode_answers(answers))
+    assert model.encode_answers([]).shape == (0, 16)
 
 
 def test_pairs_join_in_and_both_are_learned(tmp_path):

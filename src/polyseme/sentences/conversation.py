@@ -5,14 +5,14 @@ one that follows it among all answers of the batch:
 
     u = encoder(turn),   v = layers(encoder(answer)),   p(answer | turn) = exp(u·v) / Σ_batch exp(u·v')
 
-The layers over the answer are dropped afterwards: vectors are the encoder's own. Equal answers within a batch ("好的")
+``encode`` gives u, which is what turns are compared by; ``encode_answers`` gives v, to find answers. Equal answers within a batch ("好的")
 are no false candidates: all but the true one are left out. With labelled pairs beside the dialogues (``nli=``) the same
 encoder also learns as InferSent's does, batches of both mixed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,14 +23,16 @@ from torch.nn import functional as F
 
 from polyseme.errors import TrainingError
 from polyseme.neural.recurrent import Recurrent
+from polyseme.nouns import FloatArray, Sentence, several
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.inference import PairNet, PairTask, given_vectors
-from polyseme.sentences.inputs import PreparedTexts
-from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes
+from polyseme.sentences.inputs import Inputs, PreparedTexts, fill
+from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes, run_batches
 from polyseme.sentences.modules import TextModule
 from polyseme.sentences.options import ConversationOptions
 from polyseme.sentences.recurrent import BiLstmMaxModule
 from polyseme.sentences.sources import Ints
+from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
@@ -58,6 +60,20 @@ class Conversation(LearnedEncoder):
             return DanModule(dim, 2, options.hidden, 0.1, options.dropout)
         return BiLstmMaxModule(Recurrent(dim, options.hidden // 2))
 
+    def __init__(self, options: ConversationOptions, inputs: Inputs, module: TextModule, about: About) -> None:
+        super().__init__(options, inputs, module, about)
+        self.answers = AnswerNet(self.net, self.dim, options.n_layers).eval()
+
+    def encode_answers(self, texts: Sequence[Sentence]) -> FloatArray:
+        """Vectors of answers ``(n, dim)``: the scalar product with a turn's vector tells how well each answers it."""
+        prepared = self.prepare(several(texts))
+        found = run_batches(self.net, prepared, lambda encoding: self.answers.layers(encoding.vectors))
+        return found.reshape(len(prepared.sizes), self.dim)
+
+    def answer_scores(self, turns: Sequence[Sentence], answers: Sequence[Sentence]) -> FloatArray:
+        """How well each answer fits each turn, ``(turns, answers)``."""
+        return self.encode(turns) @ self.encode_answers(answers).T
+
     @classmethod
     def train(cls, data: Mapping[str, Any], options: ConversationOptions, run: Run) -> Self:
         """Learn from ``dialogues`` (documents whose lines are turns) and, where given, labelled pairs (``nli``)."""
@@ -77,14 +93,26 @@ class Conversation(LearnedEncoder):
         prepared = encoder.prepare(turns.texts, run.progress)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            module = AnswerNet(encoder.net, encoder.dim, options.n_layers)
             inference = None if pairs is None else PairNet(encoder.net, encoder.dim, len(pairs.labels), options)
-        task: BatchTask = AnswerTask(module, prepared, turns, options)
+        task: BatchTask = AnswerTask(encoder.answers, prepared, turns, options)
         if pairs is not None and inference is not None:
             told = PairTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress)
             task = MixedTask({"answers": task, "nli": told}, None, options.seed)
         fit(task, options, run)
-        encoder.net.eval()
+        encoder.answers.eval()
+        return encoder
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        below = super().parts()
+        layers = {f"answers.{name}": t.detach().cpu().numpy() for name, t in self.answers.layers.state_dict().items()}
+        return Parts({**below.tensors, **layers}, below.tables, {}, below.models)
+
+    @classmethod
+    def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
+        encoder = super().from_parts(options, parts, about)
+        fill(encoder.answers.layers, parts, "answers.")
         return encoder
 
 

