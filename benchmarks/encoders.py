@@ -20,10 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import encoders_plain as plain
 import numpy as np
-from words_records import DATA, Results, table, write_section
 
+import encoders_plain as plain
 import polyseme
 from polyseme.evaluate import transfer
 from polyseme.evaluate.report import Settings
@@ -34,6 +33,7 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
+from words_records import DATA, Results, table, write_section
 
 PAGE = "results-encoders.md"
 TASKS = DATA / "tasks"
@@ -133,7 +133,11 @@ def quick_speed(folder: Path) -> dict[str, Any]:
     n, sizes = 6000, {"dim": 200, "hidden": 256, "batch_size": 200, "min_count": 3}
     stories = Stories.of(books(folder), n, 40)
     ours = cpu_of_training("quick-thought", books(folder), max_sentences=n, hold_out=0.0, **sizes)
-    return {"what": "2 × GRU 256, vectors of 512", "ours": n / ours, "plain": n / plain.quick_thought(stories.texts, **sizes)}
+    return {
+        "what": "2 × GRU 256, vectors of 512",
+        "ours": n / ours,
+        "plain": n / plain.quick_thought(stories.texts, **sizes),
+    }
 
 
 def skip_speed(folder: Path) -> dict[str, Any]:

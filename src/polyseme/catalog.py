@@ -173,6 +173,16 @@ METHODS: tuple[Row, ...] = (
         "Radford et al., Improving Language Understanding by Generative Pre-Training",
     ),
     Row(
+        "mtdnn",
+        "多任务深度神经网络",
+        "contexts",
+        ("*=texts|pairs",),
+        "polyseme.contexts.mtdnn.model:MtDnn",
+        "polyseme.contexts.mtdnn.options:MtDnnOptions",
+        2019,
+        "Liu et al., Multi-Task Deep Neural Networks for Natural Language Understanding",
+    ),
+    Row(
         "xlm",
         "跨语言语境词向量",
         "contexts",

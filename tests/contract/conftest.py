@@ -49,6 +49,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "cove": {"dim": 12, "hidden": 8, "min_count": 1, "epochs": 2},
     "xlm": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "bert": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
+    "mtdnn": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "gpt": {"dim": 16, "n_layers": 2, "n_heads": 2, "max_size": 200, "epochs": 1, "length": 24, "batch_size": 16},
     "ulmfit": {"dim": 16, "hidden": 24, "n_layers": 2, "min_count": 1, "epochs": 2, "batch_size": 4, "unroll": 10},
     "bow": {},
@@ -92,7 +93,8 @@ class Data:
     def _made(self, row: Row, lines: list[str]) -> Any:
         named = [source.split("=") for source in row.learns_from if "=" in source]
         if named:
-            return {name: getattr(self, kind)(lines) for name, kind in named}
+            several = [(name, kind) for name, kinds in named for kind in kinds.split("|")]
+            return {kind if name == "*" else name: getattr(self, kind)(lines) for name, kind in several}
         return getattr(self, row.learns_from[0])(lines)
 
     def corpus(self, lines: list[str]) -> Corpus:

@@ -73,10 +73,11 @@ class MethodCommand(click.Command):
 
 def _command(row: catalog.Row) -> click.Command:
     from polyseme.api import options_of
-    from polyseme.text.data import FORMS, reading_options, sources_by_name
+    from polyseme.text.data import FORMS, kinds_of, reading_options, sources_by_name
 
     named = sources_by_name(row.learns_from)
-    learns = "; ".join([f"{name}=PATH: {FORMS[kind]}" for name, kind in named.items()]) or " or ".join(
+    forms = {name: " or ".join(FORMS[one] for one in kinds_of(kind)) for name, kind in named.items()}
+    learns = "; ".join([f"{name}=PATH: {form}" for name, form in forms.items()]) or " or ".join(
         FORMS[kind] for kind in row.learns_from
     )
     help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})\n\nLearns from {learns}."

@@ -72,3 +72,9 @@ class BudgetBatches:
             batches.append(falling[start : start + n])
             start += n
         return batches
+
+
+def sized_batches(sizes: Ints, most: int, seed: int) -> BudgetBatches:
+    """Batches of ``most`` texts, fewer where they are many times as long as usual."""
+    mean = max(float(sizes.mean()), 1.0) if len(sizes) else 1.0
+    return BudgetBatches(np.maximum(sizes, 1), tokens=max(int(8 * mean * most), 1), seed=seed, padded=True, most=most)

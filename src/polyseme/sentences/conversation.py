@@ -5,9 +5,9 @@ one that follows it among all answers of the batch:
 
     u = encoder(turn),   v = layers(encoder(answer)),   p(answer | turn) = exp(u·v) / Σ_batch exp(u·v')
 
-``encode`` gives u, which is what turns are compared by; ``encode_answers`` gives v, to find answers. Equal answers within a batch ("好的")
-are no false candidates: all but the true one are left out. With labelled pairs beside the dialogues (``nli=``) the same
-encoder also learns as InferSent's does, batches of both mixed.
+``encode`` gives u, which is what turns are compared by; ``encode_answers`` gives v, to find answers. Equal answers
+within a batch ("好的") are no false candidates: all but the true one are left out. With labelled pairs beside the
+dialogues (``nli=``) the same encoder also learns as InferSent's does, batches of both mixed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Conversation(LearnedEncoder):
 
     def encode_answers(self, texts: Sequence[Sentence]) -> FloatArray:
         """Vectors of answers ``(n, dim)``: the scalar product with a turn's vector tells how well each answers it."""
-        prepared = self.prepare(several(texts))
+        prepared = self.prepare(list(several(texts)))
         found = run_batches(self.net, prepared, lambda encoding: self.answers.layers(encoding.vectors))
         return found.reshape(len(prepared.sizes), self.dim)
 

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.sentences.inputs import PreparedTexts
-from polyseme.sentences.learned import EncoderNet, batches_of
+from polyseme.sentences.learned import EncoderNet
 from polyseme.sentences.options import SkipThoughtOptions
 from polyseme.sentences.sources import Flat, Ints, TokenLists, counted_keys, offsets_of, words
 from polyseme.training.task import BatchTask, Part, Score
@@ -119,7 +120,7 @@ class WritingTask(BatchTask):
     def __init__(self, module: WritingNet, texts: PreparedTexts, n_held_out: int, options: SkipThoughtOptions) -> None:
         self.module, self.texts, self.options = module, texts, options
         self.last = len(texts.sizes) - n_held_out  # what follows is held out
-        self.batches = batches_of(texts.sizes[: self.last], options)
+        self.batches = sized_batches(texts.sizes[: self.last], options.batch_size, options.seed)
         self.reports = max(1, round(self.last / options.batch_size / REPORT_BATCHES))
 
     @abstractmethod

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.errors import OptionError, TrainingError
-from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
 from polyseme.sentences.inputs import NETWORK, InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
@@ -227,13 +227,6 @@ def held_out_score(figure: float, facts: dict[str, float], logits: FloatArray, t
     return Score(figure - TIE * loss, {**facts, "dev_loss": loss}, higher_is_better=True)
 
 
-def batches_of(sizes: Ints, options: LearnedOptions) -> BudgetBatches:
-    """Batches of ``batch_size`` texts, fewer where they are many times as long as most."""
-    mean = max(float(sizes.mean()), 1.0) if len(sizes) else 1.0
-    tokens = max(int(8 * mean * options.batch_size), 1)
-    return BudgetBatches(np.maximum(sizes, 1), tokens=tokens, seed=options.seed, padded=True, most=options.batch_size)
-
-
 class ExampleTask(BatchTask):
     """Training on examples in batches of one size, the long and the short apart."""
 
@@ -241,7 +234,7 @@ class ExampleTask(BatchTask):
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
-        self.batches = batches_of(sizes, options)
+        self.batches = sized_batches(sizes, options.batch_size, options.seed)
 
     def n_steps(self, epoch: int) -> int:
         return self.batches.n_steps(epoch)

@@ -46,7 +46,12 @@ FEW = 10  # lines of a table without a header that are too few to tell it from t
 
 def reading_options(learns_from: Iterable[str]) -> list[type]:
     """The dataclasses of options that say how data of these kinds is read."""
-    return list(dict.fromkeys(OPTIONS_OF[entry.split("=")[-1]] for entry in learns_from))
+    return list(dict.fromkeys(OPTIONS_OF[kind] for entry in learns_from for kind in kinds_of(entry)))
+
+
+def kinds_of(entry: str) -> tuple[str, ...]:
+    """The kinds of an entry of ``learns_from``, its name left out: ``*=texts|pairs`` takes either."""
+    return tuple(entry.split("=")[-1].split("|"))
 
 
 def sources_by_name(learns_from: Iterable[str]) -> dict[str, str]:
@@ -67,7 +72,9 @@ def read_data(
         if isinstance(data, Mapping):
             raise OptionError(f"{method} learns from one source, {_wanted(learns_from)}: give it without a name")
         return _one(method, learns_from, data, reading, progress)
-    several = ", ".join(f"{name}=({FORMS[kind]})" for name, kind in named.items())
+    several = ", ".join(
+        f"{'NAME' if name == ANY else name}=({_wanted(kinds_of(kind))})" for name, kind in named.items()
+    )
     if not isinstance(data, Mapping) or not data:
         raise OptionError(f"{method} learns from several sources, each given by its name: {several}")
     for name in data:
@@ -75,10 +82,10 @@ def read_data(
             raise OptionError(f"{method} has no source called {name!r}; it learns from {several}")
     found: dict[str, Data] = {}
     for name, one in data.items():
-        kind = named.get(name, named.get(ANY, ""))
-        known = {field.name for field in dataclasses.fields(OPTIONS_OF[kind])}
+        kinds = kinds_of(named.get(name, named.get(ANY, "")))
+        known = {field.name for cls in reading_options(kinds) for field in dataclasses.fields(cls)}
         fitting = {option: value for option, value in reading.items() if option in known}
-        found[name] = _one(method, (kind,), one, fitting, progress)
+        found[name] = _one(method, kinds, one, fitting, progress)
     return found
 
 

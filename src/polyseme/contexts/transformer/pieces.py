@@ -129,8 +129,12 @@ class Pieces:
 
     def pair(self, first: str, second: str) -> tuple[Ints, Ints]:
         """Two texts as one input, special pieces and all: the pieces and the types 0 and 1 of both texts."""
-        found = self.tokenizer.encode(readable(first), readable(second))
+        found = self.encoded_pair(first, second)
         return np.array(found.ids, dtype=np.int64), np.array(found.type_ids, dtype=np.int64)
+
+    def encoded_pair(self, first: str, second: str) -> Encoding:
+        """Two texts as one input, with all that the tokenizer knows of its pieces."""
+        return self.tokenizer.encode(readable(first), readable(second))
 
 
 def readable(text: str) -> str:

@@ -37,16 +37,26 @@ def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces]
     whole = start.network.whole
     config = type(whole.config).from_dict(whole.config.to_dict())
     if (start.network.is_masked_lm, start.network.is_causal_lm)[kind == "causal"]:
-        network = fresh(type(whole), config, seed)
-        network.whole.load_state_dict(whole.state_dict())
-    else:
-        mapping = MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else MODEL_FOR_CAUSAL_LM_MAPPING
-        if type(config) not in mapping or start.network.causal != (kind == "causal"):
-            raise OptionError(f"{config.model_type} is no {kind} language model and cannot be trained further as one")
-        network = fresh(mapping[type(config)], config, seed)
-        network.whole.base_model.load_state_dict(whole.base_model.state_dict(), strict=False)
+        return copied(start, seed)
+    mapping = MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else MODEL_FOR_CAUSAL_LM_MAPPING
+    if type(config) not in mapping or start.network.causal != (kind == "causal"):
+        raise OptionError(f"{config.model_type} is no {kind} language model and cannot be trained further as one")
+    network = fresh(mapping[type(config)], config, seed)
+    network.whole.base_model.load_state_dict(whole.base_model.state_dict(), strict=False)
+    return network, _own_pieces(start)
+
+
+def copied(start: TransformerEncoder, seed: int) -> tuple[Network, Pieces]:
+    """A model's network and pieces, with weights of their own."""
+    whole = start.network.whole
+    network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), seed)
+    network.whole.load_state_dict(whole.state_dict())
+    return network, _own_pieces(start)
+
+
+def _own_pieces(start: TransformerEncoder) -> Pieces:
     files = start.pieces.files()
-    return network, Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="the model's tokenizer")
+    return Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="the model's tokenizer")
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from tokenizers import Encoding
 from torch import Tensor, nn
 
 from polyseme.contexts.transformer.encode import Runner
@@ -39,7 +40,7 @@ class WordReader:
                 rows.append([*pieces.before, *cut.ids[start : start + room].tolist(), *pieces.behind])
                 inside = owner[start : start + room].tolist()
                 owners.append([*[nobody] * len(pieces.before), *inside, *[nobody] * len(pieces.behind)])
-        return (*_padded(rows, self.runner.padding), _filled(owners, nobody), torch.from_numpy(counts))
+        return (*padded_pieces(rows, self.runner.padding), filled(owners, nobody), torch.from_numpy(counts))
 
 
 class WordLayers(nn.Module):
@@ -66,20 +67,21 @@ class PairReader:
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, ...]:
         """Pieces ``(B, P)``, their mask and types. Of a pair too long for the network the longer text gives way."""
-        found = [self._fitted(first, second) for first, second in pairs]
-        ids, mask = _padded([ids for ids, _ in found], self.runner.padding)
-        return ids, mask, _filled([types for _, types in found], 0)
+        found = [self.fitted(first, second) for first, second in pairs]
+        ids, mask = padded_pieces([one.ids for one in found], self.runner.padding)
+        return ids, mask, filled([one.type_ids for one in found], 0)
 
-    def _fitted(self, first: str, second: str) -> tuple[list[int], list[int]]:
-        ids, types = self.runner.pieces.pair(first, second)
-        while len(ids) > self.runner.limit:
-            share = 0.9 * self.runner.limit / len(ids)
+    def fitted(self, first: str, second: str) -> Encoding:
+        """One pair, cut until the network can read it."""
+        found = self.runner.pieces.encoded_pair(first, second)
+        while len(found.ids) > self.runner.limit:
+            share = 0.9 * self.runner.limit / len(found.ids)
             if len(first) >= len(second):
                 first = first[: max(int(len(first) * share), 0)]
             else:
                 second = second[: max(int(len(second) * share), 0)]
-            ids, types = self.runner.pieces.pair(first, second)
-        return ids.tolist(), types.tolist()
+            found = self.runner.pieces.encoded_pair(first, second)
+        return found
 
 
 class FirstState(nn.Module):
@@ -98,12 +100,14 @@ class FirstState(nn.Module):
         return found
 
 
-def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+def padded_pieces(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Pieces ``(B, P)`` and their mask."""
     lengths = torch.tensor([len(row) for row in rows])
     longest = max(int(lengths.max()), 1)
-    return _filled(rows, padding), (torch.arange(longest) < lengths[:, None]).long()
+    return filled(rows, padding), (torch.arange(longest) < lengths[:, None]).long()
 
 
-def _filled(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+def filled(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    """Rows as one tensor, ``value`` behind the shorter ones."""
     longest = max(max(map(len, rows)), 1)
     return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.int64)

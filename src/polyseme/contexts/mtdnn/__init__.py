@@ -1,0 +1,1 @@
+"""MT-DNN: one Transformer below the heads of several tasks."""

@@ -1,0 +1,236 @@
+"""Training MT-DNN: batches of every source in turn, through one network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel
+
+from polyseme.contexts.mtdnn.heads import (
+    Classes,
+    Head,
+    HeadedNet,
+    PairClasses,
+    Ranks,
+    Reader,
+    Scores,
+    Text,
+)
+from polyseme.contexts.mtdnn.model import MtDnn
+from polyseme.contexts.mtdnn.options import MtDnnOptions
+from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.learn import learn_wordpieces
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.start import copied, fresh, given_pieces
+from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.batches import sized_batches
+from polyseme.store.model import About
+from polyseme.text.examples import Examples
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.training.loop import fit
+from polyseme.training.mixed import MixedTask, read_shares
+from polyseme.training.run import Run
+from polyseme.training.task import BatchTask, Part, Score
+
+M = TypeVar("M", bound=MtDnn)
+
+USUAL_RATE = 5e-5  # of a network that has learned before
+REPORT_BATCHES = 500  # between two reports, where an epoch is longer
+
+
+def train_mtdnn(cls: type[M], data: dict[str, Examples], options: MtDnnOptions, run: Run) -> M:
+    """A Transformer that learned from all these sources."""
+    ranked = options.ranked()
+    for name, examples in data.items():
+        _check(name, examples, ranked)
+    for name in ranked:
+        if name not in data or data[name].kind != "pairs":
+            raise OptionError(f"option 'ranking' names {name!r}, which is no source of pairs here")
+    shares = read_shares(options.shares, data, {}) if options.shares else None
+    first = next(iter(data.values()))
+    network, pieces, options = _begun(data, options, run)
+    runner = Runner(network, pieces, limit=options.length)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        tasks = {name: _task(name, examples, runner, options) for name, examples in data.items()}
+    fit(MixedTask(tasks, shares, options.seed), options, run)
+    return cls(options, network.eval(), pieces, about=About(first.segmentation, first.facts, run.curve))
+
+
+def _check(name: str, data: Examples, ranked: dict[str, str]) -> None:
+    if len(data) < 2 or len(np.unique(np.asarray(data.targets))) < 2:
+        raise TrainingError(f"the source {name} has one label only: there is nothing to tell apart")
+    if name in ranked and ranked[name] not in data.labels:
+        raise OptionError(f"no pair of {name} has the label {ranked[name]!r}: there are {', '.join(data.labels)}")
+
+
+def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[Network, Pieces, MtDnnOptions]:
+    """The network that is given, or a new one for these texts."""
+    given = run.models.get("encoder")
+    if given is None:
+        options = with_shape(options)
+        pieces = given_pieces(run.models) or _learned(data, options)
+        return _network(pieces, options), pieces, options
+    inner = getattr(given, "encoder", given)  # that of a sentence-transformers model
+    if not isinstance(inner, TransformerEncoder):
+        raise OptionError(f"option 'encoder' names a Transformer, and {options.encoder} is a model of {given.method}")
+    network, own = copied(inner, options.seed)
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = options.dropout
+    lr = options.lr or USUAL_RATE
+    return network, own, replace(options, lr=lr, n_layers=network.n_layers - 1, dim=network.dim)
+
+
+def _learned(data: dict[str, Examples], options: MtDnnOptions) -> Pieces:
+    counts: Counter[str] = Counter()
+    for examples in data.values():
+        texts = [side for text in _texts(examples) for side in ((text,) if isinstance(text, str) else text)]
+        for tokens in examples.segmentation.token_lists(texts):
+            counts.update(tokens)
+    segmentation = next(iter(data.values())).segmentation
+    return learn_wordpieces(Vocabulary.from_counts(counts), options.max_size, segmentation, limit=options.length)
+
+
+def _network(pieces: Pieces, options: MtDnnOptions) -> Network:
+    config = BertConfig(
+        vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
+        num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
+        hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
+        pad_token_id=pieces.id_of("pad") or 0, type_vocab_size=2, initializer_range=initial_deviation(options),
+    )  # fmt: skip
+    return fresh(BertModel, config, options.seed)
+
+
+def _texts(examples: Examples) -> list[Text]:
+    rows: list[Any] = list(examples)
+    return [(row.first, row.second) for row in rows] if examples.kind == "pairs" else [row.text for row in rows]
+
+
+def _task(name: str, data: Examples, runner: Runner, options: MtDnnOptions) -> HeadTask:
+    training, held_out = data.split(options.hold_out, options.seed) if options.hold_out else (data, data.subset([]))
+    label, dim = options.ranked().get(name), runner.network.dim
+    if label is not None:
+        number = data.labels.index(label)
+        head: Head = Ranks(dim, options.candidates)
+        known, asked = (
+            RankedRows(_texts(part), np.asarray(part.targets) == number, options) for part in (training, held_out)
+        )
+        if not len(known.sizes):
+            raise TrainingError(f"the source {name} has no pair with the label {label!r} to learn to rank from")
+        return HeadTask(HeadedNet(runner.network, head, options.head_dropout), runner, known, asked, options)
+    n_classes = len(data.labels)
+    if data.scored:
+        head = Scores(dim)
+    elif data.kind == "pairs":
+        head = PairClasses(dim, n_classes, n_steps=options.answer_steps, dropout=options.step_dropout)
+    else:
+        head = Classes(dim, n_classes)
+    whole = np.asarray(data.targets)
+    low, high = (float(whole.min()), float(whole.max())) if data.scored else (0.0, 1.0)
+    learned, kept = (Rows(_texts(part), _targets(part, data, low, high)) for part in (training, held_out))
+    return HeadTask(HeadedNet(runner.network, head, options.head_dropout), runner, learned, kept, options)
+
+
+def _targets(part: Examples, whole: Examples, low: float, high: float) -> NDArray[Any]:
+    targets = np.asarray(part.targets)
+    if whole.scored:
+        return ((targets - low) / (high - low)).astype(np.float32)
+    place = {label: number for number, label in enumerate(whole.labels)}
+    return np.array([place[part.labels[int(target)]] for target in targets], dtype=np.int64)
+
+
+class Rows:
+    """Texts or pairs, and what is to be told of them."""
+
+    def __init__(self, texts: list[Text], targets: NDArray[Any]) -> None:
+        self.texts, self.targets = texts, targets
+        # Characters, for pieces are not cut before they are read: about as long ones go together.
+        self.sizes: Ints = np.array(
+            [len(t) if isinstance(t, str) else len(t[0]) + len(t[1]) for t in texts], dtype=np.int64
+        )
+
+    def of(self, rows: Ints, random: np.random.Generator) -> tuple[list[Text], NDArray[Any]]:
+        """The texts of some rows, and their targets."""
+        return [self.texts[row] for row in rows.tolist()], self.targets[rows]
+
+
+class RankedRows(Rows):
+    """First texts with a right second one each, and others to tell it from.
+
+    Those are the wrong ones of the same first text; where they are too few, second texts of others.
+    """
+
+    def __init__(self, texts: list[Text], right: NDArray[np.bool_], options: MtDnnOptions) -> None:
+        self.n_candidates = options.candidates
+        pairs: list[Any] = texts
+        self.all_seconds = [second for _, second in pairs]
+        self.wrong: dict[str, list[str]] = {}
+        for (first, second), fits in zip(pairs, right.tolist(), strict=True):
+            self.wrong.setdefault(first, []).extend([] if fits else [second])
+        kept = [text for text, fits in zip(texts, right.tolist(), strict=True) if fits]
+        super().__init__(kept, np.zeros(len(kept), dtype=np.int64))
+
+    def of(self, rows: Ints, random: np.random.Generator) -> tuple[list[Text], NDArray[Any]]:
+        found: list[Text] = []
+        for row in rows.tolist():
+            first, second = self.texts[row]
+            own = self.wrong[first]
+            others = [own[i] for i in random.permutation(len(own))[: self.n_candidates - 1]]
+            while len(others) < self.n_candidates - 1:
+                others.append(self.all_seconds[int(random.integers(len(self.all_seconds)))])
+            found += [(first, one) for one in (second, *others)]
+        return found, self.targets[rows]
+
+
+class HeadTask(BatchTask):
+    """Examples of one source through the shared network and a head."""
+
+    unit = "examples"
+    module: HeadedNet
+
+    def __init__(self, module: HeadedNet, runner: Runner, rows: Rows, held_out: Rows, options: MtDnnOptions) -> None:
+        self.module, self.read, self.rows, self.held_out, self.options = module, Reader(runner), rows, held_out, options
+        size = options.batch_size
+        if isinstance(rows, RankedRows):  # as many inputs as in a batch of another kind
+            size = max(size // options.candidates, 1)
+        self.size, self.batches = size, sized_batches(rows.sizes, size, options.seed)
+        self.reports = max(1, round(len(rows.sizes) / size / REPORT_BATCHES))
+
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        if not len(rows):
+            return torch.zeros(()), 0
+        random = np.random.default_rng((self.options.seed, epoch, index, part.rank))
+        texts, targets = self.rows.of(rows, random)
+        outputs = self.module(self.read(texts).to(self.device))
+        return self.module.head.loss(outputs, torch.from_numpy(targets).to(self.device)), len(rows)
+
+    def evaluate(self, module: nn.Module) -> Score | None:
+        assert isinstance(module, HeadedNet)
+        n = len(self.held_out.sizes)
+        if not n:
+            return None
+        found, wanted, loss = [], [], 0.0
+        with torch.inference_mode():
+            for start in range(0, n, self.size):
+                rows = np.arange(start, min(start + self.size, n))
+                texts, targets = self.held_out.of(rows, np.random.default_rng((0, start)))
+                outputs = module(self.read(texts).to(self.device))
+                loss += float(module.head.loss(outputs, torch.from_numpy(targets).to(self.device)))
+                found.append(outputs.cpu().numpy())
+                wanted.append(targets)
+        figure = module.head.score(np.concatenate(found), np.concatenate(wanted))
+        return Score(figure, {module.head.figure: figure, "held_out_loss": loss / n}, higher_is_better=True)
