@@ -113,7 +113,9 @@ def sources() -> dict[str, Examples]:
 
 def test_all_kinds_of_tasks_are_learned_by_one_network_and_fine_tuned_after():
     data = sources()
-    model = polyseme.train("mtdnn", data, ranking="answers=yes", candidates=3, epochs=10, lr=1.5e-3, dropout=0.0, **SMALL)
+    model = polyseme.train(
+        "mtdnn", data, ranking="answers=yes", candidates=3, epochs=10, lr=1.5e-3, dropout=0.0, **SMALL
+    )
     best = {name: max(report[name] for report in model.about.curve) for name in model.about.curve[-1]}
     assert best["animals_accuracy"] > 0.9
     assert best["alike_accuracy"] > 0.85
