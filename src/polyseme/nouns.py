@@ -178,6 +178,13 @@ class ContextEncoder(ABC):
         """
         return None
 
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Of a language model: -log p of every word of sentences that are cut already, in nats, ``(words,)`` each.
+
+        From what stands before the word, or, to a masked model, on both sides.
+        """
+        raise OptionError(f"{type(self).__name__} is no language model: no word surprises it")
+
     @abstractmethod
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors of every token, sentence by sentence, in order; streams.

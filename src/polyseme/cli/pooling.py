@@ -30,7 +30,7 @@ class Pooling:
 
     def encoder(self, model: Any) -> SentenceEncoder:
         """The model as a sentence encoder."""
-        from polyseme.api import text_for
+        from polyseme.api import load, text_for
         from polyseme.nouns import SentenceEncoder
         from polyseme.sentences.lift import lift
 
@@ -38,7 +38,9 @@ class Pooling:
             name = getattr(model, "method", "")
             raise OptionError(f"a model of {name} gives one vector per text as it is: leave --pool and its options out")
         data = text_for(model, self.fit_on) if self.fit_on else None
-        return lift(model, "sentences", data=data, **self.options)
+        named = self.options.get("language_model")
+        reader = {"reader": load(named)} if named else {}
+        return lift(model, "sentences", data=data, **self.options, **reader)
 
 
 def pooling_flags(command: click.Command) -> click.Command:
@@ -50,7 +52,8 @@ def pooling_flags(command: click.Command) -> click.Command:
         ["--fit-on"],
         multiple=True,
         metavar="TEXT",
-        help="tfidf, sif, usif: text or corpus in which words are counted; word vectors do with their own counts",
+        help="tfidf, sif, usif, surprisal: text or corpus in which words are counted; word vectors do with "
+        "their own counts; pos: tagged text",
     )
     command.params += [*flags, fit_on]
     call: Any = command.callback

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectors
+from polyseme.sentences.options import ATTENDING
 from polyseme.sentences.pooled import FITTED, Pooled
 from polyseme.text.corpus import Corpus
 
@@ -42,7 +43,8 @@ def lift(
     Word vectors become an encoder that gives a word the same vector everywhere. The vectors of the tokens at one of the
     ``layers`` (``top``, ``mean``, ``mix`` or a number) become one vector per text by ``pool``; a pool that has to know
     how frequent words are (tfidf, sif, usif) is fitted on ``data``, a corpus or texts; word vectors do without, by the
-    counts of their vocabulary. ``options`` are those of ``PooledOptions``.
+    counts of their vocabulary. ``options`` are those of ``PooledOptions``, and ``reader``, a language model, for
+    ``surprisal``.
     """
     if to not in ("contexts", "sentences"):
         raise OptionError(f"a model is lifted to contexts or sentences, not {to!r}")
@@ -55,7 +57,7 @@ def lift(
         raise OptionError(f"a model of {_name(model)} gives no vectors to text")
     if to == "contexts":
         return encoder
-    if pool in FITTED:
+    if pool in FITTED or (pool in ATTENDING and options.get("reader") is None):
         return Pooled.fitted(encoder, pool, data, layers=layers, **options)
     return Pooled(encoder, pool, layers=layers, **options)
 

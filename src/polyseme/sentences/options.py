@@ -8,7 +8,8 @@ from polyseme.options import option
 from polyseme.training.options import TrainingOptions
 
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
-POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED)
+ATTENDING = ("surprisal", "pos")  # by how much a reader would attend to a word
+POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED, *ATTENDING)
 PLACES = ("input", "hidden", "both")
 MODES = ("auto", "frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
@@ -29,6 +30,10 @@ class PooledOptions:
         None, "sif, usif: main directions that are taken off; unless given, one and five", minimum=0
     )
     powers: str = option("-inf,1,inf", "pmean: its powers; -inf is the minimum, inf the maximum")
+    language_model: str | None = option(
+        None, "surprisal: the model that words surprise; unless given, their frequency does", names="model"
+    )
+    residual: float = option(1.0, "surprisal, pos: added to every word's attention; 0: attention alone", minimum=0)
 
 
 @dataclass(frozen=True)

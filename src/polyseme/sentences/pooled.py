@@ -8,6 +8,7 @@
 | `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the main direction u of such vectors: v - u uᵀv |
 | `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, less λ_i of its part along each of five directions |
 | `pmean` | (1/n Σ x^p)^(1/p) for several p, side by side |
+| `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of how long a reader stays (reading.py) |
 
 Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017 (SIF); Ethayarajh, Unsupervised
 Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rücklé, Eger, Peyrard and Gurevych,
@@ -42,9 +43,9 @@ from polyseme.nouns import (
     several,
 )
 from polyseme.options import make_options, options_to_json
-from polyseme.sentences import fitting, pools
+from polyseme.sentences import fitting, pools, reading
 from polyseme.sentences.counts import Bow, inverse_frequencies
-from polyseme.sentences.options import CONCATENATED, PooledOptions
+from polyseme.sentences.options import ATTENDING, CONCATENATED, PooledOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus
@@ -74,16 +75,24 @@ class Pooled(Model, SentenceEncoder):
         layers: LayerChoice = "mean",
         counts: Bow | None = None,
         directions: FloatArray | None = None,
+        reader: ContextEncoder | reading.Scores | None = None,
         about: About | None = None,
         **options: Any,
     ) -> None:
-        """``counts`` and ``directions`` (D, m), each times the root of the share that is taken off, come of fitting."""
+        """``counts`` and ``directions`` (D, m), each times the root of the share that is taken off, come of fitting.
+
+        ``reader`` says how long one stays at a word (surprisal, pos): a language model, or a score for each word.
+        """
         self.options = make_options(PooledOptions, {"pool": pool, "layers": str(layers), **options})
         if Layers.read(self.options.layers, encoder.n_layers).name == "all":
             raise OptionError("a sentence vector is made of one layer: top, mean, mix or a number")
         if pool in FITTED and counts is None:
             raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
-        self.encoder, self.counts, self.directions = encoder, counts, directions
+        if pool in ATTENDING and reader is None:
+            raise OptionError(f"pool {pool!r} has to know how long a reader stays at a word: fit it on some text")
+        if isinstance(reader, ContextEncoder) and reader.language is None:
+            raise OptionError("the model that words are to surprise is no language model: elmo, ulmfit and gpt are")
+        self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
         self.powers = pools.read_powers(self.options.powers)
         self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 3 if pool in CONCATENATED else 1)
@@ -103,12 +112,18 @@ class Pooled(Model, SentenceEncoder):
 
         Without ``data``, word vectors take the counts of their own vocabulary (see fitting.py).
         """
+        if pool == "pos":
+            if not isinstance(data, Corpus):
+                raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on a file or corpus of such")
+            return cls(encoder, pool, layers=layers, reader=reading.by_part_of_speech(data), **options)
         if data is not None:
             counts, texts = fitting.from_texts(encoder, data)
         elif isinstance(encoder, StaticEncoder):
             counts, texts = fitting.from_vocabulary(encoder.words)
         else:
             raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
+        if pool == "surprisal":
+            return cls(encoder, pool, layers=layers, reader=reading.by_frequency(counts), **options)
         plain = cls(encoder, pool, layers=layers, counts=counts, **options)
         wanted = plain.options.components
         n = _COMPONENTS.get(pool, 0) if wanted is None else wanted if pool in _COMPONENTS else 0
@@ -182,6 +197,9 @@ class Pooled(Model, SentenceEncoder):
                 return pools.end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
             case "pmean":
                 return pools.power_means(vectors, starts, self.powers)
+            case "surprisal" | "pos":
+                assert weights is not None
+                return pools.attended(vectors, starts, weights, self.options.residual)
             case "tfidf":
                 return pools.weighted_mean(vectors, starts, weights, divisor="weights")
             case "usif":
@@ -190,6 +208,8 @@ class Pooled(Model, SentenceEncoder):
                 return pools.weighted_mean(vectors, starts, weights)
 
     def _token_weights(self, texts: list[list[str]]) -> FloatArray | None:
+        if self.options.pool in ATTENDING and self.reader is not None:
+            return reading.scores_of(texts, self.reader)
         if self.options.pool not in FITTED:
             return None
         weights, rare = self._weights, self._weights[""]
@@ -203,9 +223,16 @@ class Pooled(Model, SentenceEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """The encoder and the counts, as models of their own, and the directions."""
-        tensors = {} if self.directions is None else {"directions": self.directions}
-        return Parts(tensors, models={"encoder": self.encoder, **({"counts": self.counts} if self.counts else {})})
+        """The encoder, the counts and the reader, as models of their own, the directions, and scores of words."""
+        tensors: dict[str, NDArray[Any]] = {} if self.directions is None else {"directions": self.directions}
+        models: dict[str, Any] = {"encoder": self.encoder, **({"counts": self.counts} if self.counts else {})}
+        if self.reader is None:
+            return Parts(tensors, models=models)
+        if isinstance(self.reader, ContextEncoder):
+            return Parts(tensors, models={**models, "reader": self.reader})
+        words = [word for word in self.reader if word != reading.UNSEEN]
+        scores = np.array([self.reader[word] for word in (*words, reading.UNSEEN)], dtype=np.float32)
+        return Parts({**tensors, "scores": scores}, {"scored": words}, models=models)
 
     @classmethod
     def from_parts(cls, options: PooledOptions, parts: Parts, about: About) -> Self:
@@ -214,8 +241,14 @@ class Pooled(Model, SentenceEncoder):
         )  # fmt: skip
         if not isinstance(encoder, ContextEncoder) or not isinstance(counts, Bow | None):
             raise FormatError("the model folder was altered: it has no context encoder in encoder/, or other counts")
+        reader: Any = parts.models.get("reader")
+        if reader is None and "scores" in parts.tensors:
+            words, scores = [*parts.tables.get("scored", []), reading.UNSEEN], parts.tensors["scores"]
+            if scores.shape != (len(words),):
+                raise FormatError("the model folder was altered: it has not one score for each word")
+            reader = dict(zip(words, scores.tolist(), strict=True))
         try:
-            made = cls(encoder, **options_to_json(options), counts=counts, about=about)
+            made = cls(encoder, **options_to_json(options), counts=counts, reader=reader, about=about)
         except OptionError as error:
             raise FormatError(f"the model folder was altered: {error}") from None
         if directions is not None and (directions.ndim != 2 or len(directions) != made.dim):

@@ -13,6 +13,7 @@ from polyseme.errors import OptionError
 from polyseme.nouns import FloatArray
 
 Starts = NDArray[np.int64]
+MOST_ATTENTION = 10.0  # nats of surprisal, beyond which a word holds a reader no longer
 
 
 def weighted_mean(
@@ -27,6 +28,15 @@ def weighted_mean(
     total = (ends - starts).astype(np.float32) if divisor == "number" else np.add.reduceat(given, starts)
     total = np.where(total > 0, total, 1)
     return np.asarray((rows @ vectors) / total[:, None], dtype=np.float32)
+
+
+def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: float) -> FloatArray:
+    """Σ (r + a) x / Σ (r + a) over each text, a the softmax over its words of their scores, clipped to [0, 10]."""
+    clipped = np.clip(scores, 0, MOST_ATTENTION)
+    owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
+    raised = np.exp(clipped - np.maximum.reduceat(clipped, starts)[owner])
+    attention = raised / np.add.reduceat(raised, starts)[owner]
+    return weighted_mean(vectors, starts, (residual + attention).astype(np.float32), divisor="weights")
 
 
 def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:

@@ -24,13 +24,23 @@ from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
-from polyseme.contexts.elmo.perplexity import Perplexity, perplexity
+from polyseme.contexts.elmo.perplexity import Perplexity, perplexity, surprisals
 from polyseme.contexts.elmo.tuning import ElmoLayers, ElmoReader
 from polyseme.contexts.tuning import Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing
-from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Progress, Sentence, several, silent
+from polyseme.nouns import (
+    ContextEncoder,
+    EncodedSentence,
+    FloatArray,
+    LayerChoice,
+    Layers,
+    Progress,
+    Sentence,
+    several,
+    silent,
+)
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -182,6 +192,10 @@ class Elmo(Trainable, ContextEncoder):
         expected = torch.softmax(logits[: len(self.classes)], dim=0)
         best = torch.topk(expected, min(topn, len(self.classes)))
         return [(self.classes[word], p) for p, word in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
+
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """-log p of every word from those before it, over the whole softmax."""
+        return surprisals(self, sentences)
 
     def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
         """Perplexity of both directions over the whole softmax; streams."""

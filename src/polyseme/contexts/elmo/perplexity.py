@@ -6,7 +6,7 @@ Every word and the boundary behind it is predicted, forward and backward. A word
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,8 +19,9 @@ from torch.nn import functional as F
 from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences, WordTable
 from polyseme.contexts.elmo.bilm import BiLM
 from polyseme.errors import OptionError, TextError
+from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import Candidates, log_losses
-from polyseme.nouns import Progress, Sentence, silent
+from polyseme.nouns import FloatArray, Progress, Sentence, pages, silent
 
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.model import Elmo
@@ -80,6 +81,33 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
     if not n:
         raise TextError("there is no text to measure the perplexity of")
     return Perplexity(*exponentials(sums / n), tokens, count, unknown)
+
+
+@torch.inference_mode()
+def surprisals(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+    """-log p of every word, by the forward direction alone."""
+    if not elmo.classes:
+        raise OptionError("this biLM came without its softmax (published files leave it out): no word surprises it")
+    found: list[FloatArray] = [np.zeros(len(words), dtype=np.float32) for words in sentences]
+    classes = {word: number for number, word in enumerate(elmo.classes)}
+    order = sorted((n for n, words in enumerate(sentences) if len(words)), key=lambda n: len(sentences[n]))
+    for places in pages([[n] * len(sentences[n]) for n in order], BATCH_TOKENS):
+        rows = [[elmo.alphabet.bos, *sentences[same[0]], elmo.alphabet.eos] for same in places]
+        number: dict[str, int] = {}
+        ids = np.array([number.setdefault(word, len(number)) for row in rows for word in row])
+        starts = np.cumsum([0, *map(len, rows)])
+        packing = Packing.of([len(row) for row in rows])
+        vectors = elmo.runner.cache.get(list(number), elmo.runner.word_vectors)
+        states = elmo.bilm.run(vectors[torch.from_numpy(ids[starts[packing.row] + packing.time])], packing.sizes)[0]
+        time = packing.time[0]
+        asked = time < np.array([len(row) - 2 for row in rows])[packing.row]  # those that expect a word
+        words = [rows[row][t + 1] for row, t in zip(packing.row[asked].tolist(), time[asked].tolist(), strict=True)]
+        targets = torch.tensor([classes.get(word, len(classes)) for word in words])
+        softmax = elmo.bilm.softmax_weight, elmo.bilm.softmax_bias
+        losses = log_losses(states[-1][0][torch.from_numpy(asked)], targets, *softmax, None).numpy()
+        for loss, row, t in zip(losses.tolist(), packing.row[asked].tolist(), time[asked].tolist(), strict=True):
+            found[places[row][0]][t] = loss
+    return found
 
 
 def _chunks(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:

@@ -30,6 +30,7 @@ from polyseme.neural.mix import ScalarMix
 from polyseme.nouns import (
     ContextEncoder,
     EncodedSentence,
+    FloatArray,
     LayerChoice,
     Layers,
     Progress,
@@ -221,6 +222,17 @@ class TransformerEncoder(Model, ContextEncoder):
         if self.language == "causal" and len(parts) > 2:
             raise OptionError("a model that reads from left to right fills one [MASK], not several")
         return self.expectation.fill(self.pieces.ids(list(map(self.segmentation.normalised, parts))), topn)
+
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """-log p of every word, the sum over its pieces; the first piece of a causal model may have 0."""
+        found = []
+        for sentence in sentences:
+            given = self._given(sentence)
+            cut = self.pieces.cut([given.text])[0]
+            spans = cut.words(given.spans, self.pieces.bare)  # (words, 2)
+            sums = np.concatenate([[0.0], np.cumsum(self.expectation.surprises(cut.ids.tolist()))])
+            found.append((sums[spans[:, 1]] - sums[spans[:, 0]]).astype(np.float32).reshape(len(given.tokens)))
+        return found
 
     def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> TextPerplexity:
         """How surprised the model is by each piece of the sentences; streams. A masked model reads each piece anew."""

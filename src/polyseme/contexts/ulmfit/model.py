@@ -176,6 +176,25 @@ class Ulmfit(Trainable, ContextEncoder):
         return Surprise(float(np.exp(min(total / n, 700.0))), n, read, unknown, total / math.log(2) / characters)
 
     @torch.inference_mode()
+    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """-log p of every word, the sum over its units, from the words before it (behind it, where it reads so)."""
+        found = []
+        for words in sentences:
+            units, sizes = self.units.numbers(list(words))
+            row, states, losses = [BOUNDARY, *self._turned(units)], None, [np.zeros(0, dtype=np.float32)]
+            for start in range(0, len(row) - 1, LONGEST_PIECE):
+                piece = torch.tensor(row[start : start + LONGEST_PIECE + 1])
+                read = self.module(piece[:-1], [1] * (len(piece) - 1), states)
+                states = read.states
+                chances = self.module.log_probabilities(read.dropped).gather(1, piece[1:, None])
+                losses.append(-chances[:, 0].numpy())
+            each = np.array(self._turned(np.concatenate(losses).tolist()), dtype=np.float32)
+            ends = np.cumsum(sizes, dtype=np.int64)
+            sums = np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)])
+            found.append((sums[ends] - sums[ends - np.array(sizes, dtype=np.int64)]).astype(np.float32))
+        return found
+
+    @torch.inference_mode()
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The units the model expects at a word's place, from what it has read before it, with their probabilities."""
         if topn < 1:
