@@ -172,3 +172,13 @@ def test_senses_are_labelled_by_what_a_masked_model_expects(folders, fifty_lines
     senses = index.senses("打")
     assert senses.count == sum(line.count("打") for line in fifty_lines if "打" in corpus.segmentation.tokens(line))
     assert all(sense.substitutes for sense in senses.senses)
+
+
+@pytest.mark.parametrize(("name", "text"), [("bert", TEXT), ("gpt2", "Deep learning works")])
+def test_the_surprisals_of_words_make_up_that_of_their_text(name, text, folders):
+    model = polyseme.load(folders(name))
+    words = model.tokenize(text)
+    (found,) = model.surprisals([words])
+    whole = model.perplexity([words])
+    assert len(found) == len(words)
+    assert found.sum() == pytest.approx(math.log(whole.perplexity) * whole.tokens, rel=1e-4)

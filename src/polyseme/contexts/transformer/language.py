@@ -201,6 +201,7 @@ class Expectation:
             raise TextError("there is no text to measure the perplexity of")
         return TextPerplexity(_exponential(total / n), total / math.log(2) / max(characters, 1), n, count, unknown)
 
+    @torch.inference_mode()
     def surprises(self, ids: list[int]) -> list[float]:
         """-log p of each piece; 0 for the first of a causal model, where nothing stands before it."""
         found = list(self._text_surprises(ids))
