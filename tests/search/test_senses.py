@@ -10,7 +10,9 @@ import pytest
 
 from polyseme.nouns import FloatArray, Sentence
 from polyseme.search import build_index
-from polyseme.search.cluster import APART, cluster, learn_apart
+from polyseme.search.alike import find_splits, learn_cutoffs
+from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes
+from polyseme.search.listing import Listing
 from polyseme.search.senses import offers_substitutes
 from polyseme.text.corpus import Corpus
 
@@ -126,3 +128,63 @@ def test_senses_are_labelled_by_the_model_only_where_it_has_its_softmax(
     labels = [sense.substitutes for sense in index.senses("打").senses]
     assert (labels == [["电话"]] * len(labels)) is softmax
     assert all(labels)
+
+
+def test_a_silhouette_compares_the_way_to_the_own_mean_with_that_to_the_next() -> None:
+    line = np.array([[0.0], [2.0], [10.0], [12.0], [6.4]], dtype=np.float32)
+    found = silhouettes(line, np.array([0, 0, 1, 1, 0]))
+    means = (8.4 / 3, 11.0)
+    ways = [(abs(x - means[own]), abs(x - means[1 - own])) for x, own in zip(line[:, 0], (0, 0, 1, 1, 0), strict=True)]
+    assert found == pytest.approx([(b - a) / max(a, b) for a, b in ways], abs=1e-5)
+    assert silhouettes(line, np.zeros(5, dtype=np.int64)).tolist() == [0.0] * 5
+
+
+def test_words_that_split_are_found_with_their_scores_and_the_cut_off_parts_two_words() -> None:
+    rng = np.random.default_rng(6)
+    centres = np.linalg.qr(rng.normal(size=(D, 24)))[0].T * 8
+    words = {f"one{i}": as_vectors(cloud(rng, 100) / 4 + centres[i]) for i in range(20)}
+    words["two"] = as_vectors(np.concatenate([cloud(rng, 60) / 4 + centres[20], cloud(rng, 40) / 4 + centres[21]]))
+    words["rare"] = as_vectors(np.concatenate([cloud(rng, 97) / 4 + centres[22], cloud(rng, 3) / 4 + centres[23]]))
+    ((word, score),) = find_splits(list(words), words.__getitem__, apart=0.5)
+    assert word == "two"
+    assert 0.5 < score <= 1
+    units = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in words.values()][:20]
+    alike, other_words = learn_cutoffs(units)
+    assert alike is not None
+    assert other_words is not None
+    pair = np.concatenate(units[:2])
+    seen = pair - pair.mean(axis=0) / 2
+    seen /= np.linalg.norm(seen, axis=1, keepdims=True)
+    same, different = seen[:100] @ seen[:100].T, seen[:100] @ seen[100:].T
+    assert (same > alike).mean() > 0.95
+    assert (different > alike).mean() < 0.05
+    assert learn_cutoffs(units[:4]) == (None, None)  # too few to learn from
+
+
+def test_every_occurrence_of_a_frequent_word_is_put_to_a_use(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = build_index(Neighbours(), corpus, tmp_path / "i", dim=2 * DIM)
+    monkeypatch.setattr("polyseme.search.senses.MOST", 100)
+    found = index.senses("打", max_senses=2)
+    assert found.n_looked_at == 100
+    assert found.count == 300
+    listing = Listing(index, found)
+    lines = [line for use in (1, 2) for line in listing.lines(use)]
+    assert sorted(line.sentence for line in lines) == sorted(index.sentences_of(np.array(index.occurrences("打"))))
+    assert listing.count(1) == 200  # two thirds stand by the telephone
+    for line in lines:
+        assert any(ball in line.text for ball in ("篮球", "排球", "网球")) == (line.use == 2)
+    scores = [line.score for line in listing.lines(1)]
+    assert scores == sorted(scores, reverse=True)
+    assert listing.lines(1)[0].before == corpus.text(listing.lines(1)[0].sentence - 1)
+
+
+def test_the_typical_sentences_of_a_use_differ(tmp_path: Path) -> None:
+    lists = [["张", "三", "、", "李", "四", "、", "王", "五", "、", "赵", "六", "、", "打", "、", f"钱{i}"] for i in range(60)]
+    speech = [[f"他{i % 7}", "昨天", "给", "我", "打", ["电话", "手机", "号码"][i % 3], "了", f"吧{i}"] for i in range(60)]
+    text = Corpus.from_sentences([*lists, *speech], tmp_path / "c", segment="space")
+    index = build_index(Neighbours(), text, tmp_path / "i", dim=2 * DIM)
+    (use,) = index.senses("打", max_senses=1).senses
+    assert sum("、" in hit.text for hit in use.typical) <= 1  # not five lists of names where there are sentences
+    assert len({word for hit in use.typical for word in ("电话", "手机", "号码") if word in hit.text}) > 1

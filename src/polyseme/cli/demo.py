@@ -21,7 +21,7 @@ TITLES = {
     "corpus": "corpus    语料",
     "word2vec": "word2vec  词向量，一词一向量",
     "elmo": "ELMo      语境向量，一处一向量",
-    "index": "index     按词义检索的索引",
+    "index": "index     按用法检索的索引",
 }
 
 
@@ -33,7 +33,7 @@ TITLES = {
 )
 @click.option("--size", help="Size of the ELMo to train (train elmo --help lists them).")
 def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> None:
-    """Build a corpus, train word2vec and ELMo on it, index every occurrence, and show what each knows of homographs.
+    """Build a corpus, train word2vec and ELMo on it, index every occurrence, and show how words are used in it.
 
     The text is a month of the People's Daily (pip install 'polyseme[demo]'), or FILES of your own.
     """
@@ -65,7 +65,8 @@ def _show_words(to: Console, work: Demo) -> None:
         n = len(found.senses)
         to.print(Text.assemble("\n", (found.word, "bold red"), f"  {found.count:,} occurrences"))
         to.print(Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
-        to.print(f"  ELMo      {n} sense{'s' if n > 1 else ''}")
+        sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: one runs into the other)"
+        to.print(f"  ELMo      {n} use{'s' if n > 1 else ''}{sure}")
         for number, sense in enumerate(found.senses, 1):
             label = "  ".join(sense.substitutes) or "–"
             to.print(Text.assemble(f"    {number}  ", (f"{sense.share:>4.0%}", "bold"), "  ≈ ", (label, "green")))
@@ -98,14 +99,14 @@ def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> Non
 def _show_next(to: Console, out: Path, seconds: float) -> None:
     _heading(to, "Look at it 看一看")
     paths = " ".join(str(out / name) for name in ("word2vec", "elmo", "index"))
-    _command(to, f"polyseme serve {paths}", "the page: neighbours, senses, maps")
-    _command(to, f'polyseme senses {out / "index"} 打 --in "他打了个电话。"', "occurrences that mean the same")
+    _command(to, f"polyseme serve {paths}", "the page: concordance, uses, neighbours, maps")
+    _command(to, f'polyseme uses {out / "index"} 打 --in "他打了个电话。"', "occurrences that are used alike")
     _heading(to, "Your own text 用你自己的文本")
     for line, why in (
         ("polyseme corpus 我的文本.txt -o my.corpus", "any files; .gz and GB18030 too"),
         ("polyseme train elmo my.corpus -o my.elmo", "--minutes sets the time it may take"),
         ("polyseme index my.elmo my.corpus -o my.index", "every occurrence of every word"),
-        ("polyseme senses my.index 词", "its senses; --in SENTENCE: the same sense"),
+        ("polyseme uses my.index 词", "its uses; --in SENTENCE: what is used alike"),
     ):
         _command(to, line, why)
     to.print(f"\n{seconds / 60:.1f} minutes in all. {out} keeps it: run the demo again and it goes on from there.")

@@ -10,6 +10,7 @@ import click
 from polyseme.cli.flags import option_flags
 from polyseme.cli.show import force_flag, out_folder, say_end, shown_progress
 from polyseme.search.build import IndexOptions, build_index
+from polyseme.search.examples import split_words
 
 
 def _call(model: str, corpus: str, out: str, resume: bool, force: bool, **given: Any) -> None:
@@ -20,7 +21,10 @@ def _call(model: str, corpus: str, out: str, resume: bool, force: bool, **given:
     facts = index.facts
     found = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
     made = f"{len(index):,} occurrences of {len(index.words):,} words in {out}, {found}"
-    say_end(made, begun, then=f"polyseme senses {out} WORD")
+    splits = [word for word, _ in split_words(index)][:8]
+    if splits:
+        made = f"{made}; words that split: {' '.join(splits)}"
+    say_end(made, begun, then=f"polyseme uses {out} {splits[0] if splits else 'WORD'}")
 
 
 index = click.Command(
@@ -34,5 +38,5 @@ index = click.Command(
         *option_flags(IndexOptions),
     ],
     callback=_call,
-    help="Encode every occurrence of every word of CORPUS with MODEL, for `polyseme senses` and the page.",
+    help="Encode every occurrence of every word of CORPUS with MODEL, for `polyseme uses` and the page.",
 )

@@ -38,12 +38,19 @@ class InSentence(Protocol):
 
 
 def print_kwic(
-    to: Console, hits: Sequence[InSentence], *, indent: int = 0, scores: bool = True, sources: bool = False
+    to: Console,
+    hits: Sequence[InSentence],
+    *,
+    indent: int = 0,
+    scores: bool = True,
+    sources: bool = False,
+    faded: bool = False,
 ) -> None:
     """One line for each hit: score, source, tag where there are tags, and the word between what stands beside it."""
     width = to.width - indent
     for line in kwic_lines(hits, width=width, scores=scores, sources=sources, brackets=not to.is_terminal):
-        to.print(Text(" " * indent) + line, no_wrap=True, crop=False)
+        whole = Text(" " * indent) + (Text(line.plain, "dim") if faded else line)
+        to.print(whole, no_wrap=True, crop=False)
 
 
 def kwic_lines(

@@ -39,12 +39,15 @@ COMMANDS = {
     "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
     "concordance": ("polyseme.cli.concordance:concordance", "A string, an expression or words in their context."),
-    "senses": ("polyseme.cli.senses:senses", "The senses of a word, or occurrences that mean the same."),
+    "uses": ("polyseme.cli.senses:senses", "The uses of a word, or occurrences that are used alike."),
     "search": ("polyseme.cli.search:search", "The nearest lines or documents, by meaning or by words."),
     "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),
 }
+
+
+ALSO = {"senses": "uses"}  # other names of commands
 
 
 class ReaderLeft(Exception):
@@ -58,14 +61,15 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        known = COMMANDS.get(ALSO.get(name, name))
+        if known is None:
             return None
-        module, function = COMMANDS[name][0].split(":")
+        module, function = known[0].split(":")
         command: click.Command = getattr(import_module(module), function)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        if args and args[0] not in COMMANDS:
+        if args and args[0] not in COMMANDS and args[0] not in ALSO:
             ctx.fail(f"no command is called {args[0]!r}{close_matches(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

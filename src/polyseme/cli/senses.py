@@ -1,4 +1,4 @@
-"""``polyseme senses``: the senses of a word, or the occurrences that mean the same as in a sentence."""
+"""``polyseme uses``: the uses of a word, all occurrences of one of them, or those used as in a sentence."""
 
 from __future__ import annotations
 
@@ -10,24 +10,38 @@ from rich.console import Console
 from rich.text import Text
 
 from polyseme.cli.kwic import console, print_kwic
-from polyseme.cli.show import json_option, print_json
+from polyseme.cli.rows_file import FORMATS, write_rows
+from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json
+from polyseme.cli.terminal import say
 from polyseme.errors import FormatError, UnknownWord
 from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.index import Index
+from polyseme.search.listing import USE_SORTS, Listing, UsedSo
+from polyseme.text.tagsets import named_tags
+
+_COLUMNS = (
+    "use", "score", "margin", "document", "source", "sentence", "tag", "before", "left", "match", "right", "behind",
+)  # fmt: skip
+_LISTED = 20
 
 
 @click.command()
 @click.argument("index")
 @click.argument("word")
-@click.option("--in", "sentence", help="A sentence with the word: find occurrences that mean the same.")
+@click.option("--in", "sentence", help="A sentence with the word: find occurrences that are used alike.")
 @click.option("--position", type=click.IntRange(0), help="Which token of the sentence is meant, counted from 0.")
-@click.option("--any-word", is_flag=True, help="With --in: occurrences of other words that mean the same there.")
+@click.option("--any-word", is_flag=True, help="With --in: occurrences of other words that are used so.")
+@click.option("--use", type=click.IntRange(1), help="All occurrences of this use, by its number.")
+@choice_option("--sort", USE_SORTS, "Of --use and --out: the most typical first, or as in a concordance.")
+@click.option("-o", "--out", help="Write all occurrences, or those of --use: .csv, .tsv or .jsonl; - is stdout.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
 @click.option("--compare", metavar="WORDVECTORS", help="Word vectors to show the static answer of.")
-@click.option("-n", "--topn", type=click.IntRange(min=1), default=10, show_default=True, help="How many occurrences.")
-@click.option("--max-senses", type=click.IntRange(min=1), default=8, show_default=True, help="How many senses at most.")
+@click.option("-n", "--topn", type=click.IntRange(min=1), help="How many occurrences: 10, of --use 20, to a file all.")
+@click.option("--max-senses", type=click.IntRange(min=1), default=8, show_default=True, help="How many uses at most.")
 @click.option("--layer", type=int, help="Another layer of those that the index keeps.")
 @click.option("--model", help="Where the index's model is now, if it was moved.")
 @click.option("--corpus", help="Where the index's corpus is now, if it was moved.")
+@force_option
 @json_option
 def senses(
     index: str,
@@ -35,55 +49,146 @@ def senses(
     sentence: str | None,
     position: int | None,
     any_word: bool,
+    use: int | None,
+    sort: str,
+    out: str | None,
+    form: str | None,
     compare: str | None,
-    topn: int,
+    topn: int | None,
     max_senses: int,
     layer: int | None,
     model: str | None,
     corpus: str | None,
+    force: bool,
     as_json: bool,
 ) -> None:
-    """Show the senses of WORD as the indexed text uses it; with --in, the occurrences that mean the same."""
+    """Show how WORD is used in the indexed text; with --in, the occurrences that are used as it is there.
+
+    Uses are groups of occurrences in like contexts. Often they are senses (a surname, a measure word), sometimes two
+    constructions of one sense. `sure` tells how clearly they part: 1 far from each other, 0 one into the other.
+    """
     if sentence is None and (any_word or position is not None):
         flag = "--any-word" if any_word else "--position"
         raise click.UsageError(f"{flag} needs --in: a sentence in which the word is used")
+    if sentence is not None and (use or out):
+        raise click.UsageError(f"{'--use' if use else '--out'} lists the uses of a word; --in asks about one sentence")
     opened = Index.open(index, model=model, corpus=corpus)
-    static = _static(compare, word, topn) if compare else None
+    static = _static(compare, word, topn or 10) if compare else None
     if sentence is not None:
-        hits = opened.same_sense(sentence, position, word, topn=topn, any_word=any_word, layer=layer)
-        if as_json:
-            print_json({"word": word, "sentence": sentence, "hits": [_plain(hit) for hit in hits], "static": static})
-        else:
-            out = console()
-            print_kwic(out, hits)
-            print_static(out, word, static)
+        _used_alike(opened, word, sentence, position, any_word, topn or 10, layer, static, as_json)
         return
     found = opened.senses(word, max_senses=max_senses, layer=layer)
-    if as_json:
+    if use or out:
+        _list(Listing(opened, found), use, sort, topn, out, form, force, as_json)
+    elif as_json:
         print_json({**_senses_to_json(found), "static": static})
     else:
-        out = console()
-        print_senses(out, found)
-        print_static(out, word, static)
+        to = console()
+        print_senses(to, found)
+        print_tags(to, [hit.tag for sense in found.senses for hit in sense.typical])
+        print_static(to, word, static)
 
 
-def print_senses(out: Console, found: WordSenses, *, typical: int = 5) -> None:
-    """The senses of a word, each with its share, its label and typical sentences."""
-    n = len(found.senses)
-    out.print(
-        Text.assemble((found.word, "bold red"), f"  {found.count:,} occurrences, {n} sense{'s' if n > 1 else ''}")
-    )
+def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
+    """The uses of a word, each with its share, how sure it is, its label and typical sentences."""
+    to.print(Text.assemble((found.word, "bold red"), f"  {_heading(found)}"))
     for number, sense in enumerate(found.senses, 1):
         label = " ".join(sense.substitutes) or "–"
-        out.print(Text.assemble(f"{number:>3}  ", (f"{sense.share:>4.0%}", "bold"), "  ≈ ", (label, "green")))
-        print_kwic(out, sense.typical[:typical], indent=5, scores=False)
+        sure = "" if sense.sure is None else f"  sure {sense.sure:.2f}"
+        head = Text.assemble(f"{number:>3}  ", (f"{sense.share:>4.0%}", "bold"), sure, "  ≈ ", (label, "green"))
+        to.print(head)
+        print_kwic(to, sense.typical[:typical], indent=5, scores=False)
 
 
-def print_static(out: Console, word: str, static: list[tuple[str, float]] | None) -> None:
+def _heading(found: WordSenses) -> str:
+    drawn = f" ({found.n_looked_at:,} of them drawn evenly)" if found.n_looked_at < found.count else ""
+    n = len(found.senses)
+    sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: one runs into the other)"
+    return f"{found.count:,} occurrences{drawn}, {n} use{'s' if n > 1 else ''}{sure}"
+
+
+def print_tags(to: Console, tags: list[str | None]) -> None:
+    """What the tags that were shown stand for, as far as it is known."""
+    known = named_tags(tag for tag in tags if tag)
+    if known:
+        legend = ", ".join(f"{tag} {english} {chinese}" for tag, (english, chinese) in known.items())
+        to.print(Text(f"tags: {legend}", "dim"))
+
+
+def print_static(to: Console, word: str, static: list[tuple[str, float]] | None) -> None:
     """What word vectors say, which know one vector for every use of the word."""
     if static is not None:
         near = "  ".join(other for other, _ in static) or "not among the word vectors"
-        out.print(Text.assemble("\nstatic vectors, one for every use of ", (word, "bold red"), ":  ", (near, "yellow")))
+        to.print(Text.assemble("\nstatic vectors, one for every use of ", (word, "bold red"), ":  ", (near, "yellow")))
+
+
+def _used_alike(
+    index: Index,
+    word: str,
+    sentence: str,
+    position: int | None,
+    any_word: bool,
+    topn: int,
+    layer: int | None,
+    static: list[tuple[str, float]] | None,
+    as_json: bool,
+) -> None:
+    hits = index.same_sense(sentence, position, word, topn=topn, any_word=any_word, layer=layer)
+    expected = index.expected(sentence, position, word, topn=8)
+    cutoff = index.cutoff(any_word=any_word)
+    if as_json:
+        found = {"cutoff": cutoff, "hits": [dataclasses.asdict(hit) for hit in hits], "expected": expected}
+        print_json({"word": word, "sentence": sentence, **found, "static": static})
+        return
+    to = console()
+    sure, unsure = _parted(hits, cutoff)
+    if expected:
+        to.print(Text.assemble("expected there  ", (" ".join(expected), "green")))
+    print_kwic(to, sure)
+    if unsure:
+        to.print(Text(f"below {cutoff:.2f}, where occurrences are as likely used otherwise:", "dim"))
+        print_kwic(to, unsure, faded=True)
+    print_tags(to, [hit.tag for hit in hits])
+    print_static(to, word, static)
+
+
+def _parted(hits: list[Hit], cutoff: float | None) -> tuple[list[Hit], list[Hit]]:
+    bound = -2.0 if cutoff is None else cutoff
+    return [hit for hit in hits if hit.score >= bound], [hit for hit in hits if hit.score < bound]
+
+
+def _list(
+    listing: Listing,
+    use: int | None,
+    sort: str,
+    topn: int | None,
+    out: str | None,
+    form: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """All occurrences of a use on the screen, in a file, or as JSON."""
+    lines = listing.lines(use, stop=topn or (None if out else _LISTED), sort=sort)
+    if out:
+        written = write_rows(out, form, _COLUMNS, [_row(line) for line in lines], force=force)
+        say(f"{written:,} rows in {out}", err=True)
+    elif as_json:
+        print_json({"word": listing.found.word, "count": listing.count(use), "occurrences": [_plain(x) for x in lines]})
+    else:
+        to = console()
+        to.print(f"{listing.found.word}  use {use}: {listing.count(use):,} of {listing.count():,} occurrences")
+        print_kwic(to, lines, sources=True)
+        print_tags(to, [line.tag for line in lines])
+
+
+def _row(line: UsedSo) -> tuple[Any, ...]:
+    text = line.text
+    around = (line.before, text[: line.start], text[line.start : line.end], text[line.end :], line.behind)
+    return (line.use, line.score, line.margin, line.document, line.source, line.sentence, line.tag, *around)
+
+
+def _plain(line: UsedSo) -> dict[str, Any]:
+    return dict(zip(_COLUMNS, _row(line), strict=True))
 
 
 def _static(path: str, word: str, topn: int) -> list[tuple[str, float]]:
@@ -99,13 +204,11 @@ def _static(path: str, word: str, topn: int) -> list[tuple[str, float]]:
         return []
 
 
-def _plain(hit: Hit) -> dict[str, Any]:
-    return dataclasses.asdict(hit)
-
-
 def _senses_to_json(found: WordSenses) -> dict[str, Any]:
     return {
         "word": found.word,
         "count": found.count,
+        "looked_at": found.n_looked_at,
+        "sure": found.sure,
         "senses": [dataclasses.asdict(sense) for sense in found.senses],
     }

@@ -24,11 +24,12 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.nouns import ContextEncoder, FloatArray, Progress, silent
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search import layout, sources, unfinished
+from polyseme.search.alike import find_splits, learn_cutoffs
 from polyseme.search.cells import Cells, build_cells
 from polyseme.search.cluster import learn_apart
 from polyseme.search.index import Index
 from polyseme.search.projection import CODES, Projection
-from polyseme.search.selection import SKIPS, indexed_words
+from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
 from polyseme.search.unfinished import State, Sums
@@ -40,8 +41,9 @@ log = logging.getLogger(__name__)
 
 _BLOCK_TOKENS = 8192  # encoded between two writes
 _CHECKPOINT_TOKENS = 20 * _BLOCK_TOKENS
-_WORDS_TO_LEARN_FROM = 40  # how far senses lie apart, from so many words with
+_WORDS_TO_LEARN_FROM = 40  # how far uses lie apart, from so many words with
 _OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
+_WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are looked for
 
 
 @dataclass(frozen=True)
@@ -259,20 +261,37 @@ class _Builder:
             "cells": len(cells.centres) if cells else 0,
             "probes": cells.probes if cells else 0,
             "recall": round(recall, 4),
-            "apart": round(self._apart(), 4),
+            **self._learnt(),
         }
 
-    def _apart(self) -> float:
+    def _learnt(self) -> dict[str, Any]:
+        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves."""
+        offsets, first = Places(self.counts).offsets, self.layers[0]
+        vocabulary = self.corpus.vocabulary
         fewest, most = _OCCURRENCES_TO_LEARN_FROM
+
+        def vectors_of(word: int) -> FloatArray:
+            rows = offsets[word] + even_sample(int(self.counts[word]), most)
+            return self.projections[first].decode(self.codes[first][rows])
+
         frequent = np.flatnonzero(self.counts >= fewest)
         rng = np.random.default_rng(self.options.seed)
-        chosen = rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]
-        offsets, first = Places(self.counts).offsets, self.layers[0]
-        words = []
-        for word in chosen:
-            rows = offsets[word] + even_sample(int(self.counts[word]), most)
-            words.append(self.projections[first].decode(self.codes[first][rows]))
-        return learn_apart(words, seed=self.options.seed, progress=self.progress)
+        sample = [vectors_of(int(word)) for word in rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]]
+        apart = learn_apart(sample, seed=self.options.seed, progress=self.progress)
+        alike, alike_words = learn_cutoffs(sample)
+        told = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
+        splits = find_splits(
+            told[:_WORDS_LOOKED_AT],
+            lambda word: vectors_of(vocabulary.index[word]),
+            apart=apart,
+            progress=self.progress,
+        )
+        return {
+            "apart": round(apart, 4),
+            "alike": None if alike is None else round(alike, 4),
+            "alike_words": None if alike_words is None else round(alike_words, 4),
+            "splits": [[word, round(score, 3)] for word, score in splits],
+        }
 
     def _fit(self) -> None:
         # Sentences spread evenly over the corpus, so that every part of it has a say.

@@ -47,6 +47,23 @@ def nearest_parting(vectors: FloatArray, *, seed: int = 1) -> float:
     return min((cosine for _, cosine in _joins(vectors, _components(vectors, seed))), default=1.0)
 
 
+def silhouettes(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
+    """How clearly each vector belongs to its group, ``(n,)`` within [−1, 1]; 0 where there is one group.
+
+    (b − a) / max(a, b), a being the distance to the mean of its group and b that to the nearest other mean, in the main
+    directions: the silhouette (Rousseeuw, 1987) as Hruschka et al. (2004) simplify it. Below 0 another group is nearer.
+    """
+    if labels.max(initial=0) == 0:
+        return np.zeros(len(vectors), dtype=np.float32)
+    points = principal_components(vectors, DIRECTIONS)
+    means = np.array([points[labels == group].mean(axis=0) for group in range(int(labels.max()) + 1)])
+    distances = np.linalg.norm(points[:, None] - means, axis=2)  # (n, groups)
+    own = distances[np.arange(len(points)), labels]
+    distances[np.arange(len(points)), labels] = np.inf
+    other = distances.min(axis=1)
+    return np.asarray((other - own) / np.maximum(np.maximum(other, own), 1e-12), dtype=np.float32)
+
+
 def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progress = silent) -> float:
     """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each."""
     if len(words) < 10:

@@ -143,7 +143,7 @@ class Concordance:
 
     def lines(self, start: int = 0, stop: int | None = None, *, sort: str = "order", seed: int = 1) -> list[Line]:
         """The hits in their sentences; by what stands to the ``left`` or ``right`` of them, or by what was found."""
-        return [self._line(int(hit)) for hit in self.order(sort, seed=seed)[start:stop]]
+        return [self.line(int(hit)) for hit in self.order(sort, seed=seed)[start:stop]]
 
     def order(self, sort: str, *, seed: int = 1) -> Places:
         """The numbers of the hits, sorted."""
@@ -199,7 +199,8 @@ class Concordance:
             return "".join(self.corpus.all_words[word] for word in self.corpus.ids[start:end].tolist())
         return decoded(self.corpus, start, end)
 
-    def _line(self, hit: int) -> Line:
+    def line(self, hit: int) -> Line:
+        """One hit in its sentence."""
         corpus, sentence = self.corpus, int(self.sentences[hit])
         span = self._found.spans[hit : hit + 1]
         place = span if self._found.by_words else words_of(corpus, self.sentences[hit : hit + 1], span)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from polyseme.search.index import Index
+from polyseme.search.selection import tells_something
 
-_LOOKED_AT = 5_000_000  # tokens in which words with several tags are looked for
+
+def split_words(index: Index) -> list[tuple[str, float]]:
+    """The words that were seen to split when the index was made, the clearest first, with their scores."""
+    known = index.facts.get("splits")
+    pairs = [pair for pair in known if isinstance(pair, list) and len(pair) == 2] if isinstance(known, list) else []
+    return [(str(word), float(score)) for word, score in pairs if index.count(str(word))]
 
 
 def example_words(index: Index, n: int = 12) -> list[str]:
-    """Frequent words that likely have several senses: by their second tag, or else the short ones of middle rank."""
-    corpus = index.corpus
-    words = [word for word in index.words.words[:600] if any(c.isalpha() for c in word)]
-    if corpus.tags is None:
-        return sorted(words[20:300], key=len)[:n] or words[:n]
-    ids, tags = np.asarray(corpus.ids[:_LOOKED_AT]), np.asarray(corpus.tags[:_LOOKED_AT])
-    shape = (min(2000, len(corpus.vocabulary)), max(2, len(corpus.tag_names)))
-    frequent = ids < shape[0]
-    pairs = ids[frequent].astype(np.int64) * shape[1] + tags[frequent]
-    second = np.sort(np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape), axis=1)[:, -2]
-    places = corpus.vocabulary.index
-    known = [word for word in words if places[word] < shape[0]]
-    return sorted(known, key=lambda word: -int(second[places[word]]))[:n]
+    """Words to begin with: those that split, or else the frequent ones that are no function words."""
+    found = [word for word, _ in split_words(index)]
+    frequent = (word for word in index.words.words if tells_something(word))
+    return [*found, *(word for word, _ in zip(frequent, range(n), strict=False) if word not in found)][:n]

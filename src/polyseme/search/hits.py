@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +42,11 @@ class Hit:
 
 @dataclass(frozen=True, repr=False)
 class Sense:
-    """One sense of a word, as the text uses it."""
+    """One use of a word, as the text has it."""
 
     share: float  # of the word's occurrences
-    size: int  # occurrences looked at that have this sense
+    size: int  # occurrences looked at that are used so
+    sure: float | None  # mean silhouette of its occurrences: 1 far from the other uses, 0 between them; None: only one
     substitutes: list[str]  # what the language model would say instead; or, from other encoders, words that stand near
     typical: list[Hit]
 
@@ -53,22 +56,46 @@ class Sense:
 
 @dataclass(frozen=True, repr=False)
 class WordSenses:
-    """The senses of a word, the most frequent first, and every occurrence that was looked at."""
+    """The uses of a word, the most frequent first, and every occurrence that was looked at."""
 
     word: str
-    count: int  # occurrences in the index; frequent words are clustered on an even sample of them
+    count: int  # occurrences in the index; of frequent words an even sample of them is looked at
+    layer: int
     senses: list[Sense]
     points: FloatArray  # (n, 2) a map: the two main directions in which the occurrences differ
-    labels: NDArray[np.int64]  # (n,) the place of each occurrence's sense in ``senses``
-    hits: list[Hit]  # n
+    labels: NDArray[np.int64]  # (n,) the place of each occurrence's use in ``senses``
+    rows: NDArray[np.int64]  # (n,) their places in the index
+    scores: FloatArray  # (n,) cosine of each with the mean of its use
+    silhouettes: FloatArray  # (n,) how clearly each is used so and not otherwise; 0 where there is one use
+    read: Callable[[NDArray[np.int64], FloatArray], list[Hit]]
+
+    @cached_property
+    def hits(self) -> list[Hit]:
+        """The occurrences in their sentences, which are read at the first call."""
+        return self.read(self.rows, self.scores)
+
+    @property
+    def n_looked_at(self) -> int:
+        """Occurrences that were clustered."""
+        return len(self.rows)
+
+    @property
+    def sure(self) -> float | None:
+        """The mean silhouette: near 1 the uses lie far apart, near 0 they run into each other; None: one use."""
+        return float(self.silhouettes.mean()) if len(self.senses) > 1 else None
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{sense.share:.0%}" for sense in self.senses)
-        return f"WordSenses({self.word!r}, {self.count:,} occurrences: {len(self.senses)} senses, {shares})"
+        return f"WordSenses({self.word!r}, {self.count:,} occurrences: {len(self.senses)} uses, {shares})"
 
     def _repr_html_(self) -> str:
         rows = [
-            (f"{sense.share:.0%}", " ".join(sense.substitutes), " / ".join(hit.excerpt() for hit in sense.typical[:3]))
+            (
+                f"{sense.share:.0%}",
+                "–" if sense.sure is None else f"{sense.sure:.2f}",
+                " ".join(sense.substitutes),
+                " / ".join(hit.excerpt() for hit in sense.typical[:3]),
+            )
             for sense in self.senses
         ]
-        return rows_table(f"{self.word}: {self.count:,} occurrences", ("share", "instead", "typical"), rows)
+        return rows_table(f"{self.word}: {self.count:,} occurrences", ("share", "sure", "instead", "typical"), rows)

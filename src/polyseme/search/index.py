@@ -1,9 +1,10 @@
-"""The index of occurrences: ask for those that mean the same, or for the senses of a word. 按词义检索
+"""The index of occurrences: ask for those that are used alike, or for the uses of a word. 按用法检索
 
 >>> index = Index.open("人民日报.index")
->>> index.same_sense("他打了个电话。", word="打")         # occurrences of 打 as in this sentence
->>> index.same_sense("他打了个电话。", word="打", any_word=True)    # other words that mean the same there
->>> index.senses("打")                                  # its senses: share, typical sentences, substitutes
+>>> index.same_sense("他打了个电话。", word="打")         # occurrences of 打 used as in this sentence
+>>> index.same_sense("他打了个电话。", word="打", any_word=True)    # other words that are used so
+>>> index.senses("打")                                  # its uses: share, typical sentences, substitutes
+>>> index.expected("他打了个电话。", word="打")           # what the language model expects there instead
 
 A word's occurrences lie side by side, so a question about one word is answered exactly; only ``any_word`` on a large
 index goes through cells (see cells.py), whose recall was measured when they were made.
@@ -24,11 +25,12 @@ from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.notebook import facts_table
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.search import layout, scan, sources
+from polyseme.search.alike import SHARED
 from polyseme.search.cells import Cells
 from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
-from polyseme.search.senses import find_senses
+from polyseme.search.senses import Substitutes, expected_words, find_senses, offers_substitutes
 from polyseme.search.states import KINDS, encode_states, layer_states
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
@@ -37,7 +39,6 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.nearest import best_places
 from polyseme.words.suggestions import similar_spellings
 
-_SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
 _ORIGINS_KEPT = 1000
 _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences
 
@@ -140,11 +141,11 @@ class Index:
         any_word: bool = False,
         layer: int | None = None,
     ) -> list[Hit]:
-        """Occurrences that mean the same as a word in a sentence, nearest first.
+        """Occurrences that are used as a word is in a sentence, nearest first; below ``cutoff`` they hardly are.
 
         The word is named by itself, by its ``position`` among the sentence's tokens, or both. With ``any_word`` the
         answer holds other words, each once, in the occurrence that is nearest. A sentence that stands several times
-        in the corpus is answered once.
+        in the corpus is answered once, and the sentence that is asked about never.
         """
         tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
         layer = self._layer(layer)
@@ -154,7 +155,22 @@ class Index:
         if chosen.shape != (1, len(projection.mean)):
             raise FormatError(f"{self.path} was made with another model than the one it is given now")
         vector = projection.vectors(chosen)[0]
-        return self._nearest(vector, tokens[place], topn=topn, any_word=any_word, layer=layer, apart_from=None)
+        asked = (tokens, place)
+        return self._nearest(vector, tokens[place], topn=topn, any_word=any_word, layer=layer, asked=asked)
+
+    def cutoff(self, *, any_word: bool = False) -> float | None:
+        """The score below which a hit is no more likely used alike than not; None of an index that did not learn it."""
+        known = self.facts.get("alike_words" if any_word else "alike")
+        return float(known) if isinstance(known, (int, float)) else None
+
+    def expected(
+        self, sentence: Sentence, position: int | None = None, word: str | None = None, *, topn: int = 10
+    ) -> list[str]:
+        """What the index's model expects in a place of a sentence, the likeliest first; nothing if it predicts none."""
+        tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
+        if not (isinstance(self.encoder, Substitutes) and offers_substitutes(self.encoder)):
+            return []
+        return expected_words(self, self.encoder, tokens[place], [(tokens, place)])[:topn]
 
     def like(self, occurrence: int, *, topn: int = 10, any_word: bool = False, layer: int | None = None) -> list[Hit]:
         """The same for an occurrence of the index itself (``Hit.occurrence``), which is not among the answers."""
@@ -162,11 +178,12 @@ class Index:
             raise OptionError(f"the index has occurrences 0 to {len(self) - 1:,}, no {occurrence}")
         layer = self._layer(layer)
         vector = self.vectors(slice(occurrence, occurrence + 1), layer)[0]
-        word = self.corpus.vocabulary.words[self._word_of(occurrence)]
-        return self._nearest(vector, word, topn=topn, any_word=any_word, layer=layer, apart_from=occurrence)
+        hit = self._hit(occurrence, 1.0)
+        asked = (self.corpus.sentence(hit.sentence), hit.token)
+        return self._nearest(vector, hit.word, topn=topn, any_word=any_word, layer=layer, asked=asked)
 
     def senses(self, word: str, *, max_senses: int = 8, layer: int | None = None) -> WordSenses:
-        """The senses of a word, found by clustering its occurrences; there may be one only."""
+        """The uses of a word, found by clustering its occurrences; there may be one only."""
         rows = self._known_rows(word)
         return find_senses(self, word, rows, max_senses=max_senses, layer=self._layer(layer), apart=self._apart)
 
@@ -199,8 +216,19 @@ class Index:
         """Occurrences in their sentences."""
         return [self._hit(int(row), float(score)) for row, score in zip(rows, scores, strict=True)]
 
+    def sentences_of(self, rows: NDArray[np.int64]) -> list[int]:
+        """The sentences in which occurrences stand."""
+        return [int(i) for i in np.searchsorted(self.corpus.sentence_offsets, self.tokens(rows), side="right") - 1]
+
     def _nearest(
-        self, vector: FloatArray, word: str, *, topn: int, any_word: bool, layer: int, apart_from: int | None
+        self,
+        vector: FloatArray,
+        word: str,
+        *,
+        topn: int,
+        any_word: bool,
+        layer: int,
+        asked: tuple[list[str], int],
     ) -> list[Hit]:
         if topn < 1:
             raise OptionError(f"topn is at least 1, not {topn}")
@@ -214,9 +242,9 @@ class Index:
         hits: list[Hit] = []
         seen: set[Any] = set()
         for place in best_places(values, min(len(values), topn * _CANDIDATES_PER_HIT)):
-            if rows[place] == apart_from:
-                continue
             hit = self._hit(int(rows[place]), min(float(values[place]), 1.0))
+            if hit.token == asked[1] and self.corpus.sentence(hit.sentence) == asked[0]:
+                continue
             key = hit.word if any_word else (hit.text, hit.start)
             if key not in seen:
                 seen.add(key)
@@ -247,7 +275,7 @@ class Index:
             if len(self._origins) >= _ORIGINS_KEPT:
                 self._origins.clear()
             codes = self._codes[layer][self._known_rows(word)]
-            self._origins[word, layer] = _SHARED * scan.mean(codes, self._projections[layer])
+            self._origins[word, layer] = SHARED * scan.mean(codes, self._projections[layer])
         return self._origins[word, layer]
 
     def _hit(self, row: int, score: float) -> Hit:

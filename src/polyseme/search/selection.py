@@ -39,3 +39,8 @@ def indexed_words(vocabulary: Vocabulary, *, min_count: int, skip: str) -> NDArr
 def has_letter(word: str) -> bool:
     """Whether it is a word or a number, and not punctuation."""
     return any(unicodedata.category(character)[0] in "LNM" for character in word)
+
+
+def tells_something(word: str) -> bool:
+    """Whether it is a word of letters and no function word: one to look at for its uses."""
+    return word.isalpha() and word.lower() not in FUNCTION_WORDS

@@ -1,4 +1,8 @@
-"""The senses of a word: its occurrences clustered, each cluster with its share, typical sentences and a label."""
+"""The uses of a word: its occurrences clustered, each cluster with its share, typical sentences and a label. 用法
+
+What is found is how a word is used. Where its uses differ in meaning these are its senses; a surname and a measure word
+part, and so do two constructions of one meaning.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from numpy.typing import NDArray
 
 from polyseme.linear import principal_plane
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence
-from polyseme.search.cluster import cluster
+from polyseme.search.cluster import cluster, silhouettes
 from polyseme.search.hits import Hit, Sense, WordSenses
+from polyseme.search.selection import has_letter
 from polyseme.search.sorting import even_sample
 
 if TYPE_CHECKING:
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST = 2000  # occurrences that are clustered; of more frequent words an even sample
 TYPICAL = 5
+_LOOKED_THROUGH = 200  # occurrences among which the typical ones are chosen
+_DIVERSITY = 0.6
 SUBSTITUTES = 8
 _OFFERED = 100  # words that the language model is asked for in one place
 _NEAR = 4  # tokens on either side that describe a context
@@ -34,7 +41,7 @@ class Substitutes(Protocol):
 
 
 def offers_substitutes(encoder: ContextEncoder) -> bool:
-    """Whether senses are labelled by what the model expects; a biLM that came without its softmax expects nothing."""
+    """Whether uses are labelled by what the model expects; a biLM that came without its softmax expects nothing."""
     return encoder.language is not None
 
 
@@ -44,16 +51,18 @@ def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer:
     places = rows.start + even_sample(count, MOST)
     vectors = index.vectors(places, layer)
     labels = cluster(vectors, max_clusters=max_senses, apart=apart)
+    clear = silhouettes(vectors, labels)
     scores = _closeness(vectors, labels)
-    hits = index.hits(places, scores)
-    senses = []
+    senses: list[Sense] = []
+    found = WordSenses(word, count, layer, senses, principal_plane(vectors), labels, places, scores, clear, index.hits)
     for label in range(int(labels.max()) + 1):
         members = np.flatnonzero(labels == label)
-        ranked = members[np.argsort(-scores[members], kind="stable")]
-        typical = _distinct([hits[i] for i in ranked], TYPICAL)
-        label_words = _label(index, word, typical, hits, labels, label)
-        senses.append(Sense(len(members) / len(labels), len(members), label_words, typical))
-    return WordSenses(word, count, senses, principal_plane(vectors), labels, hits)
+        typical = _typical(index, places, vectors, members, scores + clear)
+        hits = index.hits(places[typical], scores[typical])
+        label_words = _label(index, found, hits, label)
+        sure = float(clear[members].mean()) if labels.max() > 0 else None
+        senses.append(Sense(len(members) / len(labels), len(members), sure, label_words, hits))
+    return found
 
 
 def _closeness(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
@@ -65,27 +74,50 @@ def _closeness(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
     return scores
 
 
-def _distinct(hits: list[Hit], n: int) -> list[Hit]:
-    """The first ``n`` whose sentences differ."""
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.text, hit)
-        if len(found) == n:
+def _typical(
+    index: Index, places: NDArray[np.int64], vectors: FloatArray, members: NDArray[np.int64], scores: FloatArray
+) -> NDArray[np.int64]:
+    """A few of the members: those in the middle of their use, in sentences to be read, unlike each other.
+
+    The next one has the highest score − ``_DIVERSITY`` · its largest cosine with those that are chosen (maximal
+    marginal relevance: Carbonell and Goldstein, 1998).
+    """
+    ranked = members[np.argsort(-scores[members], kind="stable")][:_LOOKED_THROUGH]
+    sentences = [index.corpus.sentence(place) for place in index.sentences_of(places[ranked])]
+    gain = scores[ranked] + np.array([_readable(tokens) for tokens in sentences])
+    alike = vectors[ranked] @ vectors[ranked].T
+    chosen: list[int] = []
+    seen: set[tuple[str, ...]] = set()
+    nearest = np.zeros(len(ranked))
+    while len(chosen) < TYPICAL:
+        order = np.argsort(-(gain - _DIVERSITY * nearest), kind="stable")
+        following = next((int(i) for i in order if i not in chosen and tuple(sentences[i]) not in seen), None)
+        if following is None:
             break
-    return list(found.values())
+        chosen.append(following)
+        seen.add(tuple(sentences[following]))
+        nearest = np.maximum(nearest, alike[following])
+    return ranked[chosen]
 
 
-def _label(
-    index: Index, word: str, typical: list[Hit], hits: list[Hit], labels: NDArray[np.int64], label: int
-) -> list[str]:
+def _readable(tokens: list[str]) -> float:
+    """0 for a sentence, less for a list of names, a headline or a page of text."""
+    words = sum(map(has_letter, tokens))
+    lists = max(0.0, 1 - words / max(len(tokens), 1) - 0.2)
+    short, long = max(0, 6 - words) / 6, min(max(0, len(tokens) - 60) / 60, 1)
+    return -(2 * lists + 0.3 * short + 0.3 * long)
+
+
+def _label(index: Index, found: WordSenses, typical: list[Hit], label: int) -> list[str]:
     encoder = index.encoder
     if isinstance(encoder, Substitutes) and offers_substitutes(encoder):
-        return _expected_words(index, encoder, word, typical)
-    return _context_words(index, hits, labels, label)
+        places = [(index.corpus.sentence(hit.sentence), hit.token) for hit in typical]
+        return expected_words(index, encoder, found.word, places)[:SUBSTITUTES]
+    return _context_words(index, found.hits, found.labels, label)
 
 
-def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list[Hit]) -> list[str]:
-    """What the language model would say in the typical places.
+def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequence[tuple[list[str], int]]) -> list[str]:
+    """What the language model would say in some places instead of a word, the likeliest first.
 
     Where each direction expects words for itself, both expect frequent ones, and their product p→(w)·p←(w) counts that
     twice; divided by p(w) it is counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides
@@ -94,19 +126,19 @@ def _expected_words(index: Index, encoder: Substitutes, word: str, typical: list
     twice = index.encoder.language == "both-ways"
     counts, numbers = index.corpus.vocabulary.counts, index.corpus.vocabulary.index
     expected: dict[str, float] = defaultdict(float)
-    for hit in typical:
-        found = encoder.substitutes(index.corpus.sentence(hit.sentence), hit.token, topn=_OFFERED)
+    for tokens, position in places:
+        found = encoder.substitutes(tokens, position, topn=_OFFERED)
         known = {other: p for other, p in found if other in index.words}
         lifts = {other: p / float(counts[numbers[other]]) if twice else p for other, p in known.items()}
         total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
             expected[other] += lift / total
     expected.pop(word, None)
-    return sorted(expected, key=lambda other: (-expected[other], other))[:SUBSTITUTES]
+    return sorted(expected, key=lambda other: (-expected[other], other))
 
 
 def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], label: int) -> list[str]:
-    """Words that stand near this sense more often than near the word as a whole."""
+    """Words that stand near this use more often than near the word as a whole."""
     here: Counter[str] = Counter()
     everywhere: Counter[str] = Counter()
     for hit, own in zip(hits, labels, strict=True):
@@ -117,7 +149,7 @@ def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], lab
         if own == label:
             here.update(around)
     share = max(float(np.mean(labels == label)), 1e-12)
-    # Signed log-likelihood: often here, and more often than the sense's share of the occurrences lets expect.
+    # Signed log-likelihood: often here, and more often than the use's share of the occurrences lets expect.
     weight = {other: n * math.log(n / (share * everywhere[other])) for other, n in here.items()}
     total = {other: (weight[other], n) for other, n in here.items()}
     return sorted(here, key=lambda other: (-total[other][0], -total[other][1], other))[:SUBSTITUTES]

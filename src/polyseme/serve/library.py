@@ -17,11 +17,12 @@ from polyseme.errors import FormatError, OptionError, PolysemeError, close_match
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
-from polyseme.search.examples import example_words
+from polyseme.search.examples import example_words, split_words
 from polyseme.sentences.lift import lift
 from polyseme.tasks.fit import as_task, tells_labels
 from polyseme.tasks.model import TaskModel
 from polyseme.text.corpus import Corpus
+from polyseme.text.tagsets import named_tags
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)
@@ -117,9 +118,23 @@ def _opened(path: str) -> Item:
     if form == "texts":
         return texts_item(name, path, TextIndex.open(path))
     if form == "corpus":
-        corpus = Corpus.open(path)
-        return Item(name, "corpus", path, corpus, _plain(corpus.facts))
+        return corpus_item(name, path, Corpus.open(path))
     return model_item(name, path, load(path))
+
+
+def corpus_item(name: str, path: str, corpus: Corpus) -> Item:
+    """A corpus as an item."""
+    return Item(name, "corpus", path, corpus, {**_plain(corpus.facts), **_text(corpus.facts), **_tags(corpus)})
+
+
+def _text(facts: dict[str, Any]) -> dict[str, Any]:
+    """The size of the text, by which the page finds models that were trained on the same."""
+    return {"text": {name: facts[name] for name in ("tokens", "sentences", "documents", "words") if name in facts}}
+
+
+def _tags(corpus: Corpus) -> dict[str, Any]:
+    """What its tags stand for, in English and Chinese."""
+    return {"tags": named_tags(corpus.tag_names)}
 
 
 def index_item(name: str, path: str, index: Index) -> Item:
@@ -127,6 +142,7 @@ def index_item(name: str, path: str, index: Index) -> Item:
     facts = {"occurrences": len(index), "words": len(index.words), **_plain(index.facts)}
     facts = {key: value for key, value in facts.items() if not key.startswith("n_")}  # said already
     facts |= {"layers": sorted(index.layers), "layer": index.layers[0], "examples": example_words(index)}
+    facts |= {"splits": split_words(index), **_text(index.corpus.facts), **_tags(index.corpus)}
     return Item(name, "index", path, index, facts)
 
 
@@ -142,6 +158,8 @@ def model_item(name: str, path: str, model: Any) -> Item:
     facts["chinese"] = row.chinese if row else ""
     if isinstance(model, TaskModel):
         return Item(name, "task", path, model, facts | _task_facts(model))
+    about = getattr(model, "about", None)
+    facts |= _text(about.corpus if about else {})
     if isinstance(model, WordVectors):
         if tells_labels(model):
             facts |= _task_facts(as_task(model))

@@ -1,22 +1,23 @@
-"""What one asks of an index of occurrences: the senses of a word, and the same sense elsewhere."""
+"""What one asks of an index of occurrences: the uses of a word, all that is used so, and what is used alike."""
 
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
-from typing import Annotated, Any
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
+from polyseme.search.listing import Listing
 from polyseme.search.senses import offers_substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
-from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, WordQuery
+from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, UsesShape, WordQuery
 from polyseme.view.maps import fitted
 
-MOST_POINTS = 2000  # on a map of senses
+MOST_POINTS = 2000  # on a map of uses
 MOST_KEPT = 64 << 20  # bytes of answers about senses
 
 
@@ -32,18 +33,51 @@ def sense_routes(library: Library) -> APIRouter:
 
     @router.get("/senses", response_model=Senses)
     async def senses(index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8) -> Answer:
-        """The senses of a word: its occurrences in clusters, each with its share, typical sentences and substitutes."""
+        """The uses of a word: its occurrences in clusters, each with its share, typical sentences and substitutes."""
         library.find(index, "index")
         asked = (index, word, max_senses)
         return Answer(await kept.ask(asked, indexes[index], partial(clustered, *asked)))
 
     @router.post("/same-sense", response_model=Hits)
     async def same_sense(question: SameSense) -> Answer:
-        """Occurrences that mean the same as a word in a sentence."""
+        """Occurrences that are used as a word is in a sentence, and what the model expects in its place."""
         index = library.find(question.index, "index")
-        asked = question.model_dump(exclude={"index", "sentence"})
-        found = await indexes[question.index].ask(partial(index.same_sense, question.sentence, **asked))
-        return Answer({"hits": [hit_json(hit) for hit in found]})
+
+        def answer() -> dict[str, Any]:
+            asked = question.model_dump(exclude={"index", "sentence"})
+            found = index.same_sense(question.sentence, **asked)
+            return {
+                "hits": [hit_json(hit) for hit in found],
+                "cutoff": index.cutoff(any_word=question.any_word),
+                "expected": index.expected(question.sentence, question.position, question.word),
+            }
+
+        return Answer(await indexes[question.index].ask(answer))
+
+    @lru_cache(maxsize=16)
+    def listed(index: str, word: str, max_senses: int) -> Listing:
+        opened = library.find(index, "index")
+        return Listing(opened, opened.senses(word, max_senses=max_senses))
+
+    @router.get("/uses", response_model=UsesShape)
+    async def uses(
+        index: IndexQuery,
+        word: WordQuery,
+        use: Annotated[int | None, Query(ge=1, le=20, description="its number; all of them if it is not given")] = None,
+        sort: Literal["score", "order", "left", "right", "match", "random"] = "score",
+        max_senses: Annotated[int, Query(ge=1, le=20)] = 8,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+        offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
+    ) -> Answer:
+        """All occurrences of a use of a word, sorted, with the sentences around them and their source."""
+        library.find(index, "index")
+
+        def answer() -> dict[str, Any]:
+            found = listed(index, word, max_senses)
+            lines = found.lines(use, offset, offset + limit, sort=sort)
+            return {"count": found.count(use), "occurrences": [dataclasses.asdict(line) for line in lines]}
+
+        return Answer(await indexes[index].ask(answer))
 
     return router
 
@@ -61,6 +95,7 @@ def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]
         {
             "share": round(float(sense.share), 6),
             "size": int(sense.size),
+            "sure": None if sense.sure is None else round(sense.sure, 4),
             "substitutes": list(sense.substitutes),
             "typical": [hit_json(hit) for hit in sense.typical],
         }
@@ -69,13 +104,23 @@ def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]
     step = max(1, -(-len(found.points) // MOST_POINTS))
     plane = fitted(found.points)
     points = [
-        {"x": round(float(x), 5), "y": round(float(y), 5), "sense": int(label), "hit": hit_json(hit)}
-        for (x, y), label, hit in zip(plane[::step], found.labels[::step], found.hits[::step], strict=True)
+        {
+            "x": round(float(x), 5),
+            "y": round(float(y), 5),
+            "sense": int(label),
+            "sure": round(float(sure), 3),
+            "hit": hit_json(hit),
+        }
+        for (x, y), label, sure, hit in zip(
+            plane[::step], found.labels[::step], found.silhouettes[::step], found.hits[::step], strict=True
+        )
     ]
     return {
         "index": name,
         "word": word,
         "count": found.count,
+        "looked_at": found.n_looked_at,
+        "sure": None if found.sure is None else round(found.sure, 4),
         "labels": "substitutes" if offers_substitutes(index.encoder) else "company",
         "senses": senses,
         "points": points,

@@ -233,11 +233,14 @@ class FoundTexts(BaseModel):
 
 class Hits(BaseModel):
     hits: list[HitShape]
+    cutoff: float | None  # hits with a lower score are as likely used otherwise
+    expected: list[str]  # by the language model, in the place of the word
 
 
 class SenseShape(BaseModel):
     share: float
     size: int
+    sure: float | None  # mean silhouette
     substitutes: list[str]
     typical: list[HitShape]
 
@@ -246,6 +249,7 @@ class SensePoint(BaseModel):
     x: float
     y: float
     sense: int
+    sure: float
     hit: HitShape
 
 
@@ -253,9 +257,32 @@ class Senses(BaseModel):
     index: str
     word: str
     count: int
+    looked_at: int  # of these occurrences, evenly drawn
+    sure: float | None
     labels: Literal["substitutes", "company"]  # what ``substitutes`` hold: the model's own, or words that stand near
     senses: list[SenseShape]
     points: list[SensePoint]
+
+
+class UsedSoShape(BaseModel):
+    use: int
+    score: float
+    margin: float
+    document: int
+    source: str
+    sentence: int
+    token: int
+    tag: str | None
+    before: str
+    text: str
+    start: int
+    end: int
+    behind: str
+
+
+class UsesShape(BaseModel):
+    count: int
+    occurrences: list[UsedSoShape]
 
 
 class Found(BaseModel):

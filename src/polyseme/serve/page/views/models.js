@@ -85,7 +85,7 @@ function calls(card, word) {
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/v1/embeddings", { model: card.name, input: text })],
     task: taskCalls(card, path, shell, post),
     index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.same_sense("他打了个电话。", word="打")\nindex.senses(${JSON.stringify(word)})`,
-      `polyseme senses ${shell} 打 --in "他打了个电话。"`, post("/api/same-sense", { index: card.name, sentence: text[0], word: "打" })],
+      `polyseme uses ${shell} 打 --in "他打了个电话。"`, post("/api/same-sense", { index: card.name, sentence: text[0], word: "打" })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
       `curl -G ${origin}/api/search -d corpus=${name} --data-urlencode word=${quoted(word)}`],
   };
