@@ -21,7 +21,7 @@ from polyseme.errors import FormatError, MissingExtra
 from polyseme.nouns import Progress, silent
 from polyseme.search.agreement import Agreement, tag_agreement
 from polyseme.search.build import build_index
-from polyseme.search.examples import split_words
+from polyseme.search.examples import example_words
 from polyseme.search.hits import WordSenses
 from polyseme.search.index import Index
 from polyseme.text.corpus import Corpus
@@ -81,8 +81,8 @@ class Demo:
         return tag_agreement(self.index, progress=self.progress) if self.corpus.tags is not None else None
 
     def shown_words(self, n: int = 8) -> Iterator[tuple[list[str], WordSenses]]:
-        """Static neighbours and uses of the words that split most clearly, as the index found when it was made."""
-        for word, _ in split_words(self.index)[:n]:
+        """Static neighbours and uses of words: those that the index saw to split, then frequent ones."""
+        for word in example_words(self.index, n):
             yield self._neighbours(word), self.index.senses(word)
 
     def _neighbours(self, word: str) -> list[str]:

@@ -116,7 +116,9 @@ def test_all_occurrences_of_a_use_are_listed_and_written_with_what_stands_around
     plain = ["".join(word.rpartition("/")[0] for word in line.split()) for line in lines]
     first = rows[len(rows) // 2]
     place = int(first["sentence"])
-    assert [first["before"], first["left"] + first["match"] + first["right"], first["behind"]] == plain[place - 1 : place + 2]
+    assert [first["before"], first["left"] + first["match"] + first["right"], first["behind"]] == plain[
+        place - 1 : place + 2
+    ]
     assert run("uses", "index", "只", "--use", "99", cwd=home).stderr.startswith("polyseme: '只' has uses 1 to")
 
 

@@ -1,13 +1,14 @@
 """What an index learns of itself: below which score hits are hardly used alike, and which words truly split.
 
-Cut-off. Two words taken for one (a pseudo-word) are two uses that someone knows. Over many pairs, the scores of
-occurrences of the same word are told from those of the other one by the bound that maximises hits − false hits
-(Youden's J), where both are equally likely. Among other words, where no such truth is known, it is the score that one
-of a hundred pairs of occurrences of different words reaches.
+Cut-off. Two words taken for one (a pseudo-word) are two uses that someone knows. Over many pairs, it is the lowest
+score from which on nine of ten pairs of occurrences are of the same word, where same and other are equally frequent.
+Among other words, where no such truth is known, it is the score that one of a hundred pairs of occurrences of different
+words reaches.
 
 Words that split. Frequent words with letters that are no function words are looked at in two steps: two means in a few
 main directions for all of them, then the clustering that also answers questions (cluster.py) for the most promising. A
-word counts if its second use has a fair share; its score is the mean silhouette.
+group whose occurrences mostly have the same word beside them is a set phrase, a date line or a list; a word counts if
+two other groups have a fair share. Its score is the mean silhouette of these.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ from polyseme.linear import principal_components
 from polyseme.nouns import FloatArray, Progress, silent, unit_rows
 from polyseme.search.cluster import cluster, silhouettes
 
+Looked = tuple[FloatArray, NDArray[np.int64]]
+
 SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
 _ONE_IN_A_HUNDRED = 0.99
+_RIGHT = 0.9
+_SAME_BESIDE = 0.5  # the share of one word beside a group's occurrences from which on it is a set phrase
 _AT_LEAST = 0.1  # the share of the second use of a word that splits
-_LOOKED_CLOSELY = 48
+_LOOKED_CLOSELY = 60
 _OFFERED = 24
 
 
@@ -49,33 +54,46 @@ def learn_cutoffs(words: Sequence[FloatArray]) -> tuple[float | None, float | No
 
 
 def _best_bound(same: FloatArray, other: FloatArray) -> float:
-    """The score that tells the two apart best: it maximises P(same ≥ t) − P(other ≥ t)."""
+    """The lowest score t with P(same ≥ t) / (P(same ≥ t) + P(other ≥ t)) ≥ 0.9; 1 where there is none."""
     bounds = np.linspace(-1, 1, 401)
-    above = [1 - np.searchsorted(np.sort(scores), bounds) / max(len(scores), 1) for scores in (same, other)]
-    return float(bounds[int((above[0] - above[1]).argmax())])
+    hits, false = (1 - np.searchsorted(np.sort(scores), bounds) / max(len(scores), 1) for scores in (same, other))
+    good = np.flatnonzero((hits > 0) & (hits >= _RIGHT * (hits + false)))
+    return float(bounds[good[0]]) if len(good) else 1.0
 
 
 def find_splits(
-    words: Sequence[str], vectors_of: Callable[[str], FloatArray], *, apart: float, progress: Progress = silent
+    words: Sequence[str], look: Callable[[str], Looked], *, apart: float, progress: Progress = silent
 ) -> list[tuple[str, float]]:
-    """The words that split and their scores, the clearest first; ``vectors_of`` gives occurrences of a word."""
+    """The words that split and their scores, the clearest first.
+
+    ``look`` gives vectors of occurrences of a word, ``(n, d)``, and the words beside them by number, ``(n, 2)``.
+    """
     promise = []
     for number, word in enumerate(words):
-        promise.append(two_means(vectors_of(word)))
+        promise.append(_promise(*look(word)))
         progress("look for words that split", number + 1, len(words))
     order = np.argsort(-np.array(promise), kind="stable")[:_LOOKED_CLOSELY]
     found = []
-    for place in order.tolist():
-        vectors = vectors_of(words[place])
+    for place in order[np.array(promise)[order] > -1].tolist():
+        vectors, beside = look(words[place])
         labels = cluster(vectors, apart=apart)
-        shares = np.bincount(labels) / max(len(labels), 1)
-        if len(shares) > 1 and shares[1] >= _AT_LEAST:
-            found.append((words[place], float(silhouettes(vectors, labels).mean())))
+        varied = [group for group in range(int(labels.max()) + 1) if _is_varied(beside[labels == group], len(labels))]
+        if len(varied) > 1:
+            clear = silhouettes(vectors, labels)
+            found.append((words[place], float(clear[np.isin(labels, varied)].mean())))
     return sorted(found, key=lambda split: -split[1])[:_OFFERED]
 
 
-def two_means(vectors: FloatArray, directions: int = 4, steps: int = 8) -> float:
-    """How clearly two groups part: the mean silhouette of two means; −1 where one of them is nearly empty."""
+def _is_varied(beside: NDArray[np.int64], n: int) -> bool:
+    """Whether a group has a fair share of ``n`` occurrences, and not the same word beside most of them."""
+    if len(beside) < _AT_LEAST * n:
+        return False
+    commonest = max(int(np.unique(side, return_counts=True)[1].max()) for side in beside.T)
+    return commonest < _SAME_BESIDE * len(beside)
+
+
+def _promise(vectors: FloatArray, beside: NDArray[np.int64], directions: int = 4, steps: int = 8) -> float:
+    """How clearly two means part the occurrences of a word: their silhouette; −1 if a group is small or a phrase."""
     points = principal_components(vectors, directions)
     if len(points) < 2 or not points.shape[1]:
         return -1.0
@@ -85,6 +103,6 @@ def two_means(vectors: FloatArray, directions: int = 4, steps: int = 8) -> float
             return -1.0
         means = np.array([points[labels == group].mean(axis=0) for group in (0, 1)])
         labels = np.linalg.norm(points[:, None] - means, axis=2).argmin(axis=1)
-    if not _AT_LEAST <= labels.mean() <= 1 - _AT_LEAST:
+    if not all(_is_varied(beside[labels == group], len(labels)) for group in (0, 1)):
         return -1.0
     return float(silhouettes(vectors, labels).mean())

@@ -24,10 +24,11 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.nouns import ContextEncoder, FloatArray, Progress, silent
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search import layout, sources, unfinished
-from polyseme.search.alike import find_splits, learn_cutoffs
+from polyseme.search.alike import Looked, find_splits, learn_cutoffs
 from polyseme.search.cells import Cells, build_cells
 from polyseme.search.cluster import learn_apart
 from polyseme.search.index import Index
+from polyseme.search.places import words_beside
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
@@ -274,6 +275,11 @@ class _Builder:
             rows = offsets[word] + even_sample(int(self.counts[word]), most)
             return self.projections[first].decode(self.codes[first][rows])
 
+        def look(word: str) -> Looked:
+            number = vocabulary.index[word]
+            rows = offsets[number] + even_sample(int(self.counts[number]), most)
+            return vectors_of(number), words_beside(self.corpus, np.asarray(self.tokens[rows]))
+
         frequent = np.flatnonzero(self.counts >= fewest)
         rng = np.random.default_rng(self.options.seed)
         sample = [vectors_of(int(word)) for word in rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]]
@@ -282,7 +288,7 @@ class _Builder:
         told = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
         splits = find_splits(
             told[:_WORDS_LOOKED_AT],
-            lambda word: vectors_of(vocabulary.index[word]),
+            look,
             apart=apart,
             progress=self.progress,
         )

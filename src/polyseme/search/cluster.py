@@ -93,11 +93,12 @@ def _mixture(points: NDArray[np.float64], most: int, seed: int) -> NDArray[np.fl
     """Posterior probabilities of the components of the mixture with the lowest BIC, ``(n, k)``."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
+    from threadpoolctl import threadpool_limits
 
     best, posterior = np.inf, np.ones((len(points), 1))
     patience = 3  # sizes tried beyond the best
     scale = float(points.var(axis=0).mean())
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):  # so few points that threads only wait for each other
         warnings.simplefilter("ignore", ConvergenceWarning)
         for k in range(1, most + 1):
             mixture = GaussianMixture(k, covariance_type="diag", reg_covar=1e-3 * scale, random_state=seed, max_iter=60)

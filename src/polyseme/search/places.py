@@ -46,3 +46,13 @@ def _token_bounds(corpus: Corpus, sentence: int) -> tuple[Places, Places, list[i
         return ends - sizes, ends, np.cumsum([0, *(not c.isspace() for c in text)]).tolist()
     spans = np.array(corpus.token_spans(sentence), dtype=np.int64).reshape(-1, 2)
     return spans[:, 0], spans[:, 1], []
+
+
+def words_beside(corpus: Corpus, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The word before and the word behind each token, by number, ``(n, 2)``; -1 at the edge of a sentence."""
+    sentences = np.searchsorted(corpus.sentence_offsets, tokens, side="right") - 1
+    first, last = corpus.sentence_offsets[sentences], corpus.sentence_offsets[sentences + 1] - 1
+    ids, end = corpus.ids, len(corpus.ids) - 1
+    before = np.where(tokens > first, ids[np.maximum(tokens - 1, 0)], -1)
+    behind = np.where(tokens < last, ids[np.minimum(tokens + 1, end)], -1)
+    return np.stack([before, behind], axis=1).astype(np.int64)

@@ -18,7 +18,6 @@ from polyseme.linear import principal_plane
 from polyseme.nouns import ContextEncoder, FloatArray, Sentence
 from polyseme.search.cluster import cluster, silhouettes
 from polyseme.search.hits import Hit, Sense, WordSenses
-from polyseme.search.selection import has_letter
 from polyseme.search.sorting import even_sample
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _typical(
 
 def _readable(tokens: list[str]) -> float:
     """0 for a sentence, less for a list of names, a headline or a page of text."""
-    words = sum(map(has_letter, tokens))
+    words = sum(token[0].isalnum() for token in tokens)
     lists = max(0.0, 1 - words / max(len(tokens), 1) - 0.2)
     short, long = max(0, 6 - words) / 6, min(max(0, len(tokens) - 60) / 60, 1)
     return -(2 * lists + 0.3 * short + 0.3 * long)

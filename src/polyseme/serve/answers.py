@@ -83,7 +83,27 @@ async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0] if error.errors() else {"loc": (), "msg": "invalid request"}
     where = ".".join(str(part) for part in first["loc"][1:]) or "body"
-    return refusal(422, f"{where[:100]}: {first['msg']}", "invalid_request")
+    return refusal(422, f"{where[:100]}: {_said(first)}", "invalid_request")
+
+
+def _said(error: dict[str, Any]) -> str:
+    """What is wrong with a field, for people."""
+    kind, limits, given = error.get("type", ""), error.get("ctx") or {}, error.get("input")
+    if kind in ("string_too_long", "too_long"):
+        what = "characters" if kind == "string_too_long" else "entries"
+        return f"at most {limits['max_length']:,} {what}; this has {len(given) if given is not None else 'more'}"
+    if kind in ("string_too_short", "too_short"):
+        return "is empty"
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return "is not known here"
+    if kind == "literal_error":
+        return f"is one of {limits['expected']}"
+    if kind in ("greater_than_equal", "less_than_equal"):
+        bound = f"at least {limits['ge']:,}" if "ge" in limits else f"at most {limits['le']:,}"
+        return f"is {bound}"
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from polyseme.serve.answers import Answer, install_error_answers
+from polyseme.serve.compression import Compression
 from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
@@ -61,7 +62,7 @@ def create_app(
     app.include_router(sense_routes(library))
     app.include_router(corpus_routes(library))
     app.include_router(_page_routes())
-    return Guard(Shortcut(app, often), token=token, hosts=hosts, public_url=public_url, limits=limits)
+    return Guard(Shortcut(Compression(app), often), token=token, hosts=hosts, public_url=public_url, limits=limits)
 
 
 def _library_routes(library: Library) -> APIRouter:

@@ -103,6 +103,10 @@ class Library:
         thing = self.find(name, "corpus", "index")
         return thing if isinstance(thing, Corpus) else thing.corpus
 
+    def is_tagged(self, name: str) -> bool:
+        """Whether it is a corpus with tags, or an index of one."""
+        return self.items[name].kind in ("corpus", "index") and self.corpus(name).tags is not None
+
     def _shelve(self, item: Item) -> None:
         name, number = item.name, 2
         while item.name in self.items:

@@ -16,6 +16,7 @@ from polyseme.nouns import SentenceEncoder
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")  # not addresses to open from another machine: the name of this one is
 FIRST_PORT = 8617
 PORTS_TRIED = 20
 CONNECTIONS = 1000
@@ -102,10 +103,11 @@ def serve(
         if not local or public:
             library.hide_paths()
         app = create_app(library, token=token, hosts=LOCAL if local else None, public_url=public, cache=cache)
-        shown = f"[{host}]" if ":" in host else host
+        named = socket.gethostname() if host in EVERYWHERE else host
+        shown = f"[{named}]" if ":" in named else named
         fragment = f"#token={quote(token, safe='')}" if token else ""
         say(f"page: {public or f'http://{shown}:{listener.getsockname()[1]}'}/{fragment}")
-        say("API:  /openapi.json describes it; Ctrl-C stops the server")
+        say("API:  the page describes it (and /openapi.json, for programs); Ctrl-C stops the server")
         server_of(app, Connections(in_all=most_connections())).run(sockets=[listener])
 
 

@@ -160,6 +160,8 @@ class MapPoint(BaseModel):
     x: float
     y: float
     count: int
+    cluster: int
+    tag: str | None
 
 
 class VocabularyMap(BaseModel):
@@ -168,6 +170,7 @@ class VocabularyMap(BaseModel):
     state: Literal["ready", "computing", "failed"]
     reason: str | None = None
     points: list[MapPoint]
+    tags: list[str]  # of the words, by a tagged corpus that is loaded too; the most frequent first
 
 
 class TokenVectors(BaseModel):

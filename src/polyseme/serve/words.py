@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -25,7 +26,7 @@ from polyseme.serve.shapes import (
     Words,
 )
 from polyseme.serve.shortcut import Routes
-from polyseme.view.maps import MapFailed, Maps
+from polyseme.view.maps import MapFailed, Maps, clusters, commonest_tags
 from polyseme.words.questions import NearestQuestion, nearest_words, neighbour_links
 from polyseme.words.vectors import Neighbours as Scores
 from polyseme.words.vectors import WordVectors
@@ -102,6 +103,25 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         links = await quick.ask(partial(neighbour_links, search.vectors, [word for word, _ in found]))
         return Answer({"model": model, "word": word, "nodes": _scored(found), "links": _linked(links)})
 
+    tagged = next((library.corpus(name) for name in library.items if library.is_tagged(name)), None)
+
+    @lru_cache(maxsize=8)
+    def groups(model: str, rows: tuple[int, ...]) -> tuple[list[int], list[str | None]]:
+        vectors = search_of(model).vectors
+        words = [vectors.index_to_key[row] for row in rows]
+        tags = commonest_tags(tagged, words) if tagged else [None] * len(words)
+        return clusters(vectors, list(rows)).tolist(), tags
+
+    def drawn(model: str, places: tuple[list[int], FloatArray]) -> dict[str, Any]:
+        clustered, tags = groups(model, tuple(places[0]))
+        often = Counter(tag for tag in tags if tag)
+        points = _points(search_of(model).vectors, places)
+        whole = [
+            {**point, "cluster": cluster, "tag": tag}
+            for point, cluster, tag in zip(points, clustered, tags, strict=True)
+        ]
+        return {"points": whole, "tags": [tag for tag, _ in often.most_common()]}
+
     @router.get("/map", response_model=VocabularyMap)
     async def vocabulary_map(
         model: ModelQuery,
@@ -110,13 +130,13 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
     ) -> Answer:
         """The frequent words on a plane; t-SNE is computed in the background: ask again while ``computing``."""
         search = search_of(model)
-        answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": []}
+        answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": [], "tags": []}
         try:
             places = await slow.ask(partial(maps.points, search.vectors, method, size))
         except MapFailed as failed:
             return Answer({**answer, "state": "failed", "reason": str(failed)})
         if places is not None:
-            answer |= {"state": "ready", "points": await slow.ask(partial(_points, search.vectors, places))}
+            answer |= {"state": "ready", **await slow.ask(partial(drawn, model, places))}
         return Answer(answer)
 
     return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}

@@ -21,12 +21,14 @@ from polyseme.errors import FormatError, PolysemeError
 from polyseme.linear import principal_components, principal_plane
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.store import tensors
+from polyseme.text.corpus import Corpus
 from polyseme.words.sparse import SparseRows
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)
 
 IN_MEMORY, ON_DISK = 16, 100  # maps that are kept
+_TAGGED_WORDS = 5_000_000  # looked through for the tags of words
 
 Places = tuple[list[int], FloatArray]  # rows of the words, and their points (n, 2) within [-1, 1]
 
@@ -108,6 +110,34 @@ class Maps:
         if points is None or points.shape != (n, 2) or points.dtype != np.float32 or not np.isfinite(points).all():
             return None
         return np.array(points)
+
+
+def clusters(vectors: WordVectors, rows: list[int], n: int = 7) -> NDArray[np.int64]:
+    """Groups of words that lie near each other in all dimensions (k-means), the largest first, ``(rows,)``."""
+    from sklearn.cluster import KMeans
+
+    if len(rows) <= n:
+        return np.zeros(len(rows), dtype=np.int64)
+    units = unit_rows(_dense_rows(vectors, np.array(rows)))
+    labels = KMeans(n, n_init=1, random_state=0).fit(units).labels_
+    rank = np.argsort(np.argsort(-np.bincount(labels, minlength=n), kind="stable"), kind="stable")
+    return np.asarray(rank[labels], dtype=np.int64)
+
+
+def commonest_tags(corpus: Corpus, words: list[str]) -> list[str | None]:
+    """The tag that each word has most often, in the first millions of words; None where it is not there."""
+    if corpus.tags is None:
+        return [None] * len(words)
+    ids, tags = corpus.ids[:_TAGGED_WORDS].astype(np.int64), corpus.tags[:_TAGGED_WORDS]
+    chosen = np.array([corpus.word_numbers.get(word, -1) for word in words])
+    place = np.full(len(corpus.all_words) + 1, -1, dtype=np.int64)
+    place[chosen] = np.arange(len(words))
+    place[-1] = -1
+    known = place[ids] >= 0
+    table = np.zeros((len(words), len(corpus.tag_names)), dtype=np.int64)
+    np.add.at(table, (place[ids[known]], tags[known]), 1)
+    best = table.argmax(axis=1)
+    return [corpus.tag_names[tag] if table[row, tag] else None for row, tag in enumerate(best.tolist())]
 
 
 def default_folder() -> Path:

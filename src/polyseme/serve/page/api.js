@@ -15,8 +15,6 @@ export const remember = (key, value) => stored(localStorage, `polyseme.${key}`, 
 
 let token = stored(sessionStorage, KEY);
 
-export const hasToken = () => Boolean(token);
-
 export function takeToken(value) {
   token = value;
   stored(sessionStorage, KEY, value);

@@ -118,5 +118,7 @@ function draw({ nodes, links }, lines, marks, picture) {
   nodes.forEach((node, i) => marks[i].setAttribute("transform", `translate(${node.x.toFixed(1)} ${node.y.toFixed(1)})`));
   const [left, right] = [Math.min(...nodes.map((node) => node.x)) - 50, Math.max(...nodes.map((node) => node.x)) + 50];
   const [top, bottom] = [Math.min(...nodes.map((node) => node.y)) - 36, Math.max(...nodes.map((node) => node.y)) + 20];
+  const wide = picture.clientWidth || 600;
+  picture.style.setProperty("--unit", Math.min(3, Math.max(1, (right - left) / wide)).toFixed(2)); // words keep their size on small screens
   picture.setAttribute("viewBox", [left, top, right - left, bottom - top].map((v) => v.toFixed(1)).join(" "));
 }

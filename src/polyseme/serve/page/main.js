@@ -1,12 +1,15 @@
 // The page: header, language, theme, and which view is on.
 
-import { get, hasToken, remember, takeToken } from "./api.js";
+import { get, remember, takeToken } from "./api.js";
 import { announce, fill, h } from "./dom.js";
 import { decoded, here, link } from "./router.js";
 import { getLanguage, LANGUAGES, setLanguage, t } from "./strings.js";
 import { problem, tokenForm } from "./parts.js";
 import * as analogy from "./views/analogy.js";
+import * as concordance from "./views/concordance.js";
 import * as curves from "./views/curves.js";
+import * as api from "./views/description.js";
+import * as home from "./views/home.js";
 import * as map from "./views/map.js";
 import * as models from "./views/models.js";
 import * as neighbours from "./views/neighbours.js";
@@ -15,7 +18,7 @@ import * as search from "./views/search.js";
 import * as senses from "./views/senses.js";
 import * as sentence from "./views/sentence.js";
 
-const VIEWS = { neighbours, search, sentence, senses, analogy, map, predict, curves, models };
+const VIEWS = { home, concordance, senses, sentence, neighbours, search, analogy, map, predict, curves, models, api };
 
 const main = document.getElementById("main");
 let library = null;
@@ -57,27 +60,8 @@ function header(view) {
       h("button", { type: "button", id: "theme", onclick: toggleTheme, "aria-label": t("theme"), title: t("theme") }, "◐")));
   document.querySelector(".tab[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   fill(document.getElementById("footer"), h("span", {}, `polyseme ${library?.version ?? ""}`),
-    h("a", { href: "/openapi.json", id: "api", onclick: openDescription }, t("api")));
+    h("a", { href: link("api"), id: "api" }, t("apiTitle")));
   document.getElementById("skip").textContent = t("skip");
-}
-
-// A link sends no token, so where there is one the page fetches the description and shows what it got.
-async function openDescription(event) {
-  if (!hasToken()) return;
-  event.preventDefault();
-  try {
-    const text = JSON.stringify(await get("/openapi.json"), null, 2);
-    location.assign(URL.createObjectURL(new Blob([text], { type: "application/json" })));
-  } catch (error) {
-    fill(main, problem(error));
-  }
-}
-
-function firstView() {
-  const kinds = new Set(library.items.map((item) => item.kind));
-  if (kinds.has("words")) return "neighbours";
-  if (kinds.has("task")) return "predict";
-  return kinds.has("index") ? "senses" : "models";
 }
 
 async function render() {
@@ -85,14 +69,9 @@ async function render() {
   current = new AbortController();
   const { view: named, state } = here();
   const focused = document.activeElement?.id;
-  const view = named || (library ? firstView() : "neighbours");
+  const view = named || "home";
   header(view);
   if (!library && !(await openLibrary())) return;
-  if (!named) {
-    history.replaceState(null, "", link(firstView()));
-    render();
-    return;
-  }
   if (!Object.hasOwn(VIEWS, view)) {
     fill(main, h("p", { class: "empty" }, t("wrongPage")));
     return;
@@ -116,10 +95,10 @@ async function render() {
 async function openLibrary() {
   try {
     library = await get("/api/library");
-    header(here().view || firstView());
+    header(here().view || "home");
     return true;
   } catch (error) {
-    fill(main, error.status === 401 ? tokenForm(render) : problem(error));
+    fill(main, error.status === 401 ? tokenForm(render, error) : problem(error));
     return false;
   }
 }

@@ -3,7 +3,7 @@
 import { get, takeToken } from "./api.js";
 import { arrowKeys, fill, h } from "./dom.js";
 import { link } from "./router.js";
-import { number, t } from "./strings.js";
+import { getLanguage, number, t } from "./strings.js";
 
 export const ofKind = (library, kind) => library.items.filter((item) => item.kind === kind);
 
@@ -85,16 +85,24 @@ export function wordsInSeveral(columns) {
 }
 
 // A hit in its sentence, the word in the middle.
-export function kwic(hit, { href, score = true, mark = "" }) {
+export function kwic(hit, { href, score = true, mark = "", source = false, faded = false }) {
   const characters = [...hit.text];
   const before = characters.slice(0, hit.start).join("");
   const after = characters.slice(hit.end).join("");
-  return h("li", { class: "kwic" }, h("a", { href, title: hit.text },
+  return h("li", { class: faded ? "kwic faded" : "kwic" }, h("a", { href, title: source ? `${hit.source}: ${hit.text}` : hit.text },
     h("span", { class: "before" }, h("bdi", {}, before)),
     h("mark", { class: mark }, characters.slice(hit.start, hit.end).join("")),
     h("span", { class: "after" }, after),
     hit.tag && h("span", { class: "tag" }, hit.tag),
+    source && h("span", { class: "source" }, hit.source),
     score && h("span", { class: "score" }, hit.score.toFixed(3))));
+}
+
+// What the tags that are shown stand for, as far as the server knows.
+export function tagLegend(item, tags) {
+  const shown = [...new Set(tags)].filter((tag) => item.tags?.[tag]);
+  return shown.length > 0 && h("p", { class: "legend soft tags" }, h("span", {}, t("tagsLegend")),
+    shown.map((tag) => h("span", {}, h("span", { class: "tag" }, tag), " ", item.tags[tag][getLanguage() === "zh" ? 1 : 0])));
 }
 
 export const hitLink = (index, hit) => link("sentence", { index, number: hit.sentence, at: hit.token });
@@ -124,19 +132,26 @@ export function code(text) {
 }
 
 export function problem(error) {
-  const message = error instanceof TypeError ? t("unreachable") : error.message;
-  return h("p", { class: "problem", role: "alert" }, h("strong", {}, t("failed")), " ", message);
+  return h("p", { class: "problem", role: "alert" }, h("strong", {}, t("failed")), " ", told(error));
+}
+
+// What went wrong, in the language of the page; the server's own line stands behind it where it says more.
+function told(error) {
+  if (error instanceof TypeError) return t("unreachable");
+  const own = t(`error_${error.type}`, "");
+  return getLanguage() === "zh" && own ? `${own}（${error.message}）` : own || error.message;
 }
 
 export const waiting = () => h("p", { class: "soft waiting" }, t("loading"));
 
-export function tokenForm(again) {
+export function tokenForm(again, error) {
   const send = (event) => {
     event.preventDefault();
     takeToken(new FormData(event.target).get("token"));
     again();
   };
   return h("form", { class: "empty", onsubmit: send }, h("h2", {}, t("tokenWanted")), h("p", {}, t("tokenHint")),
+    error?.type === "wrong_token" && problem(error),
     h("label", { class: "field" }, h("span", {}, t("token")),
       h("input", { name: "token", id: "token", type: "password", autocomplete: "off", required: true })),
     h("button", { class: "primary" }, t("enter")));

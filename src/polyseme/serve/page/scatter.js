@@ -3,10 +3,11 @@
 const NEAR = 14; // pixels within which a point is meant
 
 // `points` are { x, y, label, group, weight } with x, y within [-1, 1]; `labels` says whether words are written.
-// `onpick` gets a clicked point, `onhover` the one under the pointer or null.
-export function scatter(canvas, points, { labels = false, onpick = () => {}, onhover = () => {}, signal }) {
+// `onpick` gets a clicked point, `onhover` the one under the pointer or null, `onlasso` all within a line that was drawn
+// with Shift. A finger selects a point with its first tap and picks it with the second.
+export function scatter(canvas, points, { labels = false, onpick = () => {}, onhover = () => {}, onlasso = null, signal }) {
   const view = { scale: 1, x: 0, y: 0 };
-  const picture = { canvas, points, labels, view, lit: null, found: null, group: null, width: 0, height: 0 };
+  const picture = { canvas, points, labels, view, lit: null, found: null, group: null, keep: null, lasso: null, width: 0, height: 0 };
   const redraw = () => requestAnimationFrame(() => draw(picture));
   const fit = () => {
     const { width, height } = canvas.getBoundingClientRect();
@@ -21,7 +22,7 @@ export function scatter(canvas, points, { labels = false, onpick = () => {}, onh
   signal.addEventListener("abort", () => observer.disconnect());
   window.addEventListener("themechange", redraw, { signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal });
-  movement(picture, redraw, { onpick, onhover });
+  movement(picture, redraw, { onpick, onhover, onlasso });
   fit();
   return {
     find(label) { // bring a word into view
@@ -37,6 +38,10 @@ export function scatter(canvas, points, { labels = false, onpick = () => {}, onh
     },
     only(group) { // let one group stand out; null for all
       picture.group = group;
+      redraw();
+    },
+    keep(wanted) { // show the points of which it says yes; null for all
+      picture.keep = wanted;
       redraw();
     },
   };
@@ -65,7 +70,8 @@ function draw(picture) {
     const [x, y] = place(picture, point);
     if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
     const faded = group !== null && point.group !== group;
-    context.globalAlpha = faded ? 0.12 : picture.labels ? 0.55 : 0.8;
+    if (picture.keep && !picture.keep(point)) continue;
+    context.globalAlpha = faded ? 0.12 : point.faint ? 0.3 : picture.labels ? 0.55 : 0.8;
     context.fillStyle = point.group === undefined ? colour("--accent") : palette[point.group % 8];
     context.beginPath();
     context.arc(x, y, picture.labels ? 2.2 + 1.8 * (point.weight ?? 0) : 4.2, 0, 2 * Math.PI);
@@ -73,7 +79,27 @@ function draw(picture) {
   }
   context.globalAlpha = 1;
   if (picture.labels) writeLabels(picture, context, colour);
-  for (const special of [picture.found, picture.lit]) if (special) ring(picture, context, special, colour);
+  for (const special of new Set([picture.found, picture.lit])) if (special) ring(picture, context, special, colour);
+  if (picture.lasso) drawLine(context, picture.lasso, colour("--focus"));
+}
+
+function drawLine(context, line, colour) {
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  line.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
+  context.closePath();
+  context.stroke();
+}
+
+// Whether a place lies within a closed line: it is crossed an odd number of times on the way out.
+function inside([x, y], line) {
+  let odd = false;
+  for (let i = 0, j = line.length - 1; i < line.length; j = i++) {
+    const [[ax, ay], [bx, by]] = [line[i], line[j]];
+    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
+  }
+  return odd;
 }
 
 // Words in the order given (frequent first), each where it covers no earlier one.
@@ -85,9 +111,10 @@ function writeLabels(picture, context, colour) {
   context.textAlign = "center";
   context.textBaseline = "bottom";
   context.fillStyle = colour("--ink");
+  const own = new Set([picture.found, picture.lit]); // these are written by their ring
   for (const point of points) {
     const [x, y] = place(picture, point);
-    if (x < 0 || y < 0 || x > width || y > height) continue;
+    if (x < 0 || y < 0 || x > width || y > height || own.has(point) || (picture.keep && !picture.keep(point))) continue;
     const size = Math.round(11 + 6 * (point.weight ?? 0) + Math.min(2, view.scale / 4));
     context.font = `${size}px ${colour("--serif")}`;
     const half = context.measureText(point.label).width / 2 + 3;
@@ -124,7 +151,7 @@ function ring(picture, context, point, colour) {
 function nearest(picture, x, y) {
   let best = null, least = NEAR * NEAR;
   for (const point of picture.points) {
-    if (picture.group !== null && point.group !== picture.group) continue;
+    if ((picture.group !== null && point.group !== picture.group) || (picture.keep && !picture.keep(point))) continue;
     const [px, py] = place(picture, point);
     const square = (px - x) ** 2 + (py - y) ** 2;
     if (square < least) [best, least] = [point, square];
@@ -132,7 +159,7 @@ function nearest(picture, x, y) {
   return best;
 }
 
-function movement(picture, redraw, { onpick, onhover }) {
+function movement(picture, redraw, { onpick, onhover, onlasso }) {
   const { canvas, view } = picture;
   const fingers = new Map();
   let moved = 0;
@@ -163,12 +190,18 @@ function movement(picture, redraw, { onpick, onhover }) {
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, at(event));
     moved = 0;
+    if (onlasso && event.shiftKey) picture.lasso = [at(event)];
   });
   canvas.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
     const before = fingers.get(event.pointerId);
     if (!before) {
       hover(x, y);
+      return;
+    }
+    if (picture.lasso) {
+      picture.lasso.push([x, y]);
+      redraw();
       return;
     }
     const spread = span(fingers);
@@ -180,20 +213,43 @@ function movement(picture, redraw, { onpick, onhover }) {
   });
   const lift = (event) => {
     const alone = fingers.size === 1;
+    if (picture.lasso) {
+      const line = picture.lasso;
+      picture.lasso = null;
+      fingers.delete(event.pointerId);
+      onlasso(picture.points.filter((point) => (!picture.keep || picture.keep(point)) && inside(place(picture, point), line)));
+      redraw();
+      return;
+    }
     if (!fingers.delete(event.pointerId) || !alone || moved > 5 || event.type !== "pointerup") return;
-    hover(...at(event));
     const point = nearest(picture, ...at(event));
-    if (point) onpick(point);
+    const selected = point === picture.lit;
+    hover(...at(event));
+    if (point && (event.pointerType !== "touch" || selected)) onpick(point);
   };
   canvas.addEventListener("pointerup", lift);
   canvas.addEventListener("pointercancel", lift);
-  canvas.addEventListener("pointerleave", () => hover(-1e6, -1e6));
+  canvas.addEventListener("pointerleave", (event) => {
+    if (event.pointerType !== "touch") hover(-1e6, -1e6);
+  });
+  const choose = (step) => { // the points in sight, from left to right
+    const seen = picture.points.filter((point) => {
+      const [x, y] = place(picture, point);
+      return (!picture.keep || picture.keep(point)) && x >= 0 && y >= 0 && x <= picture.width && y <= picture.height;
+    }).sort((a, b) => a.x - b.x || a.y - b.y);
+    if (!seen.length) return;
+    const next = seen[(seen.indexOf(picture.lit) + step + seen.length + (picture.lit || step > 0 ? 0 : 1)) % seen.length];
+    picture.lit = next;
+    onhover(next);
+  };
   canvas.addEventListener("keydown", (event) => {
     const step = 50;
     const shift = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] }[event.key];
     if (shift) Object.assign(view, { x: view.x + shift[0], y: view.y + shift[1] });
     else if (event.key === "+" || event.key === "=") zoom(1.3);
     else if (event.key === "-") zoom(1 / 1.3);
+    else if (event.key === "n" || event.key === "p") choose(event.key === "n" ? 1 : -1);
+    else if (event.key === "Enter" && picture.lit) onpick(picture.lit);
     else if (event.key === "0") Object.assign(view, { scale: 1, x: 0, y: 0 });
     else return;
     event.preventDefault();

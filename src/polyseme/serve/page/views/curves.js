@@ -2,12 +2,12 @@
 
 import { get } from "../api.js";
 import { fill, h, svg } from "../dom.js";
-import { empty, waiting } from "../parts.js";
+import { empty, segmented, waiting } from "../parts.js";
 import { go } from "../router.js";
 import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme train elmo TEXT -o elmo\npolyseme serve elmo";
-const AXES = ["step", "tokens", "words", "epoch", "pass", "iteration", "seconds"]; // what a record can be counted by, best first
+const COUNTS = ["step", "tokens", "words", "epoch", "pass", "iteration", "seconds"]; // what a record is counted by, no figures
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [520, 260, 56, 16, 14, 34];
 
 export async function render(root, state, { library, signal }) {
@@ -31,21 +31,42 @@ export async function render(root, state, { library, signal }) {
     charts);
   const curves = await Promise.all(chosen.map((name) => get(`/api/library/${encodeURIComponent(name)}/curve`, {}, signal)));
   if (signal.aborted) return;
-  fill(charts, pictures(curves, (name) => models.findIndex((item) => item.name === name) % 8));
+  const axes = axesOf(curves);
+  const axis = axes.includes(state.axis) ? state.axis : axes[0];
+  charts.before(axes.length > 1 ? segmented({ id: "axis", label: t("axisChoice"), value: axis, options: axes.map((key) => [key, t(`axis_${key}`)]),
+    onchange: (next) => go("curves", { models: chosen.join(","), axis: next }, { replace: true }) }) : "");
+  fill(charts, pictures(curves, axis, (name) => models.findIndex((item) => item.name === name) % 8));
 }
 
-function pictures(curves, colourOf) {
-  const figures = new Map(); // figure and axis → lines
+// Every model on the same axis: time, or the words it has read, or how far its training was.
+function pictures(curves, axis, colourOf) {
+  const figures = new Map(); // figure → lines
   for (const { name, records } of curves) {
-    const axis = AXES.find((key) => records.filter((record) => isNumber(record[key])).length > 1) ?? null;
-    const keys = new Set(records.flatMap((record) => Object.keys(record).filter((key) => key !== axis && !AXES.includes(key))));
+    const along = placesOf(records, axis);
+    const keys = new Set(records.flatMap((record) => Object.keys(record).filter((key) => !COUNTS.includes(key))));
     for (const key of keys) {
-      const points = records.map((record, i) => [axis ? record[axis] : i + 1, record[key]]).filter((point) => point.every(isNumber));
-      const chart = `${key} ${axis}`; // models that counted otherwise get axes of their own
-      if (points.length) figures.set(chart, [...(figures.get(chart) ?? []), { name, key, axis, points, colour: colourOf(name) }]);
+      const points = records.map((record, i) => [along[i], record[key]]).filter((point) => point.every(isNumber));
+      if (points.length) figures.set(key, [...(figures.get(key) ?? []), { name, key, axis, points, colour: colourOf(name) }]);
     }
   }
   return [...figures.values()].map((lines) => chart(lines[0].key, lines));
+}
+
+const AXIS = { seconds: ["seconds"], tokens: ["tokens", "words"] };
+
+function placesOf(records, axis) {
+  const known = AXIS[axis]?.find((key) => records.filter((record) => isNumber(record[key])).length > 1);
+  if (known) return records.map((record) => record[known]);
+  const own = COUNTS.find((key) => records.filter((record) => isNumber(record[key])).length > 1);
+  const values = records.map((record, i) => (own ? record[own] : i + 1));
+  const last = Math.max(...values.filter(isNumber)) || 1;
+  return values.map((value) => value / last);
+}
+
+// The axes that all chosen models have been counted by; the share of the training they all have.
+function axesOf(curves) {
+  const has = (records, keys) => keys.some((key) => records.filter((record) => isNumber(record[key])).length > 1);
+  return [...Object.keys(AXIS).filter((axis) => curves.every(({ records }) => has(records, AXIS[axis]))), "share"];
 }
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
@@ -56,8 +77,8 @@ function chart(figure, lines) {
   const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x.at(a).toFixed(1)} ${y.at(b).toFixed(1)}`).join("");
   const axis = lines[0].axis;
   return h("figure", { class: "chart" },
-    h("figcaption", {}, h("strong", {}, figure.replaceAll("_", " ")), " ", axis && h("span", { class: "soft" }, t("by", axis))),
-    svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${figure}: ${lines.map(ending).join("; ")}` },
+    h("figcaption", {}, h("strong", {}, titled(figure)), " ", h("span", { class: "soft" }, t("by", t(`axis_${axis}`)))),
+    svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${titled(figure)}: ${lines.map(ending).join("; ")}` },
       y.ticks.map((v) => svg("g", { class: "tick" }, svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y.at(v), y2: y.at(v) }),
         svg("text", { x: LEFT - 8, y: y.at(v) + 4, "text-anchor": "end" }, short(v)))),
       x.ticks.map((v) => svg("text", { class: "tick", x: x.at(v), y: HEIGHT - 12, "text-anchor": "middle" }, short(v))),
@@ -67,6 +88,8 @@ function chart(figure, lines) {
           svg("circle", { class: `fill-${line.colour}`, cx: x.at(a), cy: y.at(b), r: 3 }, svg("title", {}, `${line.name} ${short(a)}: ${short(b)}`)))])),
     h("p", { class: "soft legend" }, lines.map((line) => h("span", {}, h("span", { class: `dot fill-${line.colour}` }), ending(line)))));
 }
+
+const titled = (figure) => t(`figure_${figure}`, figure.replaceAll("_", " "));
 
 const ending = (line) => `${line.name}: ${short(line.points.at(-1)[1])}`;
 

@@ -2,6 +2,7 @@
 
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
+import { download, pictureButton, written } from "../export.js";
 import { choice, empty, ofKind, segmented, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { scatter } from "../scatter.js";
@@ -9,6 +10,7 @@ import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme train word2vec TEXT -o words\npolyseme serve words";
 const SIZES = [300, 1000, 3000];
+const COLOURS = ["none", "cluster", "tag"];
 
 export async function render(root, state, { library, signal }) {
   const models = ofKind(library, "words");
@@ -19,10 +21,12 @@ export async function render(root, state, { library, signal }) {
   const model = models.find((item) => item.name === state.model) ?? models[0];
   const method = state.method === "tsne" ? "tsne" : "pca";
   const size = SIZES.includes(Number(state.size)) ? Number(state.size) : 1000;
-  const at = (changes) => ({ model: model.name, method, size, find: state.find, ...changes });
+  const colour = COLOURS.includes(state.colour) ? state.colour : "cluster";
+  const at = (changes) => ({ model: model.name, method, size, colour, find: state.find, only: state.only, ...changes });
   const submit = (event) => {
     event.preventDefault();
-    go("map", at({ find: new FormData(event.target).get("find").trim() }), { replace: true });
+    const form = new FormData(event.target);
+    go("map", at({ find: form.get("find").trim(), only: form.get("only").trim() }), { replace: true });
   };
   const note = h("p", { class: "soft", "aria-live": "polite" });
   const box = h("div", { class: "map-box" }, waiting());
@@ -34,18 +38,22 @@ export async function render(root, state, { library, signal }) {
         onchange: (next) => go("map", at({ method: next })) }),
       choice({ id: "size", label: t("mapSize"), value: size, options: SIZES.map((n) => [n, number(n)]),
         onchange: (next) => go("map", at({ size: next })) }),
+      choice({ id: "colour", label: t("colourBy"), value: colour, options: COLOURS.map((key) => [key, t(`colour_${key}`)]),
+        onchange: (next) => go("map", at({ colour: next }), { replace: true }) }),
+      h("label", { class: "field narrow" }, h("span", {}, t("mapFilter")),
+        h("input", { id: "only", name: "only", value: state.only ?? "", autocomplete: "off", maxlength: 50 })),
       h("label", { class: "field" }, h("span", {}, t("findWord")),
         h("input", { id: "find", name: "find", value: state.find ?? "", placeholder: t("wordHint"), autocomplete: "off" })),
       h("button", { class: "primary" }, t("show"))),
     note, box, h("p", { class: "soft hint" }, t("mapKeys")));
-  await show(box, note, { model: model.name, method, size }, state.find, signal);
+  await show(box, note, { model: model.name, method, size }, { find: state.find, only: state.only, colour }, signal);
 }
 
-async function show(box, note, question, find, signal) {
+async function show(box, note, question, wish, signal) {
   let found = await get("/api/map", question, signal);
   if (found.state !== "ready") {
     note.textContent = t("computing");
-    draw(box, await get("/api/map", { ...question, method: "pca" }, signal), find, note, signal);
+    draw(box, await get("/api/map", { ...question, method: "pca" }, signal), wish, note, signal);
     while (found.state === "computing") {
       await pause(700, signal);
       found = await get("/api/map", question, signal);
@@ -53,17 +61,29 @@ async function show(box, note, question, find, signal) {
     note.textContent = found.state === "failed" ? t("mapFailed", found.reason) : "";
     if (found.state === "failed") return;
   }
-  draw(box, found, find, note, signal);
+  draw(box, found, wish, note, signal);
 }
 
-function draw(box, found, find, note, signal) {
+function draw(box, found, { find, only, colour }, note, signal) {
   const label = t("mapOf", number(found.points.length), found.model);
   const canvas = h("canvas", { class: "plane", tabindex: "0", role: "img", "aria-label": label, "data-method": found.method });
-  fill(box, canvas);
+  const picked = h("p", { class: "picked", "aria-live": "polite" });
+  const groups = { cluster: (point) => point.cluster, tag: (point) => found.tags.indexOf(point.tag), none: () => undefined }[colour];
+  const shown = found.points.filter((point) => !only || point.word.includes(only));
+  const rows = (points) => points.map(({ word, count, cluster, tag, x, y }) => ({ word, count, cluster, tag, x, y }));
+  fill(box, canvas, colour === "tag" && found.tags.length > 0 && h("p", { class: "legend soft" }, found.tags.slice(0, 8).map((tag, i) =>
+    h("span", {}, h("span", { class: `dot fill-${i}` }), tag))), picked,
+  h("p", { class: "export" }, pictureButton(`map-${found.model}`, () => canvas),
+    h("button", { type: "button", class: "small", id: "export-words",
+      onclick: () => download(`map-${found.model}.csv`, written(rows(shown), "csv"), "text/csv") }, t("wordList"))));
   const most = Math.log(1 + (found.points[0]?.count ?? 0)) || 1;
-  const points = found.points.map((point) => ({ x: point.x, y: point.y, label: point.word, weight: Math.log(1 + point.count) / most }));
+  const points = found.points.map((point) => ({ x: point.x, y: point.y, label: point.word, weight: Math.log(1 + point.count) / most,
+    group: groups(point) < 0 ? 7 : groups(point) }));
   const plane = scatter(canvas, points, { labels: true, signal,
+    onlasso: (inside) => fill(picked, h("strong", {}, t("picked", number(inside.length))), " ",
+      inside.slice(0, 200).map((point) => h("a", { href: link("neighbours", { word: point.label, models: found.model }) }, point.label))),
     onpick: (point) => { location.hash = link("neighbours", { word: point.label, models: found.model }); } });
+  if (only) plane.keep((point) => point.label.includes(only));
   if (find && !plane.find(find)) note.textContent = t("notOnMap", find);
 }
 

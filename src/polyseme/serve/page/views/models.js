@@ -6,7 +6,7 @@ import { code, empty, examples } from "../parts.js";
 import { link } from "../router.js";
 import { number, t } from "../strings.js";
 
-const HIDDEN = new Set(["name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
+const HIDDEN = new Set(["text", "tags", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
 
 export async function render(root, state, { library, signal }) {
   if (!library.items.length) {
@@ -21,7 +21,7 @@ export async function render(root, state, { library, signal }) {
   fill(root, h("h1", { class: "unseen" }, t("models")), h("div", { class: "models-split" }, list, sheet));
   list.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
   const card = await get(`/api/library/${encodeURIComponent(item.name)}`, {}, signal);
-  const word = card.examples?.[0] ?? (card.words && item.kind !== "contexts" ? (await examples(item.name, signal, 1))[0] : null) ?? "打";
+  const word = card.examples?.[0] ?? (card.words && item.kind !== "contexts" ? (await examples(item.name, signal, 1))[0] : null) ?? t("wordExample");
   if (signal.aborted) return;
   fill(sheet,
     h("h2", {}, card.name, " ", h("span", { class: "soft" }, [card.method, card.chinese].filter(Boolean).join(" "))),
@@ -75,17 +75,17 @@ function calls(card, word) {
   const path = JSON.stringify(card.path), shell = quoted(card.path), origin = location.origin;
   const name = encodeURIComponent(card.name);
   const post = (route, body) => `curl ${origin}${route} -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
-  const text = ["他打了个电话。"];
+  const text = [t("sentenceExample")];
   const table = {
     words: [`import polyseme\n\nwv = polyseme.load(${path})\nwv.most_similar(${JSON.stringify(word)}, topn=10)`,
       `polyseme neighbours ${shell} ${quoted(word)}`, `curl -G ${origin}/api/neighbours -d model=${name} --data-urlencode word=${quoted(word)}`],
-    contexts: [`import polyseme\n\nencoder = polyseme.load(${path})\nfor sentence in encoder.encode_tokens(["他打了个电话。"]):\n    sentence.tokens, sentence.layers.shape`,
+    contexts: [`import polyseme\n\nencoder = polyseme.load(${path})\nfor sentence in encoder.encode_tokens([${JSON.stringify(text[0])}]):\n    sentence.tokens, sentence.layers.shape`,
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/api/encode/tokens", { model: card.name, sentences: text })],
-    sentences: [`import polyseme\n\nencoder = polyseme.load(${path})\nencoder.encode(["他打了个电话。"])`,
+    sentences: [`import polyseme\n\nencoder = polyseme.load(${path})\nencoder.encode([${JSON.stringify(text[0])}])`,
       `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/v1/embeddings", { model: card.name, input: text })],
     task: taskCalls(card, path, shell, post),
-    index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.same_sense("他打了个电话。", word="打")\nindex.senses(${JSON.stringify(word)})`,
-      `polyseme uses ${shell} 打 --in "他打了个电话。"`, post("/api/same-sense", { index: card.name, sentence: text[0], word: "打" })],
+    index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.senses(${JSON.stringify(word)})`,
+      `polyseme uses ${shell} ${quoted(word)}`, `curl -G ${origin}/api/senses -d index=${name} --data-urlencode word=${quoted(word)}`],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
       `curl -G ${origin}/api/search -d corpus=${name} --data-urlencode word=${quoted(word)}`],
   };

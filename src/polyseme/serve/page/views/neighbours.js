@@ -57,7 +57,7 @@ async function lists(columns, items, word, at, signal) {
 
 async function graphs(columns, items, word, at, signal) {
   const answers = await Promise.all(items.map((item) =>
-    get("/api/graph", { model: item.name, word, topn: items.length > 1 ? 12 : 16 }, signal).catch((error) => ({ error }))));
+    get("/api/graph", { model: item.name, word, topn: innerWidth < 520 ? 9 : items.length > 1 ? 12 : 16 }, signal).catch((error) => ({ error }))));
   if (signal.aborted) return;
   const walk = (next) => go("neighbours", at({ word: next }));
   fill(columns, items.map((item, i) => h("section", { class: "column" }, columnHead(item),

@@ -1,13 +1,17 @@
-// The senses of a word: its occurrences as coloured clusters on a plane, with their sentences.
+// The uses of a word: its occurrences as coloured clusters on a plane, with their sentences; all occurrences of one use.
 
 import { get } from "../api.js";
 import { arrowKeys, fill, h } from "../dom.js";
-import { choice, empty, hitLink, kwic, ofKind, waiting, wordField } from "../parts.js";
+import { exportButtons, hitRow, pagesOf, pictureButton } from "../export.js";
+import { choice, empty, hitLink, kwic, ofKind, tagLegend, waiting, wordField } from "../parts.js";
 import { go, link } from "../router.js";
 import { scatter } from "../scatter.js";
 import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme corpus TEXT -o corpus\npolyseme train elmo corpus -o elmo\npolyseme index elmo corpus -o index\npolyseme serve index";
+const PAGE = 50;
+const SORTS = ["score", "order", "left", "right", "random"];
+const UNSURE = 0.1; // silhouettes below it: between two uses
 
 export async function render(root, state, { library, signal }) {
   const indexes = ofKind(library, "index");
@@ -34,29 +38,72 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   fill(answer, waiting());
+  if (state.use !== undefined) {
+    await oneUse(answer, index, state, signal);
+    return;
+  }
   const found = await get("/api/senses", { index: index.name, word: state.word }, signal).finally(() => fill(answer));
-  show(answer, found, index.name, signal);
+  show(answer, found, index, signal);
 }
 
+// Words that were seen to split, with how clearly; else some frequent ones.
 function examples(index) {
-  const words = index.examples ?? [];
-  return words.length > 0 && h("section", { class: "examples" }, h("h2", {}, t("tryOne")),
-    h("p", {}, words.map((word) => h("a", { href: link("senses", { index: index.name, word }) }, word))));
+  const split = new Map(index.splits ?? []);
+  const words = split.size ? [...split.keys()] : index.examples ?? [];
+  return words.length > 0 && h("section", { class: "examples" }, h("h2", {}, split.size ? t("splitHelp") : t("tryOne")),
+    h("p", {}, words.map((word) => h("a", { href: link("senses", { index: index.name, word }) }, word,
+      split.has(word) && h("span", { class: "score", title: t("sureHelp") }, ` ${split.get(word).toFixed(2)}`)))));
 }
 
-function show(root, found, index, signal) {
+async function oneUse(root, index, { word, use, sort: asked }, signal) {
+  const sort = SORTS.includes(asked) ? asked : "score";
+  const question = { index: index.name, word, use, sort };
+  const found = await get("/api/uses", { ...question, limit: PAGE }, signal).finally(() => fill(root));
+  const colour = (Number(use) - 1) % 8;
+  const list = arrowKeys(h("ul", { class: "hits", id: "lines" }));
+  const shown = h("span", { class: "soft" }), legend = h("div"), tags = [];
+  const more = h("button", { type: "button", class: "small", id: "more" }, t("more"));
+  const add = (page) => {
+    list.append(...page.map((one) => kwic(one, { href: hitLink(index.name, one), source: true, mark: `ink-${colour}`, faded: one.margin < 0 })));
+    tags.push(...page.map((one) => one.tag));
+    fill(shown, t("shownOf", number(list.children.length), number(found.count)));
+    more.hidden = list.children.length >= found.count;
+    fill(legend, tagLegend(index, tags));
+  };
+  more.addEventListener("click", async () => {
+    add((await get("/api/uses", { ...question, limit: PAGE, offset: list.children.length }, signal)).occurrences);
+  });
+  const row = (one) => ({ use: one.use, score: one.score, margin: one.margin, document: one.document, source: one.source,
+    sentence: one.sentence, tag: one.tag, before: one.before, ...hitRow(one), behind: one.behind });
+  fill(root, h("h2", {}, t("useOf", word, use), " ", h("a", { class: "soft small-link", href: link("senses", { index: index.name, word }) }, t("backToUses", word))),
+    h("div", { class: "ask" }, choice({ id: "sort", label: t("sortBy"), value: sort, options: SORTS.map((key) => [key, t(`sort_${key}`)]),
+      onchange: (next) => go("senses", { index: index.name, word, use, sort: next }, { replace: true }) })),
+    h("section", { class: `column edge-${colour}` }, list, h("p", { class: "export" }, more, shown), legend,
+      exportButtons(`${word}-${use}`, pagesOf("/api/uses", question, "occurrences", row))));
+  add(found.occurrences);
+}
+
+function show(root, found, item, signal) {
+  const index = item.name;
   const canvas = h("canvas", { class: "plane", tabindex: "0", role: "img", "aria-label": t("sensesMap", found.word) });
   const under = h("p", { class: "under soft", "aria-live": "polite" }, t("mapHelp"));
-  const cards = found.senses.map((sense, i) => card(sense, i, index, found.labels));
+  const cards = found.senses.map((sense, i) => card(sense, i, found, index));
   const count = found.senses.length === 1 ? t("oneSense") : t("manySenses", found.senses.length);
+  const sample = found.looked_at < found.count ? t("drawn", number(found.looked_at), number(found.count)) : t("occurrences", number(found.count));
+  const tags = found.senses.flatMap((sense) => sense.typical.map((hit) => hit.tag));
   fill(root, h("h2", {}, t("sensesOf", found.word), " ",
-    h("span", { class: "soft" }, `${count} · ${t("occurrences", number(found.count))}`)),
+    h("span", { class: "soft" }, `${count} · ${sample}`, found.sure !== null && [" · ", sureness(found.sure)])),
   shares(found.senses),
-  h("div", { class: "senses-split" }, h("div", { class: "plane-box" }, canvas, under), h("div", { class: "cards" }, cards)));
-  const points = found.points.map(({ x, y, sense, hit }) => ({ x, y, group: sense, hit }));
+  h("p", { class: "soft" }, t("usesNote")),
+  h("div", { class: "senses-split" },
+    h("div", { class: "plane-box" }, canvas, under, h("p", { class: "export" }, pictureButton(found.word, () => canvas))),
+    h("div", { class: "cards" }, cards, tagLegend(item, tags))),
+  exportButtons(found.word, pagesOf("/api/uses", { index, word: found.word }, "occurrences",
+    (one) => ({ use: one.use, score: one.score, margin: one.margin, source: one.source, sentence: one.sentence, tag: one.tag, before: one.before, ...hitRow(one), behind: one.behind }))));
+  const points = found.points.map(({ x, y, sense, sure, hit }) => ({ x, y, group: sense, faint: found.sure !== null && sure < UNSURE, hit }));
   const plane = scatter(canvas, points, {
     signal,
-    onhover: (point) => fill(under, point ? sentence(point.hit, point.group) : t("mapHelp")),
+    onhover: (point) => fill(under, point ? [sentence(point.hit, point.group), " ", h("a", { href: hitLink(index, point.hit) }, t("openPoint"))] : t("mapHelp")),
     onpick: (point) => { location.hash = hitLink(index, point.hit); },
   });
   cards.forEach((element, i) => {
@@ -75,11 +122,15 @@ function shares(senses) {
     h("span", { class: `fill-${i % 8}`, vars: { "--share": sense.share } })));
 }
 
-function card(sense, i, index, labels) {
-  return h("article", { class: `card edge-${i % 8}` },
+const sureness = (value) => h("span", { class: value < UNSURE ? "unsure" : null, title: t("sureHelp") }, t("sure", value.toFixed(2)));
+
+function card(sense, i, found, index) {
+  const all = link("senses", { index, word: found.word, use: i + 1 });
+  return h("article", { class: `card edge-${i % 8}${sense.sure !== null && sense.sure < UNSURE ? " faded" : ""}` },
     h("h3", {}, h("span", { class: `dot fill-${i % 8}` }), t("sense", i + 1), " ",
-      h("span", { class: "soft" }, `${(100 * sense.share).toFixed(0)} % · ${number(sense.size)}`)),
-    sense.substitutes.length > 0 && h("p", { class: "substitutes" }, h("span", { class: "soft" }, t(labels)), " ",
+      h("span", { class: "soft" }, `${(100 * sense.share).toFixed(0)} % · `, sense.sure !== null && [sureness(sense.sure), " · "],
+        h("a", { href: all, class: "small-link" }, t("allOfUse", number(Math.round(sense.share * found.count)))))),
+    sense.substitutes.length > 0 && h("p", { class: "substitutes" }, h("span", { class: "soft" }, t(found.labels)), " ",
       sense.substitutes.map((word) => h("span", { class: "word" }, word))),
     arrowKeys(h("ul", { class: "hits" }, sense.typical.map((hit) =>
       kwic(hit, { href: hitLink(index, hit), score: false, mark: `ink-${i % 8}` })))));

@@ -1,8 +1,8 @@
-// A sentence as words to click: where the word means the same, beside what a static model says of it.
+// A sentence as words to click: where the word is used alike and what is expected there, beside what a static model says.
 
 import { get, post } from "../api.js";
 import { arrowKeys, fill, h } from "../dom.js";
-import { choice, columnHead, empty, hitLink, kwic, ofKind, problem, scoreList, waiting } from "../parts.js";
+import { choice, columnHead, empty, hitLink, kwic, ofKind, problem, scoreList, tagLegend, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { t } from "../strings.js";
 
@@ -80,7 +80,7 @@ function layerSlider(index, state, at) {
 
 async function answers(root, { library, index, tokens, chosen, state, at, signal }) {
   const word = tokens[chosen];
-  const context = h("section", { class: "column" }, h("h2", {}, t("sameSense", word)), h("p", { class: "soft" }, t("contextNote")));
+  const context = h("section", { class: "column" }, h("h2", {}, t(state.any === "1" ? "sameSenseAny" : "sameSense", word)), h("p", { class: "soft" }, t("contextNote")));
   const fixed = h("section", { class: "column" }, h("h2", {}, t("staticAnswer", word)), h("p", { class: "soft" }, t("staticNote")));
   fill(root, context, fixed);
   await Promise.all([sameSense(), staticAnswer()]);
@@ -90,9 +90,16 @@ async function answers(root, { library, index, tokens, chosen, state, at, signal
     const question = { index: index.name, sentence: tokens, position: chosen, topn: 15, any_word: state.any === "1",
       layer: state.layer === undefined ? null : Number(state.layer) };
     try {
-      const { hits } = await post("/api/same-sense", question, signal);
-      wait.replaceWith(hits.length ? arrowKeys(h("ul", { class: "hits" }, hits.map((hit) => kwic(hit, { href: hitLink(index.name, hit) }))))
-        : h("p", { class: "soft" }, t("nothing")));
+      const { hits, cutoff, expected } = await post("/api/same-sense", question, signal);
+      const low = hits.findIndex((hit) => cutoff !== null && hit.score < cutoff);
+      const line = (hit, faded) => kwic(hit, { href: hitLink(index.name, hit), faded });
+      wait.replaceWith(h("div", {},
+        expected.length > 0 && h("p", { class: "substitutes" }, h("span", { class: "soft" }, t("expectedHere")), " ",
+          expected.map((other) => h("span", { class: "word" }, other))),
+        hits.length ? arrowKeys(h("ul", { class: "hits" }, hits.map((hit, i) => [
+          i === low && h("li", { class: "cutoff soft" }, t("unsureBelow", cutoff.toFixed(2))), line(hit, low >= 0 && i >= low)])))
+          : h("p", { class: "soft" }, t("nothing")),
+        tagLegend(index, hits.map((hit) => hit.tag))));
     } catch (error) {
       if (error.name !== "AbortError") wait.replaceWith(problem(error));
     }
@@ -104,14 +111,16 @@ async function answers(root, { library, index, tokens, chosen, state, at, signal
       fixed.append(empty(t("staticMissing"), `polyseme train word2vec corpus -o words\npolyseme serve ${index.path} words`));
       return;
     }
-    const model = models.find((item) => item.name === state.static) ?? models[0];
+    // The one that was trained on the text of the index, unless another was chosen.
+    const same = (item) => item.text?.tokens === index.text?.tokens && item.text?.sentences === index.text?.sentences;
+    const model = models.find((item) => item.name === state.static) ?? models.find(same) ?? models[0];
     if (models.length > 1) {
       fixed.append(choice({ id: "static", label: t("model"), value: model.name, options: models.map((m) => [m.name, m.name]),
         onchange: (name) => go("sentence", at({ static: name, at: chosen }), { replace: true }) }));
     }
     try {
       const { neighbours } = await get("/api/neighbours", { model: model.name, word, topn: 15 }, signal);
-      fixed.append(columnHead(model), scoreList(neighbours, { href: (next) => link("neighbours", { word: next }) }));
+      fixed.append(columnHead(model), ...(same(model) ? [h("p", { class: "soft" }, t("sameText"))] : []), scoreList(neighbours, { href: (next) => link("neighbours", { word: next }) }));
     } catch (error) {
       if (error.name !== "AbortError") fixed.append(problem(error));
     }
