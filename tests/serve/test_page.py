@@ -28,7 +28,8 @@ FLAGS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 VIEWS = [
-    "home", "concordance", "senses", "sentence", "neighbours", "search", "analogy", "map", "predict", "curves", "models",
+    "home", "concordance", "senses", "sentence", "neighbours", "search", "analogy", "map", "predict", "curves",
+    "models",
 ]  # fmt: skip
 
 
