@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 import polyseme
-from polyseme.errors import TextError, as_given, used_as
+from polyseme.api import ContextMethod, SentenceMethod, WordMethod
+from polyseme.catalog import METHODS
+from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.nouns import EncodedSentence
+from polyseme.progress import shown
 from polyseme.search.hits import Hit, Sense, WordSenses
 
 SENTENCE = "昨天晚上老王在家里坐着没事情做，他打了个电话给他的老朋友，说了一个小时。"
@@ -72,3 +78,35 @@ def test_advice_speaks_of_flags_to_those_who_use_the_command() -> None:
             polyseme.Corpus.build(("a b", "c d"))
     assert "Corpus" not in str(caught.value)
     assert as_given("force") == "force=True"
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("words", WordMethod), ("contexts", ContextMethod), ("sentences", SentenceMethod)]
+)
+def test_type_checkers_know_every_method_of_the_catalog(kind: str, names: Any) -> None:
+    assert set(get_args(names)) == {row.name for row in METHODS if row.kind == kind}
+
+
+def test_load_can_be_told_which_kind_of_model_is_wanted(tmp_path: Path, fifty_lines: list[str]) -> None:
+    model = polyseme.train("onehot", polyseme.Corpus.from_sentences(fifty_lines), out=tmp_path / "m")
+    assert polyseme.load(tmp_path / "m", "words").index_to_key == model.index_to_key
+    with pytest.raises(FormatError, match="is a model of words, not of contexts"):
+        polyseme.load(tmp_path / "m", "contexts")
+
+
+def test_progress_is_one_line_on_a_terminal_and_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        monkeypatch.setattr(sys, "stderr", stream)
+        for done in range(11):
+            shown("reading", done, 10, loss=0.5)
+        shown("reading", 10, 10)
+    assert pipe.getvalue() == ""
+    assert terminal.getvalue().endswith("\n")
+    assert terminal.getvalue().count("\n") == 1
+    assert "reading 100%" in terminal.getvalue()
+    assert all(len(line) <= 80 for line in terminal.getvalue().split("\r"))

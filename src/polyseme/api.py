@@ -8,14 +8,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from polyseme import catalog
 from polyseme.disk.opened import Opened, steady
 from polyseme.disk.packed import first_bytes
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import Progress, silent
+from polyseme.nouns import ContextEncoder, Progress, SentenceEncoder
 from polyseme.options import identity_of, make_options, renamed
+from polyseme.progress import shown
 from polyseme.sentences.lift import lift
 from polyseme.store.fingerprint import folder_fingerprint, model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts
@@ -27,14 +28,33 @@ from polyseme.text.vocabulary import words_to_bytes
 from polyseme.training.output import Output, output
 from polyseme.training.run import Run, Trainable
 from polyseme.words.distil import Distilled, DistilOptions
+from polyseme.words.vectors import WordVectors
 
 if TYPE_CHECKING:
     from polyseme.tasks.fit import FitPlan
     from polyseme.tasks.model import TaskModel
 
+    class ContextModel(Model, ContextEncoder):
+        """What ``train`` and ``load`` give of contexts, as type checkers see it."""
+
+    class SentenceModel(Model, SentenceEncoder):
+        """The same of sentences."""
+
+
 log = logging.getLogger(__name__)
 
 HEAD = 1 << 18  # bytes that a file is told by
+KINDS: dict[str, type] = {"words": WordVectors, "contexts": ContextEncoder, "sentences": SentenceEncoder}
+
+# The methods of the catalog by the kind of their models, so that type checkers know what ``train`` gives.
+WordMethod = Literal[
+    "onehot", "counts", "svd", "nnlm", "word2vec", "glove", "fasttext", "wordrank", "polyglot", "cw2vec"
+]
+ContextMethod = Literal["elmo", "cove", "bert", "gpt", "xlm", "ulmfit"]
+SentenceMethod = Literal[
+    "bow", "tfidf", "lsa", "dan", "textcnn", "dcnn", "rnn", "bilstm-max", "self-attention", "han", "infersent",
+    "skip-thought", "quick-thought", "gensen", "use", "conversation", "doc2vec",
+]  # fmt: skip
 
 
 def class_of(name: str) -> type[Model]:
@@ -52,9 +72,29 @@ def options_of(name: str) -> type:
 # ---- loading
 
 
-def load(path: str | Path) -> Any:
-    """The model at ``path``, whatever its format."""
-    return steady(path, lambda: _load(path))
+@overload
+def load(path: str | Path) -> Any: ...
+@overload
+def load(path: str | Path, kind: Literal["words"]) -> WordVectors: ...
+@overload
+def load(path: str | Path, kind: Literal["contexts"]) -> ContextModel: ...
+@overload
+def load(path: str | Path, kind: Literal["sentences"]) -> SentenceModel: ...
+
+
+def load(path: str | Path, kind: str | None = None) -> Any:
+    """The model at ``path``, whatever its format.
+
+    With ``kind`` (``words``, ``contexts``, ``sentences``) it must be a model of that kind, as type checkers then know.
+    """
+    opened = steady(path, lambda: _load(path))
+    if kind is not None:
+        if kind not in KINDS:
+            raise OptionError(f"kind is one of {', '.join(KINDS)}; not {kind!r}")
+        if not isinstance(opened, KINDS[kind]):
+            known = next((name for name, noun in KINDS.items() if isinstance(opened, noun)), "a task")
+            raise FormatError(f"{path} is a model of {known}, not of {kind}")
+    return opened
 
 
 def _load(path: str | Path) -> Any:
@@ -121,6 +161,16 @@ def model_in(folder: Opened) -> Model:
 # ---- training
 
 
+@overload
+def train(method: WordMethod, data: Given | Mapping[str, Given], **how: Any) -> WordVectors: ...
+@overload
+def train(method: ContextMethod, data: Given | Mapping[str, Given], **how: Any) -> ContextModel: ...
+@overload
+def train(method: SentenceMethod, data: Given | Mapping[str, Given], **how: Any) -> SentenceModel: ...
+@overload
+def train(method: str, data: Given | Mapping[str, Given], **how: Any) -> Any: ...
+
+
 def train(
     method: str,
     data: Given | Mapping[str, Given],
@@ -129,7 +179,7 @@ def train(
     resume: bool = False,
     start: Model | str | Path | None = None,
     force: bool = False,
-    progress: Progress = silent,
+    progress: Progress = shown,
     **options: Any,
 ) -> Any:
     """Train a method of the catalog and return the model.
@@ -172,7 +222,7 @@ def distil(
     out: str | Path | None = None,
     resume: bool = False,
     force: bool = False,
-    progress: Progress = silent,
+    progress: Progress = shown,
     **options: Any,
 ) -> Distilled:
     """Word vectors of a context encoder: the mean over each word's occurrences in a text.
@@ -207,7 +257,7 @@ def _distilled(
     return place.saved(Distilled.of(encoder, corpus, checked, run))
 
 
-def text_for(model: Model, data: Corpus | str | Path | Sequence[str | Path], progress: Progress = silent) -> Corpus:
+def text_for(model: Model, data: Corpus | str | Path | Sequence[str | Path], progress: Progress = shown) -> Corpus:
     """A corpus, the one at a path, or one made of text files, cut as the model's own text was."""
     if isinstance(data, Corpus):
         return data
@@ -229,7 +279,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     force: bool = False,
-    progress: Progress = silent,
+    progress: Progress = shown,
     **options: Any,
 ) -> Any:
     """Fit a task (``catalog.TASKS``) to labelled examples and return its model.
@@ -252,7 +302,7 @@ def plan_fit(
     dev: Given | None = None,
     encoder: Model | str | Path | Sequence[Model | str | Path] | None = None,
     *,
-    progress: Progress = silent,
+    progress: Progress = shown,
     **options: Any,
 ) -> FitPlan:
     """What ``fit`` would do: examples read, encoders opened, options checked. Folds and seeds repeat it."""

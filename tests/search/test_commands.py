@@ -122,6 +122,16 @@ def test_all_occurrences_of_a_use_are_listed_and_written_with_what_stands_around
     assert run("uses", "index", "只", "--use", "99", cwd=home).stderr.startswith("polyseme: '只' has uses 1 to")
 
 
+def test_pictures_of_a_map_of_curves_and_of_uses(home: Path, tmp_path: Path) -> None:
+    for arguments in (("map", "w2v"), ("curves", "elmo", "--figure", "loss"), ("uses", "index", "只")):
+        name = tmp_path / f"{arguments[0]}.svg"
+        done = run("plot", *arguments, "-o", name, cwd=home)
+        assert done.code == 0, done.stderr
+        assert name.read_text(encoding="utf-8").count("<path") > 5
+    assert "written as .png" in run("plot", "map", "w2v", "-o", "x.jpg", cwd=home).stderr
+    assert "one vector per word" in run("plot", "map", "elmo", "-o", "x.png", cwd=home).stderr
+
+
 def test_info_knows_an_index(home: Path) -> None:
     told = json.loads(run("info", "index", "--json", "--verify", cwd=home).stdout)
     assert told["kind"] == "index"

@@ -41,6 +41,7 @@ COMMANDS = {
     "concordance": ("polyseme.cli.concordance:concordance", "A string, an expression or words in their context."),
     "uses": ("polyseme.cli.senses:senses", "The uses of a word, or occurrences that are used alike."),
     "search": ("polyseme.cli.search:search", "The nearest lines or documents, by meaning or by words."),
+    "plot": ("polyseme.cli.plot:plot", "Pictures: a map of words, curves of trainings, uses of a word."),
     "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),

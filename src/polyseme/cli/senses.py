@@ -91,7 +91,7 @@ def senses(
 
 def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
     """The uses of a word, each with its share, how sure it is, its label and typical sentences."""
-    to.print(Text.assemble((found.word, "bold red"), f"  {_heading(found)}"))
+    to.print(Text.assemble((found.word, "bold red"), f"  {heading(found)}"))
     for number, sense in enumerate(found.senses, 1):
         label = " ".join(sense.substitutes) or "–"
         sure = "" if sense.sure is None else f"  sure {sense.sure:.2f}"
@@ -100,7 +100,8 @@ def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
         print_kwic(to, sense.typical[:typical], indent=5, scores=False)
 
 
-def _heading(found: WordSenses) -> str:
+def heading(found: WordSenses) -> str:
+    """How often the word occurs, and how many uses were found."""
     drawn = f" ({found.n_looked_at:,} of them drawn evenly)" if found.n_looked_at < found.count else ""
     n = len(found.senses)
     sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: one runs into the other)"

@@ -21,8 +21,9 @@ from polyseme.disk.description import sha256
 from polyseme.disk.ours import Standing, check_new, check_replaceable, recipe
 from polyseme.disk.plain import PlainFile
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.nouns import ContextEncoder, FloatArray, Progress, silent
+from polyseme.nouns import ContextEncoder, FloatArray, Progress
 from polyseme.options import make_options, option, options_to_json
+from polyseme.progress import shown
 from polyseme.search import layout, sources, unfinished
 from polyseme.search.alike import Looked, find_splits, learn_cutoffs
 from polyseme.search.cells import Cells, build_cells
@@ -69,7 +70,7 @@ def build_index(
     *,
     resume: bool = False,
     force: bool = False,
-    progress: Progress = silent,
+    progress: Progress = shown,
     **options: Any,
 ) -> Index:
     """Index every occurrence of every word of ``corpus`` as ``model`` sees it, and open the index.

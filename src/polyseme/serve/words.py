@@ -109,7 +109,7 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
     def groups(model: str, rows: tuple[int, ...]) -> tuple[list[int], list[str | None]]:
         vectors = search_of(model).vectors
         words = [vectors.index_to_key[row] for row in rows]
-        tags = commonest_tags(tagged, words) if tagged else [None] * len(words)
+        tags: list[str | None] = commonest_tags(tagged, words) if tagged else [None] * len(words)
         return clusters(vectors, list(rows)).tolist(), tags
 
     def drawn(model: str, places: tuple[list[int], FloatArray]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from polyseme.disk.atomic import Scratch
 from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError, OptionError
 from polyseme.notebook import facts_table
-from polyseme.nouns import Progress, Sentence, silent
+from polyseme.nouns import Progress, Sentence
+from polyseme.progress import shown
 from polyseme.text.align import token_spans
 from polyseme.text.block import Settings
 from polyseme.text.build import Builder
@@ -102,7 +103,7 @@ class Corpus:
         max_size: int | None = None,
         workers: int | None = None,
         force: bool = False,
-        progress: Progress = silent,
+        progress: Progress = shown,
         **reading: Any,
     ) -> Self:
         """Read, normalise, split, segment and count text; without ``path`` the corpus lives as long as the object.

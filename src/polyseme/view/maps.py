@@ -112,6 +112,13 @@ class Maps:
         return np.array(points)
 
 
+def plane_of(vectors: WordVectors, method: str, size: int) -> Places:
+    """The most frequent words and their points by PCA or t-SNE, which takes its time."""
+    rows = _rows_with_letters(vectors, size)
+    units = unit_rows(_dense_rows(vectors, np.array(rows)))
+    return rows, fitted(principal_plane(units) if method == "pca" or len(rows) < 8 else tsne(units))
+
+
 def clusters(vectors: WordVectors, rows: list[int], n: int = 7) -> NDArray[np.int64]:
     """Groups of words that lie near each other in all dimensions (k-means), the largest first, ``(rows,)``."""
     from sklearn.cluster import KMeans

@@ -49,7 +49,7 @@ function toggleTheme() {
 }
 
 function header(view) {
-  const tabs = Object.keys(VIEWS).map((name) =>
+  const tabs = Object.keys(VIEWS).filter((name) => name !== "api").map((name) => // that stands at the foot of the page
     h("a", { href: link(name), class: "tab", "data-text": t(name), id: `tab-${name}`, "aria-current": name === view ? "page" : null }, t(name)));
   fill(document.getElementById("header"),
     h("a", { class: "mark", href: "#/" }, h("img", { src: "/page/icon.svg", alt: "", width: 26, height: 26 }),

@@ -1,0 +1,75 @@
+"""``polyseme plot``: the map of words, the curves of trainings, the uses of a word, as .png, .svg or .pdf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polyseme.cli.show import choice_option, force_option
+from polyseme.cli.terminal import say
+
+_out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="The picture: .png, .svg or .pdf.")
+
+
+@click.group()
+def plot() -> None:
+    """Draw the map of words, the curves of trainings, or the uses of a word."""
+
+
+@plot.command("map")
+@click.argument("model")
+@choice_option("--method", ("pca", "tsne"), "How the plane is found; t-SNE takes longer.")
+@click.option("--size", type=click.IntRange(2, 5000), default=600, show_default=True, help="The most frequent words.")
+@_out
+@force_option
+def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
+    """Draw the frequent words of the word vectors MODEL on a plane, coloured by cluster."""
+    from polyseme.api import load
+    from polyseme.cli.words import only_words
+    from polyseme.view import pictures
+    from polyseme.view.figure import check_picture
+
+    check_picture(out, force=force)
+    vectors = only_words(load(model), model)
+    n = pictures.draw_map(vectors, out, method=method, size=size, title=Path(model).name, force=force)
+    say(f"{n:,} words in {out} ({method})", err=True)
+
+
+@plot.command("curves")
+@click.argument("models", nargs=-1, required=True)
+@click.option("--figure", help="Which figure; a perplexity or the loss unless given.")
+@_out
+@force_option
+def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bool) -> None:
+    """Draw how the training of MODELS went, all on one axis."""
+    from polyseme.api import load
+    from polyseme.view import pictures
+    from polyseme.view.figure import check_picture
+
+    check_picture(out, force=force)
+    curves = {Path(path).name: load(path).about.curve for path in models}
+    chosen = pictures.draw_curves(curves, figure, out, force=force)
+    say(f"{chosen.replace('_', ' ')} of {len(curves)} models in {out}", err=True)
+
+
+@plot.command("uses")
+@click.argument("index")
+@click.argument("word")
+@_out
+@force_option
+def draw_uses(index: str, word: str, out: str, force: bool) -> None:
+    """Draw the occurrences of WORD in INDEX, coloured by use."""
+    from polyseme.cli.senses import heading
+    from polyseme.search.index import Index
+    from polyseme.view import pictures
+    from polyseme.view.figure import check_picture
+
+    check_picture(out, force=force)
+    found = Index.open(index).senses(word)
+    names = [f"{sense.share:.0%}  {' '.join(sense.substitutes[:4])}" for sense in found.senses]
+    title = f"{word}: {heading(found)}"
+    pictures.draw_groups(found.points, found.labels, names, title, out, force=force)
+    say(f"{len(found.senses)} uses of {word} in {out}", err=True)
