@@ -327,6 +327,7 @@ def test_a_point_is_chosen_by_keys_and_by_a_second_tap(open_page: Open) -> None:
 def test_words_within_a_line_on_the_map_are_listed_and_the_map_is_saved(open_page: Open) -> None:
     page = open_page("map", model="words", size=300, colour="cluster")
     assert distinct_colours(page, "canvas") >= 3
+    page.locator("canvas").scroll_into_view_if_needed()
     box = page.locator("canvas").bounding_box()
     page.keyboard.down("Shift")
     page.mouse.move(box["x"] + 2, box["y"] + 2)
