@@ -330,10 +330,10 @@ def test_words_within_a_line_on_the_map_are_listed_and_the_map_is_saved(open_pag
     page.locator("canvas").scroll_into_view_if_needed()
     box = page.locator("canvas").bounding_box()
     page.keyboard.down("Shift")
-    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.move(box["x"] + 9, box["y"] + 9)  # within its round corner
     page.mouse.down()
     for x, y in ((1, 0), (1, 1), (0, 1)):
-        page.mouse.move(box["x"] + 2 + x * (box["width"] - 4), box["y"] + 2 + y * (box["height"] - 4))
+        page.mouse.move(box["x"] + 9 + x * (box["width"] - 18), box["y"] + 9 + y * (box["height"] - 18))
     page.mouse.up()
     page.keyboard.up("Shift")
     page.wait_for_selector(".picked a")
