@@ -19,7 +19,11 @@ from polyseme.cli.main import COMMANDS, polyseme
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, BUILD = ROOT / "docs", ROOT / "build"
-KINDS = {"words": ("Words", "词向量"), "contexts": ("Words in context", "语境向量"), "sentences": ("Sentences", "句向量")}
+KINDS = {
+    "words": ("Words", "词向量"),
+    "contexts": ("Words in context", "语境向量"),
+    "sentences": ("Sentences", "句向量"),
+}
 
 
 def pages(language: str, target: Path) -> None:

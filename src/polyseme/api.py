@@ -50,10 +50,10 @@ KINDS: dict[str, type] = {"words": WordVectors, "contexts": ContextEncoder, "sen
 WordMethod = Literal[
     "onehot", "counts", "svd", "nnlm", "word2vec", "glove", "fasttext", "wordrank", "polyglot", "cw2vec"
 ]
-ContextMethod = Literal["elmo", "cove", "bert", "gpt", "xlm", "ulmfit"]
+ContextMethod = Literal["elmo", "cove", "bert", "gpt", "mtdnn", "xlm", "ulmfit"]
 SentenceMethod = Literal[
     "bow", "tfidf", "lsa", "dan", "textcnn", "dcnn", "rnn", "bilstm-max", "self-attention", "han", "infersent",
-    "skip-thought", "quick-thought", "gensen", "use", "conversation", "doc2vec",
+    "skip-thought", "quick-thought", "gensen", "use", "conversation", "softbow", "doc2vec",
 ]  # fmt: skip
 
 
