@@ -19,6 +19,7 @@ import polyseme
 from polyseme.cli.corpus import corpus
 from polyseme.cli.info import info
 from polyseme.cli.show import Choice
+from polyseme.disk import plain
 from polyseme.errors import FormatError
 from polyseme.text.block import DOCUMENTS
 from polyseme.text.corpus import Corpus
@@ -26,6 +27,7 @@ from polyseme.text.formats import FORMATS
 from polyseme.text.layout import CORPUS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.options import READING
+from polyseme.text.read import Reader, Source
 from polyseme.text.segment import METHODS, Segmentation
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
@@ -197,6 +199,31 @@ def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> N
         assert facts["characters"] == len(TEXT)
         with pytest.raises(FormatError, match="is no plain file"):  # and does not wait for somebody to write to it
             polyseme.load(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_that_nobody_writes_to_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "PIPE_PATIENCE", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="pipe is a pipe that nobody writes to"):
+        Corpus.build(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("first", [b"", "你好".encode()[:4]], ids=["nothing yet", "half a character"])
+def test_a_pipe_is_read_from_its_first_byte_on(tmp_path: Path, first: bytes) -> None:
+    """Whatever was in it when it was opened, and however slowly the rest comes."""
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(tmp_path / "pipe", os.O_WRONLY)
+    text = "你好，世界。\n" * 3000
+    os.write(writing, first)
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(lambda: "".join(Reader(Source(str(tmp_path / "pipe"))).chunks()))
+        with os.fdopen(writing, "wb") as rest:
+            rest.write(text.encode()[len(first) :])
+        assert found.result() == text
+    os.close(reading)
 
 
 def test_the_choices_of_the_flags_are_those_of_the_text_room() -> None:

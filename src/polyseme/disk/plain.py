@@ -5,20 +5,26 @@ A pipe or a device in the place of a file would wait, or go on, for ever: neithe
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polyseme.errors import FormatError
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 LONGEST_JSON = 64 << 20
 CHUNK = 1 << 20
+PIPE_PATIENCE = 10.0  # seconds until somebody must have opened the other end of a pipe
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without a writer waits
 
 
@@ -35,6 +41,56 @@ def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
         os.close(handle)
         raise FormatError(f"{path} is no plain file (a folder, pipe or device), and only a file can be read here")
     return open(handle, "rb")
+
+
+def open_text(path: str | Path) -> IO[bytes]:
+    """Open a file for reading, or a pipe, as shells make them of ``<(command)``; one that nobody writes to is refused."""
+    handle = os.open(path, _FLAGS)
+    try:
+        first = _begun(handle, path) if stat.S_ISFIFO(os.fstat(handle).st_mode) else b""
+    except BaseException:
+        os.close(handle)
+        raise
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(handle, True)
+    if first:
+        return io.BufferedReader(_Begun(handle, first))
+    return open(handle, "rb")
+
+
+def _begun(handle: int, path: str | Path) -> bytes:
+    """What a pipe gives at first; b"" where its writer is there and has not written yet."""
+    end = time.monotonic() + PIPE_PATIENCE
+    while time.monotonic() < end:
+        try:
+            if first := os.read(handle, io.DEFAULT_BUFFER_SIZE):
+                return first
+        except BlockingIOError:
+            return b""
+        time.sleep(0.02)
+    raise FormatError(f"{path} is a pipe that nobody writes to")
+
+
+class _Begun(io.RawIOBase):
+    """A pipe whose first bytes have been read already."""
+
+    def __init__(self, handle: int, first: bytes) -> None:
+        self._handle, self._first = handle, first
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        data = self._first[: len(room)] or os.read(self._handle, len(room))
+        self._first = self._first[len(room) :]
+        room[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._handle)
+        super().close()
 
 
 def read_small(path: str | Path, most: int = LONGEST_JSON) -> bytes:

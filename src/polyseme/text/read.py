@@ -22,6 +22,7 @@ from typing import IO
 
 from polyseme.disk.ours import is_ours
 from polyseme.disk.packed import PACKED
+from polyseme.disk.plain import open_text
 from polyseme.errors import TextError, advice, as_given
 from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
@@ -147,7 +148,7 @@ class Reader:
     def _open(self) -> _Opened:
         if self.source.name == STDIN:
             return _Opened(sys.stdin.buffer, close=False)
-        return _Opened(open(self.source.name, "rb"), close=True)
+        return _Opened(open_text(self.source.name), close=True)
 
     def _decoded(self, stream: IO[bytes]) -> Iterator[str]:
         """Plain ASCII goes by as it is; the first bytes that are more decide on the encoding."""
