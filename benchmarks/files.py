@@ -22,7 +22,7 @@ from gensim.models.fasttext import load_facebook_vectors
 import polyseme
 from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files import word2vec as word2vec_format
-from polyseme.words.files.fasttext import FastTextFile, Settings
+from polyseme.words.files.fasttext import FastTextFile, FastTextSettings
 
 RUNS = 5
 BAR = 3.0
@@ -57,7 +57,7 @@ def main() -> None:
         binary, text, bin_ = str(folder / "v.bin"), str(folder / "v.txt"), str(folder / "ft.bin")
         word2vec_format.write_binary(binary, words, vectors)
         word2vec_format.write_text(text, words[:few], vectors[:few])
-        settings = Settings(dim, buckets=few, minn=2, maxn=4)
+        settings = FastTextSettings(dim, buckets=few, minn=2, maxn=4)
         counts = np.arange(few, 0, -1)
         fasttext_format.write(
             bin_, FastTextFile(settings, words[:few], counts, vectors[:few], vectors[-few:], vectors[:few])

@@ -138,7 +138,7 @@ class Demo:
             return None
         try:
             index = Index.open(self.folder / "index", corpus=self.corpus)
-            _ = index.encoder  # a model trained anew since makes the index stale
+            _ = index.encoder  # a model trained again since makes the index stale
         except FormatError:
             return None
         found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact search"
@@ -160,7 +160,7 @@ class Demo:
             self.corpus,
             self.folder / "index",
             resume=True,
-            force=True,  # a model trained anew since makes the index stale
+            force=True,  # a model trained again since makes the index stale
             layers="all",
             progress=self.progress,
         )

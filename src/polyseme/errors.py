@@ -11,7 +11,7 @@ from typing import Any
 
 
 class PolysemeError(Exception):
-    """Every error a person can cause or mend. The command line prints it as one line and exits with 1."""
+    """Every error a person can cause or correct. The command line prints it as one line and exits with 1."""
 
 
 class TextError(PolysemeError):

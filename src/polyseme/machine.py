@@ -15,7 +15,7 @@ def cores() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep large freed blocks: fetching them anew costs a page fault per 4 kB.
+    """Have the C library keep large freed blocks: fetching them again costs a page fault per 4 kB.
 
     Without it a weight gradient of 30 MB takes a third longer to compute, and a block of text a twentieth longer to
     read. Elsewhere than on glibc this does nothing.

@@ -13,7 +13,7 @@ import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.probing import content, length, order, sentences_of
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.nouns import FloatArray, Sentence, SentenceEncoder
 
 THREE = ("length", "content", "order")
@@ -74,7 +74,7 @@ def test_half_of_the_sentences_have_two_neighbours_exchanged(text: Path) -> None
 
 def test_what_a_vector_holds_is_told_and_what_it_lacks_is_not(text: Path) -> None:
     found = {
-        what: {row["section"]: row for row in evaluate_file(Known(what), text, Settings(probe=THREE)).rows}
+        what: {row["section"]: row for row in evaluate_file(Known(what), text, EvaluationSettings(probe=THREE)).rows}
         for what in ("length", "order")
     }
     assert found["length"]["length"]["accuracy"] > 0.95
@@ -89,12 +89,12 @@ def test_what_a_vector_holds_is_told_and_what_it_lacks_is_not(text: Path) -> Non
 def test_too_little_text_and_unknown_tasks_are_refused(text: Path, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("one two three four five six\n", encoding="utf-8")
     with pytest.raises(TrainingError, match="give more text"):
-        evaluate_file(Known("length"), tmp_path / "short.txt", Settings(probe=("length",)))
+        evaluate_file(Known("length"), tmp_path / "short.txt", EvaluationSettings(probe=("length",)))
     with pytest.raises(OptionError, match="did you mean 'order'"):
-        evaluate_file(Known("length"), text, Settings(probe=("ordr",)))
+        evaluate_file(Known("length"), text, EvaluationSettings(probe=("ordr",)))
 
 
 def test_a_built_corpus_is_taken_as_it_is(text: Path, tmp_path: Path) -> None:
     corpus = polyseme.Corpus.build(text, tmp_path / "corpus")
-    row = evaluate_file(Known("length"), corpus.path, Settings(probe=("length",))).rows[0]
+    row = evaluate_file(Known("length"), corpus.path, EvaluationSettings(probe=("length",))).rows[0]
     assert row["accuracy"] > 0.95

@@ -15,7 +15,7 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError
 from polyseme.evaluate.context import best_threshold
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.nouns import EncodedSentence
 from polyseme.sentences.lift import lift
 from polyseme.text.vocabulary import Vocabulary
@@ -105,7 +105,9 @@ WIC = [
 def test_words_in_context_are_compared_where_they_stand(words, tmp_path):
     written(tmp_path / "dev.data.txt", WIC, "\t")
     (tmp_path / "dev.gold.txt").write_text("F\nT\nT\nF\n", encoding="utf-8")
-    found = evaluate_file(Neighbour(words), tmp_path / "dev.data.txt", Settings(dev=tmp_path / "dev.data.txt")).whole
+    found = evaluate_file(
+        Neighbour(words), tmp_path / "dev.data.txt", EvaluationSettings(dev=tmp_path / "dev.data.txt")
+    ).whole
     assert (found["accuracy"], found["auc"], found["used"]) == (1, 1, 4)  # the words before are equal where it is T
     records = [
         {"lemma": w, "sentence1": a, "sentence2": b, "start1": a.index("boards"), "end1": a.index("boards") + 6,
@@ -113,7 +115,9 @@ def test_words_in_context_are_compared_where_they_stand(words, tmp_path):
     ]  # fmt: skip
     (tmp_path / "zh.data").write_text(json.dumps(records, indent=1), encoding="utf-8")
     (tmp_path / "zh.gold").write_text(json.dumps([{"tag": t} for t in "FTTF"]), encoding="utf-8")
-    again = evaluate_file(Neighbour(words), tmp_path / "zh.data", Settings(dev=tmp_path / "dev.data.txt")).whole
+    again = evaluate_file(
+        Neighbour(words), tmp_path / "zh.data", EvaluationSettings(dev=tmp_path / "dev.data.txt")
+    ).whole
     assert again == found
     static = evaluate_file(words, tmp_path / "zh.data").whole  # the same vector everywhere: nothing is told apart
     assert (static["auc"], static["accuracy"]) == (0.5, None)
@@ -159,4 +163,4 @@ def test_retrieval_gives_recall_reciprocal_rank_and_ndcg(words, tmp_path, capsys
     (tmp_path / "gold").write_text("31\n" * 12, encoding="utf-8")
     written(tmp_path / "plain", [[q] for q in queries], "")
     with pytest.raises(FormatError, match="beyond the 30 texts"):
-        evaluate_file(words, tmp_path / "plain", Settings(texts=tmp_path / "texts", gold=tmp_path / "gold"))
+        evaluate_file(words, tmp_path / "plain", EvaluationSettings(texts=tmp_path / "texts", gold=tmp_path / "gold"))

@@ -16,7 +16,7 @@ from polyseme.cli.main import polyseme as command
 from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.evaluate.transfer import features, goal_of, read_examples
 from polyseme.sentences.lift import lift
 from polyseme.text.examples import Examples
@@ -85,11 +85,11 @@ def test_scaling_makes_the_penalty_mean_the_same_to_vectors_of_any_length() -> N
 
 def test_folds_predict_every_row_by_a_regression_that_has_not_seen_it(tones: WordVectors, tmp_path: Path) -> None:
     path = written(tmp_path, reviews(120))
-    found = evaluate_file(tones, path, Settings(folds=5)).whole
+    found = evaluate_file(tones, path, EvaluationSettings(folds=5)).whole
     assert (found["accuracy"], found["f1"], found["commonest"], found["total"]) == (1.0, 1.0, 0.5, 120)
     rng = np.random.default_rng(1)
     shuffled = [(text, str(rng.choice(["正", "负"]))) for text, _ in reviews(120)]
-    assert 0.3 < evaluate_file(tones, written(tmp_path, shuffled), Settings(folds=5)).whole["accuracy"] < 0.7
+    assert 0.3 < evaluate_file(tones, written(tmp_path, shuffled), EvaluationSettings(folds=5)).whole["accuracy"] < 0.7
 
 
 def test_a_labelled_file_means_transfer(tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_texts_without_a_known_word_are_counted(tones: WordVectors, tmp_path: Pa
 def test_one_label_cannot_be_told_apart(tones: WordVectors, tmp_path: Path) -> None:
     path = written(tmp_path, [(text, "正") for text, _ in reviews(20)])
     with pytest.raises(OptionError, match="one label only"):
-        evaluate_file(tones, path, Settings(transfer=True))
+        evaluate_file(tones, path, EvaluationSettings(transfer=True))
 
 
 def test_scores_beyond_a_hundred_steps_are_learned_too(tones: WordVectors, tmp_path: Path) -> None:
     rows = [(text, str(500.5 if label == "正" else 100.25)) for text, label in reviews(80)]
-    assert evaluate_file(tones, written(tmp_path, rows), Settings(transfer=True)).whole["pearson"] > 0.99
+    assert evaluate_file(tones, written(tmp_path, rows), EvaluationSettings(transfer=True)).whole["pearson"] > 0.99
 
 
 def test_pairs_are_read_by_their_difference_and_product(tones: WordVectors) -> None:
@@ -140,9 +140,9 @@ def test_sick_relatedness_is_scikit_learns_regression_on_soft_labels(shared_data
     """A row with the score 3.6 stands twice: as a 3 with the weight .4 and as a 4 with the weight .6."""
     glove = polyseme.load(shared_data / "models" / "glove" / "glove.6B.50d.top20k.txt")
     train, trial = (shared_data / "tasks" / "sick" / f"SICK_{name}.txt" for name in ("train", "trial"))
-    found = evaluate_file(glove, train, Settings(test=trial)).whole
+    found = evaluate_file(glove, train, EvaluationSettings(test=trial)).whole
     encoder = lift(glove, "sentences")
-    examples, tested = read_examples(train, Settings()), read_examples(trial, Settings())
+    examples, tested = read_examples(train, EvaluationSettings()), read_examples(trial, EvaluationSettings())
     scaling = logistic.Scaling.of(features(encoder, examples), blocks=2)
     rows, targets = scaling(features(encoder, examples)), goal_of(examples).targets(examples)
     row, step = np.nonzero(targets)

@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
-from polyseme.evaluate.report import Settings, read_lines
+from polyseme.evaluate.report import EvaluationSettings, read_lines
 from polyseme.evaluate.similarity import read_pairs
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -49,7 +49,7 @@ SIMILARITY = ["EN-MC-30", "EN-MEN-TR-3k", "EN-RG-65", "EN-SIMLEX-999", "EN-WS-35
 @pytest.mark.parametrize("case", ["ignore", "keep"])
 def test_similarity_is_gensims(name: str, restrict: int, case: str, glove: WordVectors, shared_data: Path) -> None:
     path = shared_data / "words_en" / f"{name}.txt"
-    row = evaluate_file(glove, path, Settings(restrict, case)).whole
+    row = evaluate_file(glove, path, EvaluationSettings(restrict, case)).whole
     pearson, spearman, missing = gensim_of(glove).evaluate_word_pairs(
         str(path), restrict_vocab=restrict, case_insensitive=case == "ignore"
     )
@@ -78,7 +78,7 @@ def analogies_by_gensim(model: WordVectors, path: Path, **options: Any) -> dict[
     return {s["section"]: (len(s["correct"]), len(s["correct"]) + len(s["incorrect"])) for s in sections}
 
 
-def analogies_by_us(model: WordVectors, path: Path, settings: Settings) -> dict[str, tuple[int, int]]:
+def analogies_by_us(model: WordVectors, path: Path, settings: EvaluationSettings) -> dict[str, tuple[int, int]]:
     rows = evaluate_file(model, path, settings).rows
     return {row["section"].replace("total", "Total accuracy"): (row["correct"], row["used"]) for row in rows}
 
@@ -94,7 +94,7 @@ def some_questions(source: Path, target: Path, every: int) -> Path:
 @pytest.mark.parametrize(("restrict", "case"), [(300_000, "ignore"), (3000, "ignore"), (300_000, "keep")])
 def test_analogies_are_gensims(restrict: int, case: str, glove: WordVectors, shared_data: Path, tmp_path: Path) -> None:
     path = some_questions(shared_data / "words_en" / "questions-words.txt", tmp_path / "q.txt", 60)
-    ours = analogies_by_us(glove, path, Settings(restrict, case))
+    ours = analogies_by_us(glove, path, EvaluationSettings(restrict, case))
     peers = analogies_by_gensim(glove, path, restrict_vocab=restrict, case_insensitive=case == "ignore")
     assert ours == peers
     assert case == "keep" or ours["Total accuracy"][0] > 10
@@ -107,7 +107,7 @@ def test_an_answer_that_differs_in_case_only_is_passed_over(
     path = some_questions(shared_data / "words_en" / "questions-words.txt", tmp_path / "q.txt", 40)
     for case in ("ignore", "keep"):
         peers = analogies_by_gensim(model, path, case_insensitive=case == "ignore")
-        assert analogies_by_us(model, path, Settings(case=case)) == peers
+        assert analogies_by_us(model, path, EvaluationSettings(case=case)) == peers
         assert peers["Total accuracy"][0] > 10
 
 
@@ -115,7 +115,7 @@ def test_an_answer_that_differs_in_case_only_is_passed_over(
 def test_chinese_analogies_are_gensims(name: str, shared_data: Path, tmp_path: Path) -> None:
     model = polyseme.load(shared_data / "models" / "zh_word2vec" / "synonyms_top20k.bin")
     path = some_questions(shared_data / "words_zh" / name, tmp_path / "q.txt", 5)
-    assert analogies_by_us(model, path, Settings()) == analogies_by_gensim(model, path)
+    assert analogies_by_us(model, path, EvaluationSettings()) == analogies_by_gensim(model, path)
 
 
 def test_3cosmul_answers_as_the_single_question_does(glove: WordVectors, shared_data: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_3cosmul_answers_as_the_single_question_does(glove: WordVectors, shared_
     questions = [line.lower().split() for line in read_lines(path) if not line.startswith(":")]
     known = [q for q in questions if all(word in glove for word in q)]
     right = sum(glove.analogy(a, b, c, "mul", topn=1)[0][0] == d for a, b, c, d in known)
-    row = evaluate_file(glove, path, Settings(method="mul")).whole
+    row = evaluate_file(glove, path, EvaluationSettings(method="mul")).whole
     assert (row["correct"], row["used"], row["total"]) == (right, len(known), len(questions))
     assert right > 2
 
@@ -195,7 +195,11 @@ def test_a_model_without_words_and_wrong_settings_are_refused(tmp_path: Path) ->
         evaluate_file(object(), tmp_path / "q")
     model = WordVectors(Vocabulary(["a"], np.zeros(1)), np.ones((1, 2), np.float32))
     (tmp_path / "s").write_text("a\tb\t1\nc\td\t2\n")
-    for name, settings in (("q", Settings(case="upper")), ("q", Settings(method="div")), ("s", Settings(unseen="no"))):
+    for name, settings in (
+        ("q", EvaluationSettings(case="upper")),
+        ("q", EvaluationSettings(method="div")),
+        ("s", EvaluationSettings(unseen="no")),
+    ):
         with pytest.raises(OptionError):
             evaluate_file(model, tmp_path / name, settings)
 
@@ -209,7 +213,7 @@ def test_correlations_reckoned_by_hand(tmp_path: Path) -> None:
     assert row["spearman"] == pytest.approx(0.8)
     assert row["pearson"] == pytest.approx(np.corrcoef([1, 0.8, 0.6, 0], [9, 5, 7, 1])[0, 1], abs=1e-6)
     assert (row["used"], row["total"]) == (4, 5)
-    assert evaluate_file(model, tmp_path / "s", Settings(case="keep")).whole["used"] == 2
+    assert evaluate_file(model, tmp_path / "s", EvaluationSettings(case="keep")).whole["used"] == 2
 
 
 def test_unseen_words_are_served_by_subwords_where_asked(shared_data: Path, tmp_path: Path) -> None:
@@ -217,7 +221,17 @@ def test_unseen_words_are_served_by_subwords_where_asked(shared_data: Path, tmp_
     pairs = [("the", "nights", 1.0), ("the", "of", 2.0), ("nightly", "nights", 3.0)]
     (tmp_path / "s").write_text("".join(f"{a}\t{b}\t{s}\n" for a, b, s in pairs))
     assert evaluate_file(model, tmp_path / "s").whole["used"] == 1
-    row = evaluate_file(model, tmp_path / "s", Settings(unseen="subwords")).whole
+    row = evaluate_file(model, tmp_path / "s", EvaluationSettings(unseen="subwords")).whole
     assert row["used"] == 3
     cosines = [model.similarity(a, b) for a, b, _ in pairs]
     assert row["pearson"] == pytest.approx(np.corrcoef(cosines, [1, 2, 3])[0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "big5", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("at_most", [None, 200])
+def test_a_file_is_read_in_the_encoding_it_is_in(tmp_path: Path, encoding: str, at_most: int | None) -> None:
+    lines = ["老師\t學生\t5.5", "時間\t世界\t1.0", "電話\t國家\t0.5", "東方\t西方\t7.25"] * 10
+    (tmp_path / "pairs.txt").write_bytes("\n".join(lines).encode(encoding))
+    found = read_lines(tmp_path / "pairs.txt", at_most)
+    assert found == lines[: len(found)]
+    assert len(found) == len(lines) if at_most is None else 3 <= len(found) < len(lines)

@@ -125,7 +125,7 @@ def test_room_on_the_disk_is_taken_before_it_is_written_to(tmp_path: Path) -> No
 
 def test_unfinished_work_with_other_options_is_not_mixed(tmp_path: Path, corpus: Corpus) -> None:
     killed_at_work(corpus, tmp_path / "i")
-    with pytest.raises(TrainingError, match="delete it to start anew"):
+    with pytest.raises(TrainingError, match="delete it to start again"):
         build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=8, layers="all")
     again = build_index(Neighbours(), corpus, tmp_path / "i", dim=8)  # without resume it starts over
     assert again.facts["dim"] == 8

@@ -181,7 +181,7 @@ def test_plain_vectors_as_a_fasttext_model(fasttext: Any, tmp_path: Path) -> Non
 
 
 def test_old_supervised_models_ignored_their_ngrams(tmp_path: Path) -> None:
-    settings = fasttext_format.Settings(2, model=3, buckets=3, minn=1, maxn=2)
+    settings = fasttext_format.FastTextSettings(2, model=3, buckets=3, minn=1, maxn=2)
     model = fasttext_format.FastTextFile(
         settings, ["ab"], np.ones(1, np.int64), np.ones((1, 2), np.float32), np.ones((3, 2), np.float32) * 9,
         np.zeros((1, 2), np.float32), ["__label__x"], np.ones(1, np.int64),

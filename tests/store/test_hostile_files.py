@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import polyseme
 from polyseme.errors import FormatError, PolysemeError
 from polyseme.words.files import fasttext as fasttext_format
-from polyseme.words.files.fasttext import FastTextFile, Settings
+from polyseme.words.files.fasttext import FastTextFile, FastTextSettings
 from polyseme.words.files.lines import COMPILED_FROM, read_lines
 from polyseme.words.files.word2vec import write_binary, write_text
 
@@ -30,7 +30,7 @@ QUANTISED = struct.pack("<?qqi", True, 9, 3, 18)  # a flag that asks for norms; 
 
 def fasttext_bytes(path: Path, *, labels: bool = False) -> bytes:
     model = FastTextFile(
-        Settings(3, buckets=5, minn=1, maxn=2, model=3 if labels else 2),
+        FastTextSettings(3, buckets=5, minn=1, maxn=2, model=3 if labels else 2),
         WORDS,
         np.array([9, 8, 7, 6]),
         own=VECTORS,
@@ -144,27 +144,27 @@ def test_cut_compressed_data_is_refused(compress, tmp_path: Path) -> None:
         b"2 2\na " + struct.pack("<2f", 1, float("nan")) + b"b " + bytes(8),
         b"2 2\na " + struct.pack("<2f", 1, float("inf")) + b"b " + bytes(8),
         struct.pack("<2i", fasttext_format.MAGIC, 99) + bytes(200),
-        struct.pack("<2i", fasttext_format.MAGIC, 12) + Settings(1 << 30).to_bytes(),
+        struct.pack("<2i", fasttext_format.MAGIC, 12) + FastTextSettings(1 << 30).to_bytes(),
         struct.pack("<2i", fasttext_format.MAGIC, 12)
-        + Settings(3).to_bytes()
+        + FastTextSettings(3).to_bytes()
         + struct.pack("<3iqq", 2**31 - 1, 2**31 - 1, 0, 5, -1),
         struct.pack("<2i", fasttext_format.MAGIC, 12)
-        + Settings(3).to_bytes()
+        + FastTextSettings(3).to_bytes()
         + struct.pack("<3iqq", 1, 1, 0, 5, 1 << 60)
         + b"a\x00"
         + struct.pack("<qb", 1, 0),
         struct.pack("<2i", fasttext_format.MAGIC, 12)
-        + Settings(3).to_bytes()
+        + FastTextSettings(3).to_bytes()
         + struct.pack("<3iqq", 1, 1, 0, 5, -1)
         + b"a\x00"
         + struct.pack("<qb?qq", 1, 0, False, 1 << 62, 3),
         struct.pack("<2i", fasttext_format.MAGIC, 12)
-        + Settings(3).to_bytes()
+        + FastTextSettings(3).to_bytes()
         + struct.pack("<3iqq", 1, 1, 0, 5, -1)
         + b"a\x00"
         + struct.pack("<qb??qqi", 1, 0, True, True, 1 << 40, 3, 1 << 30),
         struct.pack("<2i", fasttext_format.MAGIC, 12)
-        + Settings(3).to_bytes()
+        + FastTextSettings(3).to_bytes()
         + struct.pack("<3iqq", 1, 1, 0, 5, -1)
         + b"a\x00"
         + struct.pack("<qb?qq", 1, 0, False, 1 << 62, 0),
@@ -200,7 +200,7 @@ def test_a_decompression_bomb_is_refused_early(unit: bytes, header: bytes, tmp_p
 
 def test_a_bomb_in_the_shape_of_a_fasttext_model_is_refused_early(tmp_path: Path) -> None:
     path = tmp_path / "bomb.bin.gz"
-    start = struct.pack("<2i", fasttext_format.MAGIC, 12) + Settings(100).to_bytes()
+    start = struct.pack("<2i", fasttext_format.MAGIC, 12) + FastTextSettings(100).to_bytes()
     words = struct.pack("<3iqq", 1, 1, 0, 5, -1) + b"a\x00" + struct.pack("<qb?qq", 1, 0, False, 1 << 20, 100)
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(start + words)

@@ -155,7 +155,7 @@ def test_bad_rows_are_told_together_before_anything_is_learned(tmp_path: Path) -
         read(tmp_path, "id\ttext\tlabel\n" + "\n".join(lines))
     assert str(error.value) == (
         f"{tmp_path / 'a.txt'}: 3 of 100 rows cannot be read: line 8 has 2 columns instead of 3; line 21 has no label; "
-        "line 31 has 4 columns instead of 3; mend them, or leave them out with errors='skip'"
+        "line 31 has 4 columns instead of 3; correct them, or leave them out with errors='skip'"
     )
     examples = read(tmp_path, "id\ttext\tlabel\n" + "\n".join(lines), errors="skip")
     assert len(examples) == 97
@@ -165,7 +165,7 @@ def test_bad_rows_are_told_together_before_anything_is_learned(tmp_path: Path) -
 def test_of_many_bad_rows_ten_are_named(tmp_path: Path) -> None:
     lines = ["text\tlabel", *(f"row {n}\t{n % 2}" if n % 8 else "row" for n in range(1, 201))]
     with pytest.raises(
-        TextError, match=r"25 of 200 rows .*line 9 .*line 81 has 1 column.*; and 15 more; mend"
+        TextError, match=r"25 of 200 rows .*line 9 .*line 81 has 1 column.*; and 15 more; correct them"
     ) as error:
         read(tmp_path, "\n".join(lines))
     assert str(error.value).count("has 1 column") == 10

@@ -167,7 +167,7 @@ def test_a_model_without_counts_says_what_to_do(topics, tmp_path):
         start.save(tmp_path / "m", force=True)
         opened = polyseme.load(tmp_path / "m")
         np.testing.assert_array_equal(opened.vectors, model.vectors)
-        with pytest.raises(TrainingError, match=r"no counts .* train anew"):
+        with pytest.raises(TrainingError, match=r"no counts .* train again"):
             polyseme.train("svd", topics, start=opened, **SMALL)
 
 

@@ -17,7 +17,7 @@ class SafeConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **settings)
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """As rich prints."""
+        """Print as rich does, without control characters."""
         super().print(*map(_safe, objects), **settings)
 
 

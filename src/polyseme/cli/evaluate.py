@@ -17,7 +17,7 @@ from polyseme.cli.words import method_option
 from polyseme.errors import PolysemeError
 
 if TYPE_CHECKING:
-    from polyseme.evaluate.report import Settings
+    from polyseme.evaluate.report import EvaluationSettings
 
 log = logging.getLogger(__name__)
 
@@ -77,12 +77,12 @@ def evaluate(
     CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
     SentEval does), on retrieval, on what its vectors tell of any text (probing) or, if it is a language model, on
     plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used)."""
-    from polyseme.evaluate.report import Settings
+    from polyseme.evaluate.report import EvaluationSettings
 
     models = {path: opened_at(path, precision) for path in (model, *others)}
     tasks = tuple(name.strip() for name in probe.split(",")) if probe else ()
     lifted = cache(pooling.encoder)  # fitted once for all files
-    settings = Settings(as_texts=lifted, layers=pooling.options.get("layers", "mean"), probe=tasks, **asked)
+    settings = EvaluationSettings(as_texts=lifted, layers=pooling.options.get("layers", "mean"), probe=tasks, **asked)
     reports: list[dict[str, Any]] = []
     for number, file in enumerate(files):
         found = [_examined(path, opened, file, settings) for path, opened in models.items()]
@@ -100,7 +100,7 @@ def evaluate(
         raise click.exceptions.Exit(1)
 
 
-def _examined(path: str, model: Any, file: str, settings: Settings) -> dict[str, Any]:
+def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) -> dict[str, Any]:
     """What a model does on a file, or the error: the others are not lost."""
     from polyseme.evaluate.kinds import evaluate_file
 

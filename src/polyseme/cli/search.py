@@ -49,7 +49,7 @@ def search(
 ) -> None:
     """The texts of TEXTS nearest to QUERY.
 
-    TEXTS is a file, a folder, a corpus, or an index that -o has written; it is indexed anew where it is none. Models of
+    TEXTS is a file, a folder, a corpus, or an index that -o has written; anything else is indexed first. Models of
     words, and of words in context, give texts the vectors that --pool makes, the same for an index as it was made with.
     """
     from polyseme.api import load

@@ -70,13 +70,13 @@ def inner_models(found: dict[str, Any], file: Path) -> dict[str, str]:
 
 
 def checksum(description: Mapping[str, Any]) -> str:
-    """Of a description's content, whatever the order and the spaces, its checksum left out."""
+    """The SHA-256 of a description's content without its checksum; order and spaces do not count."""
     content = json.loads(json.dumps({key: value for key, value in description.items() if key != "checksum"}))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(file: PlainFile) -> str:
-    """Of every byte of a file."""
+    """The SHA-256 of every byte of a file."""
     digest = hashlib.sha256()
     for block in file.chunks():
         digest.update(block)
@@ -84,7 +84,7 @@ def sha256(file: PlainFile) -> str:
 
 
 def sha256_of_ends(file: PlainFile) -> str:
-    """Of the first and last bytes of a large file."""
+    """The SHA-256 of the first and last bytes of a large file."""
     digest = hashlib.sha256(file.piece(0, ENDS))
     digest.update(file.piece(max(ENDS, file.size - ENDS), ENDS))
     return digest.hexdigest()

@@ -152,7 +152,7 @@ def _lock(folder: Path) -> int:
 
 
 def _forget() -> None:
-    """In a forked child: its parent's locks are not to outlive the parent."""
+    """In a forked child: close the parent's locks, which must not outlive the parent."""
     for held in _held.values():
         if held.handle is not None:
             os.close(held.handle)

@@ -44,7 +44,7 @@ def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
 
 
 def open_text(path: str | Path) -> IO[bytes]:
-    """Open a file for reading, or a pipe, as shells make them of ``<(command)``; one that nobody writes to is refused."""
+    """Open a file for reading, or a pipe, as shells make of ``<(command)``; one that nobody writes to is refused."""
     handle = os.open(path, _FLAGS)
     try:
         first = _begun(handle, path) if stat.S_ISFIFO(os.fstat(handle).st_mode) else b""

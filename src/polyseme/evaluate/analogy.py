@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
-from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
 from polyseme.words.nearest import products
 from polyseme.words.vectors import WordVectors
 
@@ -36,7 +36,7 @@ def fits(lines: list[str]) -> bool:
     return bool(questions) and len(fours) >= 0.9 * len(questions)
 
 
-def evaluate(model: object, path: Path, settings: Settings) -> Report:
+def evaluate(model: object, path: Path, settings: EvaluationSettings) -> Report:
     """Accuracy for each section and in total."""
     if settings.method not in ("add", "mul"):
         raise OptionError(f"analogy method is add or mul, not {settings.method!r}")

@@ -14,7 +14,7 @@ from polyseme import catalog
 from polyseme.api import options_of, train
 from polyseme.errors import OptionError, PolysemeError
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.evaluate.report import Report, Settings
+from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import Progress, silent
 from polyseme.text.corpus import Corpus
 
@@ -84,13 +84,15 @@ class Comparison:
                 yield f"{entry.name}: {failure}"
 
 
-def compare(models: Mapping[str, Any], files: Iterable[str | Path], settings: Settings | None = None) -> Comparison:
+def compare(
+    models: Mapping[str, Any], files: Iterable[str | Path], settings: EvaluationSettings | None = None
+) -> Comparison:
     """What each model, by name, reaches on each file."""
     paths = [str(file) for file in files]
     return Comparison([examine(name, model, paths, settings) for name, model in models.items()], paths)
 
 
-def examine(name: str, model: Any, files: Sequence[str], settings: Settings | None = None) -> Entry:
+def examine(name: str, model: Any, files: Sequence[str], settings: EvaluationSettings | None = None) -> Entry:
     """One model on all files. A file that it cannot be asked about is noted, and does not stop the others."""
     dim = getattr(model, "vector_size", None) or getattr(model, "dim", None)
     entry = Entry(name, getattr(model, "method", "") or type(model).__name__, dim)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import FormatError
-from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
 from polyseme.nouns import ContextEncoder, FloatArray, LayerChoice, unit_rows
 from polyseme.sentences.lift import lift
 from polyseme.text.align import token_spans
@@ -44,7 +44,7 @@ def fits(lines: list[str]) -> bool:
     return all(len(row) == 5 and _PLACES.fullmatch(row[2]) for row in cells)
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Accuracy at the threshold that is best on ``settings.dev``, and the area under the ROC curve."""
     from sklearn.metrics import roc_auc_score
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyseme.errors import FormatError
-from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
 
 SAMPLE = 1 << 16
 
@@ -35,10 +35,10 @@ TRANSLATION = Kind("translation", "翻译", "polyseme.evaluate.translation")  # 
 TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")
 
 
-def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None) -> Report:
+def evaluate_file(model: Any, path: str | Path, settings: EvaluationSettings | None = None) -> Report:
     """How well the model does on a file of any kind in the table."""
     path = Path(path)
-    settings = settings or Settings()
+    settings = settings or EvaluationSettings()
     kind = _asked_for(settings) or recognise_kind(path, model)
     if kind == STS and settings.dev is not None:  # cosines have nothing to be chosen
         kind = TRANSFER
@@ -47,7 +47,7 @@ def evaluate_file(model: Any, path: str | Path, settings: Settings | None = None
     return report
 
 
-def _asked_for(settings: Settings) -> Kind | None:
+def _asked_for(settings: EvaluationSettings) -> Kind | None:
     if settings.probe:
         return PROBING
     if settings.texts is not None:

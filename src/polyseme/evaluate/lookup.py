@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from polyseme.errors import OptionError
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.words.vectors import WordVectors
 
 
 class Lookup:
     """Rows of words among the frequent part of a vocabulary; of spellings that differ in case, the most frequent."""
 
-    def __init__(self, model: object, settings: Settings) -> None:
+    def __init__(self, model: object, settings: EvaluationSettings) -> None:
         if not isinstance(model, WordVectors):
             raise OptionError("this file asks for vectors of words, and the model has none: choose a model of words")
         if settings.case not in ("ignore", "keep"):

@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from polyseme.evaluate.report import Report, Settings
+from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.text.corpus import Corpus
 
 
@@ -21,7 +21,7 @@ def fits(lines: list[str]) -> bool:
     return bool(lines)
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Perplexity of both directions, and their geometric mean."""
     corpus = Corpus.build(path, segment=model.about.segmentation or "auto")
     found = model.perplexity(iter(corpus))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TrainingError, close_matches
 from polyseme.evaluate import logistic
-from polyseme.evaluate.report import Report, Settings
+from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.text.corpus import Corpus, is_corpus
@@ -43,7 +43,7 @@ Tokens = list[str]
 Probe = tuple[list[Tokens], NDArray[np.int64]]  # sentences and the class of each
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """How well each of the tasks of ``settings.probe`` can be told from the vectors, and how well from words."""
     for name in settings.probe:
         if name not in TASKS:
@@ -141,7 +141,7 @@ def _row(
 
 
 def _accuracy(rows: logistic.Rows, classes: NDArray[np.int64], tested: NDArray[np.bool_]) -> float:
-    """Of the tested rows, by a regression on the others."""
+    """The share of the tested rows that a regression on the others tells right."""
     targets = np.eye(int(classes.max()) + 1, dtype=np.float32)[classes]
     scaled = logistic.Scaling.of(rows[~tested])(rows)
     held = ~tested & (np.cumsum(~tested) % CHOSEN_ON == 0)

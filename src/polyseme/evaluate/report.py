@@ -10,6 +10,7 @@ from typing import Any
 from polyseme.disk.packed import open_for_reading
 from polyseme.nouns import LayerChoice, SentenceEncoder
 from polyseme.sentences.lift import lift
+from polyseme.text import encoding as encodings
 
 
 def _lifted(model: Any) -> SentenceEncoder:
@@ -17,8 +18,8 @@ def _lifted(model: Any) -> SentenceEncoder:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a model is examined; each kind of file heeds what concerns it."""
+class EvaluationSettings:
+    """How a model is evaluated; each kind of file uses the settings that apply to it."""
 
     restrict: int | None = 300_000  # only the most frequent words take part, as in gensim
     case: str = "ignore"  # ignore: "Athens" may be answered by "athens"; keep
@@ -75,13 +76,15 @@ def correlations(people: Sequence[float], ours: Sequence[float]) -> dict[str, fl
 
 
 def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:
-    """The lines of an evaluation file that hold something, of its first ``at_most`` bytes; UTF-8 or GB18030."""
+    """The lines of an evaluation file that hold something, of its first ``at_most`` bytes; in any usual encoding."""
     with open_for_reading(Path(path)) as (file, _):
         data = file.read(-1 if at_most is None else at_most)
-    if at_most is not None and len(data) == at_most:
-        data = data[: data.rfind(b"\n") + 1]  # the last line may be cut in the middle of a character
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("gb18030", "replace")
+    whole = at_most is None or len(data) < at_most
+    mark = encodings.mark_of(data)
+    name = mark[0] if mark else encodings.detect(data, whole=whole) or "gb18030"
+    if name.startswith("utf-16") and b"\0" not in data:  # numbers and separators of UTF-16 have NULs
+        name = "gb18030"
+    text = encodings.decoder(name, "replace").decode(data, final=whole)
+    if not whole:
+        text = text[: text.rfind("\n") + 1]
     return [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError
-from polyseme.evaluate.report import Report, Settings, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
 from polyseme.nouns import FloatArray
 from polyseme.sentences.sparse import cosines, unit_vectors
 
@@ -30,7 +30,7 @@ def fits(lines: list[str]) -> bool:
     return False
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """A row for each depth; the mean reciprocal rank is the same in all of them."""
     if settings.texts is None:
         raise OptionError("retrieval needs the texts that are searched, one a line: name their file as texts")

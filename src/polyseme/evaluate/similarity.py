@@ -15,7 +15,7 @@ import numpy as np
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
-from polyseme.evaluate.report import Report, Settings, correlations, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, correlations, read_lines
 from polyseme.text.writing_systems import has_han
 
 LONGEST_WORD = 30  # a cell longer than this is a sentence
@@ -36,7 +36,7 @@ def fits(lines: list[str]) -> bool:
     return _columns(lines) is not None
 
 
-def evaluate(model: object, path: Path, settings: Settings) -> Report:
+def evaluate(model: object, path: Path, settings: EvaluationSettings) -> Report:
     """Spearman's and Pearson's correlation, over the pairs whose words are known."""
     if settings.unseen not in ("skip", "subwords"):
         raise OptionError(f"unseen is skip or subwords, not {settings.unseen!r}")

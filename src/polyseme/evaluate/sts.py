@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import FormatError, TextError
-from polyseme.evaluate.report import Report, Settings, correlations
+from polyseme.evaluate.report import EvaluationSettings, Report, correlations
 from polyseme.nouns import FloatArray, SentenceEncoder, unit_rows
 from polyseme.text.examples import Examples
 from polyseme.text.writing_systems import has_han
@@ -54,7 +54,7 @@ def _is_text(cell: str) -> bool:
     return len(cell.split()) > 2 or (len(cell) > 5 and has_han(cell))
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Spearman's and Pearson's correlation of each set, and how the sets are joined."""
     encoder = settings.as_texts(model)
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]

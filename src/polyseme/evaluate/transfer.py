@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
-from polyseme.evaluate.report import Report, Settings
+from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.tasks.metrics import Figures, classification, scores
@@ -46,14 +46,14 @@ def holds_classes(path: Path) -> bool:
     return holds_examples(path) and not Examples.read(path).scored
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """How well a regression on the model's vectors does on a file of labelled texts or pairs."""
     examples = read_examples(path, settings)
     row = measure(settings.as_texts(model), examples, settings)
     return Report("transfer", [{"section": "total", **row}])
 
 
-def read_examples(path: str | Path, settings: Settings) -> Examples:
+def read_examples(path: str | Path, settings: EvaluationSettings) -> Examples:
     """The labelled texts or pairs of a file."""
     how: dict[str, Any] = {"columns": settings.columns, "label_parts": settings.label_parts}
     examples = Examples.read(path, **{name: value for name, value in how.items() if value is not None})
@@ -62,7 +62,7 @@ def read_examples(path: str | Path, settings: Settings) -> Examples:
     return examples
 
 
-def measure(encoder: SentenceEncoder, examples: Examples, settings: Settings) -> dict[str, Any]:
+def measure(encoder: SentenceEncoder, examples: Examples, settings: EvaluationSettings) -> dict[str, Any]:
     """The figures of an encoder on examples that are read already, with what they are figures of."""
     goal = goal_of(examples)
     named = {name: read_examples(path, settings) for name in ("dev", "test") if (path := getattr(settings, name))}

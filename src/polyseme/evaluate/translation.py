@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import MissingExtra
-from polyseme.evaluate.report import Report, Settings
+from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import FloatArray
 from polyseme.sentences.sparse import cosines, unit_vectors
 from polyseme.text.data import recognise_data
@@ -32,7 +32,7 @@ def holds_translations(path: Path) -> bool:
     return told is not None and told.kind == "parallel"
 
 
-def evaluate(model: Any, path: Path, settings: Settings) -> Report:
+def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """One row: bleu and chrf, or the accuracies of the search."""
     pairs = Parallel.read(path)
     if getattr(model, "translates", False):

@@ -1,6 +1,6 @@
 """Batches of texts of about one length, cut by a budget of tokens (按词元预算分批).
 
-Every epoch shuffles the texts anew, by the seed and the epoch's number alone; some dozens of batches at a time are
+Every epoch shuffles the texts, by the seed and the epoch's number alone; some dozens of batches at a time are
 sorted by length, so that little is padded and chance still decides which texts meet; the batches themselves come in
 random order.
 """

@@ -67,7 +67,7 @@ class Packing:
 
 
 def steps_of(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
-    """Of each step: its first packed row, its number of rows, and where the states before it begin."""
+    """For each step, its first packed row, its number of rows, and where the states before it begin."""
     start, before = 0, 0
     for size in sizes:
         yield start, size, before

@@ -1,4 +1,4 @@
-"""What becomes of the vectors of a text's tokens when there shall be one (池化). Padding takes no part.
+"""Pooling 池化: one vector from those of a text's tokens. Padding takes no part.
 
 A batch has at least one place, T >= 1, whatever its texts: a text may have no token.
 """

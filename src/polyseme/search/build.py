@@ -152,7 +152,7 @@ class _Builder:
         else:
             same = bool(self.recipe) and there.found.get("recipe") == self.recipe
         if not same:
-            raise TrainingError(f"{self.part} belongs to another model, corpus or options: delete it to start anew")
+            raise TrainingError(f"{self.part} belongs to another model, corpus or options: delete it to start again")
 
     def _begin(self, there: State | Standing | None) -> None:
         """Fit the projections and lay out the empty arrays."""
@@ -195,7 +195,7 @@ class _Builder:
         self._save_state(self.part)
 
     def _rows(self, places: Places, first: int, last: int) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
-        """Of some sentences: the rows of their occurrences, which tokens these are, and where in the corpus."""
+        """For some sentences: the rows of their occurrences, which tokens these are, and where in the corpus."""
         begin, end = (int(self.corpus.sentence_offsets[at]) for at in (first, last))
         ids = np.asarray(self.corpus.ids[begin:end])
         mask = (ids < len(self.kept)) & self.kept[np.minimum(ids, len(self.kept) - 1)]
@@ -213,7 +213,7 @@ class _Builder:
         return places
 
     def _damaged(self) -> FormatError:
-        return FormatError(f"{self.part} was damaged or altered since it was written: delete it to start anew")
+        return FormatError(f"{self.part} was damaged or altered since it was written: delete it to start again")
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {layout.TOKENS: self.tokens, **{layout.codes_name(k): codes for k, codes in self.codes.items()}}

@@ -54,7 +54,7 @@ class InDocument:
 
     @property
     def per_million(self) -> float:
-        """In so many words of the document."""
+        """Hits per million words of the document."""
         return 1e6 * self.count / max(self.tokens, 1)
 
 

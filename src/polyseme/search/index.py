@@ -283,7 +283,7 @@ class Index:
         place = int(self.tokens(slice(row, row + 1))[0])
         word = self._word_of(row)
         if corpus.ids[place] != word:
-            raise FormatError(f"{self.path} does not belong to {corpus.path}: index it anew")
+            raise FormatError(f"{self.path} does not belong to {corpus.path}: index it again")
         sentence = int(np.searchsorted(corpus.sentence_offsets, place, side="right")) - 1
         token = place - int(corpus.sentence_offsets[sentence])
         start, end = corpus.token_spans(sentence)[token]

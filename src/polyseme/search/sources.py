@@ -25,7 +25,7 @@ def place(path: str | Path, index: str | Path) -> dict[str, str]:
 
 
 def find(record: dict[str, Any], index: Path, what: str) -> Path:
-    """Where a source lies now; a FormatError with the option that mends it where it is not found."""
+    """Where a source lies now; a FormatError with the option that corrects it where it is not found."""
     relative = record.get("relative")
     absolute = record.get("path", relative)
     if not isinstance(relative, str) or not isinstance(absolute, str):
@@ -41,7 +41,7 @@ def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path 
     corpus = given if isinstance(given, Corpus) else Corpus.open(given or find(record, index, "corpus"))
     if corpus.fingerprint != record.get("fingerprint"):
         raise FormatError(
-            f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it anew"
+            f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it again"
         )
     return corpus
 
@@ -75,7 +75,7 @@ def check_encoder(encoder: ContextEncoder, record: dict[str, Any], index: Path) 
 
 
 def _other_model(what: str | Path, index: Path) -> FormatError:
-    return FormatError(f"{what} is not the model that {index} was made with, or was trained again: index anew")
+    return FormatError(f"{what} is not the model that {index} was made with, or was trained again: index again")
 
 
 def load_encoder(path: str | Path) -> tuple[ContextEncoder, str]:

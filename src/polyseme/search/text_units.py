@@ -41,7 +41,7 @@ def read_units(given: Given, unit: str, segmentation: Segmentation) -> Iterator[
 
 
 def units_of(texts: Iterable[str]) -> Iterator[Unit]:
-    """Of texts at hand, numbered from 1."""
+    """Units of the given texts, numbered from 1."""
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise OptionError(f"texts are strings; {str(text)[:40]!r} is none")

@@ -76,7 +76,7 @@ class HanModule(TextModule):
 
 
 def _grid(numbers: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
-    """Of every real token: its document, its place there, the row of its sentence among all, its place in that row."""
+    """For every real token, its document, its place there, the row of its sentence among all, its place in that row."""
     document, token = mask.nonzero(as_tuple=True)
     if not len(document):
         return document, token, document, token, 1

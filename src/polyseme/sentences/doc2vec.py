@@ -270,7 +270,7 @@ class _Inference:
         self.alias, self.table = negatives_of(model.vocabulary), logistic_table()
 
     def vectors(self, texts: Sequence[NDArray[np.int32]]) -> FloatArray:
-        """Of texts as word numbers, ``(n, dim)``."""
+        """The vectors of texts given as word numbers, ``(n, dim)``."""
         from polyseme.words.kernels.documents import infer_documents
         from polyseme.words.kernels.predict import Text
         from polyseme.words.kernels.random import random_state

@@ -79,7 +79,7 @@ class InnerAttentionModule(TextModule):
 
 
 class HierarchicalConvModule(TextModule):
-    """Four convolutions one upon the other; the maximum over every layer, side by side."""
+    """Four stacked convolutions; the maximum over every layer, side by side."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rüc
 Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence Representations, 2018.
 
 A word without a vector is left out, and a text without any word that has one is the zero vector. What differs from the
-papers: the directions are those of the text that the pooling was fitted on, and are not found anew for every list of
+papers: the directions are those of the text that the pooling was fitted on, and are not found again for every list of
 sentences. Words that this text does not have count as most rare: p(w) = 0, the greatest idf.
 """
 

@@ -145,7 +145,7 @@ def _learned(corpus: Corpus, options: SoftBowOptions, run: Run) -> WordVectors:
 
 
 def _neighbours(words: WordVectors, size: int, k: int, run: Run) -> tuple[NDArray[np.int32], FloatArray]:
-    """Of each of the first ``size`` words itself, and the ``k - 1`` nearest others: their numbers and cosines."""
+    """For each of the first ``size`` words, itself and its ``k - 1`` nearest others: their numbers and cosines."""
     near = np.zeros((size, k), dtype=np.int32)
     cosines = np.zeros((size, k), dtype=np.float32)
     near[:, 0], cosines[:, 0] = np.arange(size), 1

@@ -65,6 +65,6 @@ def unit_vectors(encoder: SentenceEncoder, texts: Iterable[Sentence]) -> FloatAr
 
 
 def cosines(left: FloatArray | csr_array, right: FloatArray | csr_array) -> FloatArray:
-    """Of every row of ``left`` with every row of ``right``, both of length one: ``(n, m)``."""
+    """The cosine of every row of ``left`` with every row of ``right``, both of length one: ``(n, m)``."""
     found = left @ right.T
     return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float32)

@@ -64,7 +64,7 @@ class Batcher(Generic[Q, A]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="polyseme-serve")
         self._task: asyncio.Task[None] | None = None
         self._company = False
-        self._seconds_each = 0.0  # that a question took of late
+        self._seconds_each = 0.0  # that a question took recently
         self._call_ends = 0.0  # by the clock, if it takes as long as those before
 
     async def ask(self, question: Q) -> A:

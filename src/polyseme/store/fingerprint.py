@@ -15,7 +15,7 @@ _ASIDE = {"README.md"}  # may change without the vectors changing
 
 
 def model_fingerprint(path: str | Path) -> str:
-    """Of every byte of a model's files; of folders of ours, of each model.json, which has their SHA-256."""
+    """A hash of every byte of a model's files; for our own folders, of each model.json, which has their SHA-256."""
     path = Path(path)
     if (path / MARKER).is_file():
         with MODEL.open(path) as folder:

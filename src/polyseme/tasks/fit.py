@@ -78,7 +78,7 @@ class FitPlan:
 
 
 def mean_and_deviation(reports: Sequence[Report]) -> tuple[Figures, Figures]:
-    """Of every figure that all reports have: its mean and its standard deviation (of a sample)."""
+    """The mean and (sample) standard deviation of every figure that all reports have."""
     names = [name for name in reports[0].figures if all(name in report.figures for report in reports)]
     values = {name: np.array([report.figures[name] for report in reports]) for name in names}
     spread = {name: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for name, v in values.items()}

@@ -40,7 +40,7 @@ def _nearest(text: str, word: str, place: int) -> int:
 
 
 def _lower(text: str) -> str:
-    """In small letters, and as long as before."""
+    """The text in lower case, as long as before."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 

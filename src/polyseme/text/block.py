@@ -30,7 +30,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Settings:
+class BlockSettings:
     """How blocks are worked on."""
 
     segmentation: Segmentation

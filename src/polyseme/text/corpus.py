@@ -19,7 +19,7 @@ from polyseme.notebook import facts_table
 from polyseme.nouns import Progress, Sentence
 from polyseme.progress import shown
 from polyseme.text.align import token_spans
-from polyseme.text.block import Settings
+from polyseme.text.block import BlockSettings
 from polyseme.text.build import Builder
 from polyseme.text.count import Counter
 from polyseme.text.layout import CORPUS, MARKER, TAGS, numbers, offsets, spans
@@ -125,7 +125,7 @@ class Corpus:
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
         sizes = [file.size for file in files]
         total = None if None in sizes else sum(size or 0 for size in sizes)
-        settings = Settings(segment, how.documents, how.field, single=len(files) == 1)
+        settings = BlockSettings(segment, how.documents, how.field, single=len(files) == 1)
         blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
         with _Writing(path, segment, min_count, max_size, force, [file.name for file in files]) as writing:
             for counted, done in counted_blocks(blocks, settings, workers):
@@ -146,11 +146,11 @@ class Corpus:
         max_size: int | None = None,
         force: bool = False,
     ) -> Self:
-        """From sentences at hand: raw text or lists of words. They are one document, or each one with ``line``."""
+        """Make one from sentences: raw text or lists of words. They are one document, or each one with ``line``."""
         check("documents", documents, ("file", "line"))
         segmentation = Segmentation.of(segment)
         with _Writing(path, segmentation, min_count, max_size, force, ["the sentences"]) as writing:
-            counter = Counter(Settings(segmentation))
+            counter = Counter(BlockSettings(segmentation))
             rest = iter(sentences)
             while batch := list(islice(rest, BATCH)):
                 writing.builder.add(counter.count_sentences(batch, each_a_document=documents == "line"))

@@ -15,7 +15,7 @@ from itertools import count as count_up
 import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.text.block import Block, Counted, Settings
+from polyseme.text.block import Block, BlockSettings, Counted
 from polyseme.text.cut import CODING, Job
 from polyseme.text.normalise import without_surrogates
 from polyseme.text.numbering import WordNumbers
@@ -39,7 +39,7 @@ class Prepared:
 class Counter:
     """Works on blocks, one after the other, and remembers the words it has met."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: BlockSettings) -> None:
         self.settings = settings
         self.numbers = WordNumbers()
         self.numbers.number(END.encode(CODING))  # number 0 ends a sentence

@@ -126,7 +126,7 @@ class Examples(Sequence[Row]):
         scored: bool | None = None,
         **cutting: Any,
     ) -> Self:
-        """Of rows at hand: (text, label), (first, second, label), (tokens, tags) or (passage, question, answers)."""
+        """From rows: (text, label), (first, second, label), (tokens, tags) or (passage, question, answers)."""
         given = list(rows)
         if kind is not None:
             check("kind", kind, KINDS)
@@ -153,7 +153,7 @@ class Examples(Sequence[Row]):
 
     @cached_property
     def targets(self) -> Numbers:
-        """Of texts and pairs: for every row the number of its class in ``labels``, or its score."""
+        """For texts and pairs, every row's class number in ``labels``, or its score."""
         if not isinstance(self._rows, LabelledRows):
             raise OptionError(f"{SAYS[self.kind]} have no label for each row")
         return self._rows.targets[self._order]

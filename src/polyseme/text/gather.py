@@ -111,7 +111,7 @@ class Gathered:
 
     @property
     def kind(self) -> str:
-        """Of all files."""
+        """What the files hold: the same in all of them."""
         return next(iter(self.told.values())).kind
 
     def add(self, source: Source, lines: Lines, told: Told) -> None:

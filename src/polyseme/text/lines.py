@@ -33,7 +33,7 @@ class Lines:
 
     @property
     def encoding(self) -> str:
-        """As given or found; of a file that is plain ASCII, UTF-8."""
+        """The encoding as given or found; UTF-8 for a file of plain ASCII."""
         return self._reader.encoding or "utf-8"
 
     def head_lines(self, most: int = 1000) -> list[str]:
@@ -83,5 +83,5 @@ class BadRows:
         told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
         rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
         if self.errors != "skip":
-            raise TextError(f"{self.name}: {rows}; mend them, or leave them out with {as_given('errors', 'skip')}")
+            raise TextError(f"{self.name}: {rows}; correct them, or leave them out with {as_given('errors', 'skip')}")
         log.warning("%s: left out: %s", self.name, rows)

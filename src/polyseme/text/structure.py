@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.text.block import Block, Counted, IntArray, Settings
+from polyseme.text.block import Block, BlockSettings, Counted, IntArray
 from polyseme.text.normalise import may_vanish, nfkc, without_surrogates
 from polyseme.text.numbering import gathered
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
@@ -51,7 +51,9 @@ def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structur
     return Structure(np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
 
 
-def structure_of(block: Block, text: str, records: list[int] | None, settings: Settings) -> tuple[Structure, str, bool]:
+def structure_of(
+    block: Block, text: str, records: list[int] | None, settings: BlockSettings
+) -> tuple[Structure, str, bool]:
     """The structure of text in lines; its sentences, one a line; and whether a document ends after them.
 
     Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
@@ -87,7 +89,7 @@ def _one_a_line(codes: Codes, starts: Places, ends: Places) -> str:
     return lines[:-1].tobytes().decode("utf-32-le")
 
 
-def lines_of(block: Block, settings: Settings) -> tuple[str, list[int] | None]:
+def lines_of(block: Block, settings: BlockSettings) -> tuple[str, list[int] | None]:
     """The block as lines that are paragraphs each; of JSON also the numbers of the lines that begin a record."""
     if block.format == "jsonl":
         return _records(block, settings)
@@ -110,11 +112,11 @@ def unwrapped(lines: Iterable[str]) -> str:
 
 
 def _needs_space(left: str, right: str) -> bool:
-    """Stood a space between these two, unless the text is Chinese? A dash or an ellipsis can be broken in two."""
+    """Was there a space between these two? Not in Chinese, nor within a dash or an ellipsis that was broken in two."""
     return left < "\u2e80" and right < "\u2e80" and not (left == right and left in "—…")
 
 
-def _records(block: Block, settings: Settings) -> tuple[str, list[int]]:
+def _records(block: Block, settings: BlockSettings) -> tuple[str, list[int]]:
     texts: list[str] = []
     starts = []
     for number, line in enumerate(block.text.split("\n"), block.line):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.disk.atomic import Scratch
-from polyseme.text.block import Block, Settings
+from polyseme.text.block import Block, BlockSettings
 from polyseme.text.build import Builder
 from polyseme.text.corpus import Sources
 from polyseme.text.options import Reading, make_reading
@@ -29,7 +29,7 @@ def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str,
     """Facts about raw text, read as ``Corpus.build`` would, by the names that ``polyseme info --json`` gives them."""
     how, segmentation = make_reading(Reading, reading)
     files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
-    settings = Settings(segmentation, how.documents, how.field, single=len(files) == 1)
+    settings = BlockSettings(segmentation, how.documents, how.field, single=len(files) == 1)
     blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
     seen = _Seen()
     with Scratch() as folder:
@@ -65,14 +65,16 @@ class _Seen:
         self.encodings: dict[str, None] = {}
         self.formats: dict[str, None] = {}
 
-    def add(self, block: Block, settings: Settings) -> None:
+    def add(self, block: Block, settings: BlockSettings) -> None:
         self.lines += len(block.text.splitlines()) - block.continues
         self.characters += len(lines_of(block, settings)[0] if block.format == "jsonl" else block.text)
         self.encodings.setdefault(block.encoding)
         self.formats.setdefault(block.format)
 
 
-def _count(seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: Settings, builder: Builder) -> list[list[str]]:
+def _count(
+    seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: Builder
+) -> list[list[str]]:
     """Count the first blocks, read the others; the words of the first sentences."""
 
     def first() -> Iterator[tuple[Block, int]]:

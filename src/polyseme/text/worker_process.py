@@ -1,4 +1,4 @@
-"""A helper process: jobs for the segmenters come in, words go out. It imports nothing that it does not need."""
+"""A worker process: jobs for the segmenters come in, words go out. It imports nothing that it does not need."""
 
 from __future__ import annotations
 

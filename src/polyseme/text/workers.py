@@ -1,7 +1,7 @@
 """The cutting of words on all cores, in order.
 
 jieba lets other threads run beside it, so threads are enough for Chinese. The rules for English are Python's own
-patterns, which do not: these blocks go to helper processes. A helper is a fresh interpreter that talks over its pipes,
+patterns, which do not: these blocks go to worker processes. A worker is a fresh interpreter that talks over its pipes,
 so nothing depends on how the caller's program was started: no fork of a process with threads, no second run of the
 caller's script. It remembers nothing, so its memory does not grow, and the corpus is the same whatever the number of
 helpers. It ends when its input does: also when the builder is killed.
@@ -23,7 +23,7 @@ from typing import IO
 from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import cut
-from polyseme.text.block import Block, Counted, Settings
+from polyseme.text.block import Block, BlockSettings, Counted
 from polyseme.text.count import Counter, Prepared
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
@@ -35,7 +35,7 @@ _RUN = (
 
 
 def counted_blocks(
-    blocks: Iterator[tuple[Block, int]], settings: Settings, workers: int | None
+    blocks: Iterator[tuple[Block, int]], settings: BlockSettings, workers: int | None
 ) -> Iterator[tuple[Counted, int]]:
     """Every block counted, in order, with the number that came with it."""
     keep_freed_memory()
@@ -98,7 +98,7 @@ class Helpers:
             answer: bytes = receive(process.stdout)
         except (EOFError, OSError):
             raise TextError(
-                "a helper process ended in the middle of its work (out of memory?): try workers=1"
+                "a worker process ended in the middle of its work (out of memory?): try workers=1"
             ) from None
         return answer
 

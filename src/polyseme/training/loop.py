@@ -253,7 +253,7 @@ class Loop:
             self._since_report, self.latest = Loss(*state["loss"]), state["latest"]
             self._reported, self._report_seconds = state["reported"], state["report_seconds"]
         except (KeyError, TypeError, RuntimeError) as error:
-            raise TrainingError(f"the checkpoint does not fit this model ({error}): delete it to start anew") from None
+            raise TrainingError(f"the checkpoint does not fit this model ({error}): delete it to start again") from None
         self.best = groups["best"]
         carried = {name: self.group.part.rows(whole).to(self.task.device) for name, whole in groups["carried"].items()}
         self.task.carry(carried)

@@ -55,7 +55,7 @@ class MixedTask(BatchTask):
         return sum(task.n_steps(epoch) for task in self.tasks.values())
 
     def _make_plan(self, epoch: int) -> list[tuple[str, int, int]]:
-        """Of every step its task, and that task's own epoch and batch."""
+        """For every step, its task and that task's own epoch and batch."""
         if self.shares is None:
             batches = [(name, epoch, index) for name in self.names for index in range(self.tasks[name].n_steps(epoch))]
             return [batches[i] for i in np.random.default_rng((self.seed, epoch)).permutation(len(batches))]

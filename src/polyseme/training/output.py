@@ -71,5 +71,5 @@ class Output:
 
 
 def _writes_the_model() -> bool:
-    """Of several processes started by torchrun, all hold the same model and the first one writes it."""
+    """Whether this process writes: of those that torchrun started, all hold the same model and the first writes it."""
     return os.environ.get("RANK", "0") == "0"

@@ -115,7 +115,7 @@ def _older_pairs(start: WordVectors, options: CountingOptions) -> csr_array:
     if pairs is None:
         raise TrainingError(
             "the model to train further keeps no counts of pairs to add to: give both texts (or a corpus of both) and "
-            "train anew"
+            "train again"
         )
     for name in ("window", "weights"):
         was = getattr(start.options, name)

@@ -6,7 +6,7 @@ Joulin, Grave, Bojanowski and Mikolov, "Bag of Tricks for Efficient Text Classif
 
 or a Huffman tree of the labels, or a yes or no for each. Hashes are fastText's own: published .bin and .ftz files tell
 labels here as they do there, and a classifier trained here can be written as such a file. What differs from its
-program in training: texts are numbered once and not read anew in each epoch, and come in random order.
+program in training: texts are numbered once and not read again in each epoch, and come in random order.
 """
 
 from __future__ import annotations

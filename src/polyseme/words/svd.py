@@ -9,7 +9,7 @@ of each column is taken off first, which makes the vectors principal components.
 
 What differs from the paper: the singular vectors come from subspace iteration on a random start (Halko, Martinsson and
 Tropp 2011), which is reproducible from its seed and can be interrupted between two steps. The counts stay with the
-model, so that the counts of more text can be added and the sum factored anew.
+model, so that the counts of more text can be added and the sum factored again.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOpti
             )
         speed = updates / max(time.monotonic() - began, 1e-9)
         run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
-        if (epoch + 1) % options.period == 0:  # where ranks are computed anew, so that none need to be kept
+        if (epoch + 1) % options.period == 0:  # where ranks are recomputed, so that none need to be kept
             run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
     return weights
 

@@ -27,7 +27,7 @@ class BertOptions(ShapeOptions):
     )
 
     def shares(self) -> tuple[float, float]:
-        """Of the pieces to tell, the share that is masked, and the share that is masked or left as it is."""
+        """The share of the chosen pieces that is masked, and the share that is masked or left as it is."""
         try:
             masked, left, replaced = (float(part) for part in self.mask_as.split("/"))
         except ValueError:

@@ -154,7 +154,7 @@ class Cove(Trainable, ContextEncoder):
         return self.network.decoder is not None
 
     def share_known(self, texts: Sequence[str]) -> float:
-        """Of the words of these texts, the share that it reads as themselves."""
+        """The share of the words of these texts that are in its vocabulary."""
         words = [word for tokens in self.tokenize_all(texts) for word in tokens]
         known = self.source_words.index if self.vectors is None else self.vectors
         return sum(word in known for word in words) / max(len(words), 1)

@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     mask: Tensor  # (B, S)
 
     def rows(self, which: Tensor) -> Memory:
-        """Of some of the sentences, some perhaps several times."""
+        """The same for some of the sentences; one may come several times."""
         return Memory(self.states[which], self.keys[which], self.mask[which])
 
 

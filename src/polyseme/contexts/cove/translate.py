@@ -32,7 +32,7 @@ class Translation:
 def translated(
     network: Translator, x: Tensor, lengths: Tensor, *, beam: int, longest: int
 ) -> tuple[list[int], FloatArray, float]:
-    """Of one sentence ``(1, S, D)``: the words written, from 0 on, the attention of each, and the score."""
+    """For one sentence ``(1, S, D)``: the words written, from 0 on, the attention of each, and the score."""
     decoder = network.decoder
     assert decoder is not None
     n = int(lengths[0])

@@ -41,7 +41,7 @@ class Batch:
 
     @property
     def n_predictions(self) -> int:
-        """Of both directions."""
+        """The number of predictions in both directions."""
         return self.targets.size
 
     def share(self, rank: int, of: int) -> tuple[Batch, Ints]:
@@ -139,7 +139,7 @@ def split(corpus: Corpus, share: float, limit: int) -> tuple[Sentences, Sentence
 
 
 class SentenceBatches:
-    """Batches of ``tokens`` predictions (each way), sentences shuffled anew in every epoch."""
+    """Batches of ``tokens`` predictions (each way), sentences shuffled in every epoch."""
 
     def __init__(self, sentences: Sentences, *, tokens: int, longest: int, seed: int) -> None:
         self.sentences = sentences
@@ -179,7 +179,7 @@ class SentenceBatches:
 class StreamBatches:
     """Rows of sentences laid end to end, as bilm-tf trains: ``unroll`` predictions of every row make a batch.
 
-    Blocks of sentences are shuffled anew in every epoch, and the rows take theirs from a few that come next. Which row
+    Blocks of sentences are shuffled in every epoch, and the rows take theirs from a few that come next. Which row
     takes which is free, so sentences are chosen that end where a batch ends: then both directions read the same words,
     and a batch has fewer distinct ones to spell (a seventh fewer than in rows of text that lie far apart).
     """

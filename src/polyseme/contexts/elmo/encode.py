@@ -111,7 +111,7 @@ class SentenceRunner:
         self.states: list[State] | None = None  # by batch row, for the stateful mode
 
     def windows(self, sentences: Iterable[list[str]], planes: Planes) -> Iterator[list[list[str]]]:
-        """As many sentences at a time as may be held in memory."""
+        """Pages of as many sentences as fit in memory together."""
         dim = 2 * self.bilm.config.projection
         room = max(1024, min(WINDOW_TOKENS, WINDOW_BYTES // (4 * dim * planes.count)))
         return pages(sentences, room, each=2)

@@ -117,7 +117,7 @@ class Elmo(Trainable, ContextEncoder):
         return self._stateless(self.token_lists(sentences), planes)
 
     def reset_state(self) -> None:
-        """Let the stateful mode begin anew."""
+        """Let the stateful mode start again."""
         self.runner.states = None
 
     @cached_property

@@ -121,8 +121,8 @@ class BiLMTask(Task):
         return dropped(planes[-1])
 
     def _dropout(self, whole: Batch, places: Ints | None, random: np.random.Generator) -> Callable[[Tensor], Tensor]:
-        """Dropout by pieces of a mask drawn before (drawing anew would cost a tenth of the training), one for the whole
-        batch each time; ``places`` are the tokens of it that are worked on here."""
+        """Dropout by pieces of a mask drawn before (a new mask each time costs a tenth of the training), one for the
+        whole batch each time; ``places`` are the tokens of it that are worked on here."""
         if not self.options.dropout:
             return lambda x: x
         n = whole.n_predictions * self.module.config.projection

@@ -45,7 +45,7 @@ class StreamExamples:
         self._starts = lru_cache(maxsize=2)(self._make_starts)
 
     def n_examples(self, epoch: int) -> int:
-        """As many as cover the text."""
+        """The number of examples that cover the text."""
         return -(-self.text.n_pieces // self.room)
 
     def example(self, epoch: int, number: int) -> Example:

@@ -130,7 +130,7 @@ class Expectation:
         return mask
 
     def _around(self, left: list[int], inner: list[int], right: list[int]) -> Row:
-        """As much of both sides as the network reads at once."""
+        """The part of both sides that the network reads at once."""
         room = max(self.runner.room - len(inner), 0)
         n_left = min(len(left), max(room - len(right), room // 2))
         n_right = min(len(right), room - n_left)
@@ -186,7 +186,7 @@ class Expectation:
 
     @torch.inference_mode()
     def perplexity(self, texts: Iterable[str], progress: Progress = silent) -> TextPerplexity:
-        """Of all pieces of all texts; streams."""
+        """The perplexity over all pieces of all texts; streams."""
         total, n, count, characters, unknown = 0.0, 0, 0, 0, 0
         unk = self.pieces.id_of("unk")
         stream = iter(texts)

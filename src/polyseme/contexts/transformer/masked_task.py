@@ -37,7 +37,7 @@ class Masked:
 
 
 class MaskedTask(BatchTask):
-    """Learns from examples whose pieces are masked anew every time."""
+    """Learns from examples whose pieces are masked differently every time."""
 
     module: Network
     unit = "predictions"

@@ -235,7 +235,7 @@ class TransformerEncoder(Model, ContextEncoder):
         return found
 
     def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> TextPerplexity:
-        """How surprised the model is by each piece of the sentences; streams. A masked model reads each piece anew."""
+        """How surprised the model is by each piece of the sentences; streams. A masked model reads each piece again."""
         texts = (self._given(sentence).text for sentence in several(sentences))
         return self.expectation.perplexity(texts, progress)
 

@@ -1,6 +1,6 @@
 """Whole numbers of eight bits in the place of floats (int8 动态量化): faster reading, vectors that are nearly the same.
 
-    y = s_x s_w (X_q W_qᵀ) + b        W_q, s_w: each row of the weights by its own scale;   X_q, s_x: each batch anew
+    y = s_x s_w (X_q W_qᵀ) + b        W_q, s_w: each row of the weights by its own scale;   X_q, s_x: each batch too
 
 The linear layers of the body are changed, nothing else; what is saved, trained or converted stays float. Some machines
 announce instructions that they do not have and end the process when they are met, so a child process tries first.

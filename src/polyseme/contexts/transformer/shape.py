@@ -77,5 +77,5 @@ def with_shape(options: O) -> O:
 
 
 def initial_deviation(options: ShapeOptions) -> float:
-    """Of random weights. BERT's 0.02 suits 768 numbers; of fewer, layers would add next to nothing at first."""
+    """The deviation of random weights. BERT's 0.02 suits 768 numbers; with fewer, layers would add almost nothing."""
     return 1 / math.sqrt(options.dim or SIZES[options.size][1])

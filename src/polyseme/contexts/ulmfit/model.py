@@ -131,7 +131,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def _states(self, texts: list[list[int]]) -> list[FloatArray]:
-        """Of each text, the states behind each of its units, in the text's order: ``(layers, units, dim)``."""
+        """For each text, the states after each of its units, in the text's order: ``(layers, units, dim)``."""
         rows = [[BOUNDARY, *self._turned(text)] for text in texts]
         packing = Packing.of([len(row) for row in rows], least=LEAST_ROWS)
         index = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)

@@ -55,7 +55,7 @@ class UlmfitLayers(nn.Module):
         return torch.stack([F.pad(planes[n], (0, self.dim - planes[n].shape[1]))[wanted] for n in self.wanted], dim=2)
 
     def _planes(self, units: Tensor, sizes: list[int]) -> list[Tensor]:
-        """Of each layer the states behind all packed units, ``(N, width)``."""
+        """For each layer, the states after all packed units, ``(N, width)``."""
         starts = list(range(0, len(sizes), STRETCH))
         found, states, done = [], None, 0
         for number, start in enumerate(starts):

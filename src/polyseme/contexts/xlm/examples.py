@@ -21,7 +21,7 @@ class OneLanguage:
         self.stream, self.language = stream, language
 
     def n_examples(self, epoch: int) -> int:
-        """As many as cover the text."""
+        """The number of examples that cover the text."""
         return self.stream.n_examples(epoch)
 
     def example(self, epoch: int, number: int) -> Example:
@@ -82,7 +82,7 @@ class Mixture:
         self._plan = lru_cache(maxsize=2)(self._make_plan)
 
     def n_examples(self, epoch: int) -> int:
-        """As many as all sources have."""
+        """The number of examples of all sources."""
         total = sum(source.n_examples(max(epoch, 0)) for source in self.sources)
         return -(-total // self.batch_size) * self.batch_size
 
@@ -114,7 +114,7 @@ class OneAfterTheOther:
         self.sources = sources
 
     def n_examples(self, epoch: int) -> int:
-        """Of all together."""
+        """The total of all sources."""
         return sum(source.n_examples(epoch) for source in self.sources)
 
     def example(self, epoch: int, number: int) -> Example:

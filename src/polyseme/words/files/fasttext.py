@@ -31,7 +31,7 @@ _SETTINGS = struct.Struct("<12id")
 
 
 @dataclass
-class Settings:
+class FastTextSettings:
     """What fastText keeps of its command line."""
 
     dim: int
@@ -69,7 +69,7 @@ class Settings:
 class FastTextFile:
     """Everything a model file holds."""
 
-    settings: Settings
+    settings: FastTextSettings
     words: list[str]
     counts: NDArray[np.int64]
     own: FloatArray  # (V, D)
@@ -95,7 +95,7 @@ def recognise(head: bytes) -> bool:
         return False
     # Files of before version 11 begin with the settings; nothing else does with numbers that all make sense.
     size, words, labels, tokens = struct.unpack_from("<3iq", head, _SETTINGS.size)
-    settings = Settings(*_SETTINGS.unpack_from(head))
+    settings = FastTextSettings(*_SETTINGS.unpack_from(head))
     return settings.plausible() and settings.window > 0 and size == words + labels > 0 and tokens >= 0
 
 
@@ -109,7 +109,7 @@ def read(path: str | Path) -> FastTextFile:
         if modern and first[1] not in (11, 12):
             raise FormatError(f"{path} is a fastText model of version {first[1]}; 11 and 12 are known")
         start = reader.fields("2i") if modern else first
-        settings = Settings(*start, *reader.fields("10id"))
+        settings = FastTextSettings(*start, *reader.fields("10id"))
         if not settings.plausible():
             raise FormatError(f"{path} is altered or no fastText model: its settings make no sense")
         if modern and first[1] == 11 and settings.model == 3:
@@ -123,7 +123,7 @@ def read(path: str | Path) -> FastTextFile:
     return model
 
 
-def _read_dictionary(reader: BinaryReader, settings: Settings, modern: bool) -> FastTextFile:
+def _read_dictionary(reader: BinaryReader, settings: FastTextSettings, modern: bool) -> FastTextFile:
     size, n_words, n_labels, n_tokens = reader.fields("3iq")
     n_kept = reader.fields("q")[0] if modern else -1
     if min(size, n_words, n_labels) < 0 or size != n_words + n_labels:

@@ -21,7 +21,7 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files import projector as projector_format
 from polyseme.words.files import word2vec as word2vec_format
-from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, Settings
+from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, FastTextSettings
 from polyseme.words.sparse import SparseRows
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocabulary_of
@@ -193,9 +193,9 @@ def fasttext_file(model: WordVectors) -> FastTextFile:
     )
 
 
-def _settings(model: WordVectors) -> Settings:
+def _settings(model: WordVectors) -> FastTextSettings:
     """Of the options that fastText keeps, those the model has; fastText's defaults for the others."""
-    known = {name: getattr(model.options, name) for name in vars(Settings(1)) if hasattr(model.options, name)}
+    known = {name: getattr(model.options, name) for name in vars(FastTextSettings(1)) if hasattr(model.options, name)}
     numbers = {name: {v: k for k, v in names.items()} for name, names in (("model", MODELS), ("loss", LOSSES))}
     known["model"] = numbers["model"].get(known.get("model", getattr(model.options, "architecture", "")), 2)
     known["loss"] = numbers["loss"].get(known.get("loss", ""), 2)
@@ -203,7 +203,7 @@ def _settings(model: WordVectors) -> Settings:
     shape = (
         {"minn": sub.minn, "maxn": sub.maxn, "buckets": sub.n_buckets} if sub else {"minn": 0, "maxn": 0, "buckets": 0}
     )
-    return Settings(**{**known, **shape, "dim": model.vector_size})
+    return FastTextSettings(**{**known, **shape, "dim": model.vector_size})
 
 
 # Of a model, a path, and whether what is there is replaced.

@@ -12,7 +12,7 @@ from polyseme.words.kernels.predict import Tree
 
 @njit(nogil=True, cache=True)
 def _parents(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], FloatArray]:
-    """Of every leaf and inner node: its parent and the side it hangs on. Node n + i is the i-th inner node made.
+    """For every leaf and inner node, its parent and the side it hangs on. Node n + i is the i-th inner node made.
 
     Words come by falling count and inner nodes by rising weight, so the two lightest nodes are always at the end of
     the words or at the front of the inner nodes not yet taken.
@@ -74,5 +74,5 @@ def huffman_tree(counts: NDArray[np.int64]) -> Tree:
 
 
 def no_tree() -> Tree:
-    """In place of a tree where none is used."""
+    """What stands in for a tree where none is used."""
     return Tree(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 0)
