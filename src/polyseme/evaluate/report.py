@@ -81,10 +81,18 @@ def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:
         data = file.read(-1 if at_most is None else at_most)
     whole = at_most is None or len(data) < at_most
     mark = encodings.mark_of(data)
-    name = mark[0] if mark else encodings.detect(data, whole=whole) or "gb18030"
-    if name.startswith("utf-16") and b"\0" not in data:  # numbers and separators of UTF-16 have NULs
-        name = "gb18030"
-    text = encodings.decoder(name, "replace").decode(data, final=whole)
+    text = encodings.decoder(mark[0] if mark else _encoding(data, whole), "replace").decode(data, final=whole)
     if not whole:
         text = text[: text.rfind("\n") + 1]
     return [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+
+
+def _encoding(data: bytes, whole: bool) -> str:
+    """The encoding of a table of words, which has few characters to tell it by."""
+    try:
+        encodings.decoder("utf-8").decode(data, final=whole)
+    except UnicodeDecodeError:
+        found = encodings.detect(data, whole=whole)
+        wide = found in ("utf-16-le", "utf-16-be") and b"\0" in data  # which numbers and separators have
+        return found if found and (wide or found in ("big5", encodings.WESTERN)) else "gb18030"
+    return "utf-8" if b"\0" not in data else encodings.detect(data, whole=whole) or "utf-8"
