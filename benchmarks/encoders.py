@@ -107,7 +107,9 @@ def inference_pairs() -> Examples:
 
 def cpu_of_training(method: str, data: Any, **options: Any) -> float:
     """CPU seconds of one pass alone: a training of one pass less one of none. Kernels are compiled before."""
-    polyseme.train("rnn", Examples.of([("a b", "x"), ("b a", "y")] * 9), cell="gru", dim=4, hidden=4, epochs=1, threads=1)
+    polyseme.train(
+        "rnn", Examples.of([("a b", "x"), ("b a", "y")] * 9), cell="gru", dim=4, hidden=4, epochs=1, threads=1
+    )
     polyseme.train("rnn", Examples.of([("a b", "x"), ("b a", "y")] * 9), dim=4, hidden=4, epochs=1, threads=1)
     seconds = []
     for epochs in (0, 1):
@@ -191,7 +193,11 @@ def answer_speed(folder: Path) -> dict[str, Any]:
     options = {"encoder": "bilstm-max", "hidden": 256, "batch_size": 256, "dim": 100, "hold_out": 0.0}
     ours = cpu_of_training("conversation", {"dialogues": str(dialogues(folder)[1])}, **options)
     n = len(turns.answered)
-    return {"what": "BiLSTM 2 × 128, maximum; dialogues", "ours": n / ours, "plain": n / plain.answers(sides, 100, 256, 256)}
+    return {
+        "what": "BiLSTM 2 × 128, maximum; dialogues",
+        "ours": n / ours,
+        "plain": n / plain.answers(sides, 100, 256, 256),
+    }
 
 
 # ---- discourse and composition
