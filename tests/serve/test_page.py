@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from polyseme.api import load
 from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, model_item
@@ -28,8 +29,8 @@ FLAGS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 VIEWS = [
-    "home", "concordance", "senses", "sentence", "neighbours", "search", "analogy", "map", "predict", "curves",
-    "models",
+    "home", "concordance", "senses", "sentence", "neighbours", "search", "attention", "analogy", "map", "predict", 
+    "curves", "models",
 ]  # fmt: skip
 
 
@@ -558,3 +559,21 @@ def test_texts_are_found_by_two_models_with_the_words_of_the_query_marked(open_p
     page.wait_for_function("first => document.querySelector('.found .score')?.textContent !== first", arg=scores[0])
     assert "how=words" in page.url
     assert texts(page, ".found .text") == [hit.text for hit in index.search("给 打 电话", how="words")]
+
+
+def test_attention_is_drawn_for_the_layer_and_head_that_are_chosen(open_page, serving, shared_data):
+    bert = load(shared_data / "models" / "hf_tiny" / "bert-tiny-zh")
+    sentence = "他打了个电话。"
+    with serving(create_app(Library([model_item("bert", "bert", bert)]))) as address:
+        page = open_page("attention", base=address, sentence=sentence, layer=1, head=2)
+        page.wait_for_selector(".attention-lines .from")
+        found = bert.attention(sentence)
+        assert texts(page, ".attention-lines .from button") == found.tokens
+        own = found.weights[0, 1]
+        assert page.locator(".attention-lines line").count() == int((own.round(4) >= 0.02).sum())
+        page.click("#from-1")
+        page.wait_for_selector("#from-1[aria-pressed=true]")
+        shown = [float(text.removesuffix(" %")) for text in texts(page, ".attention-lines .to .soft")]
+        assert shown == pytest.approx(100 * own[1], abs=0.06)
+        page.select_option("#layer", "2")
+        page.wait_for_function("location.hash.includes('layer=2')")

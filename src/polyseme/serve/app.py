@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from polyseme.serve.answers import Answer, install_error_answers
+from polyseme.serve.attention import attention_routes
 from polyseme.serve.compression import Compression
 from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
@@ -58,6 +59,7 @@ def create_app(
     app.include_router(words)
     app.include_router(text_routes(library))
     app.include_router(predict_routes(library))
+    app.include_router(attention_routes(library))
     app.include_router(search_routes(library))
     app.include_router(sense_routes(library))
     app.include_router(corpus_routes(library))

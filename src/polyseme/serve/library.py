@@ -169,7 +169,8 @@ def model_item(name: str, path: str, model: Any) -> Item:
             facts |= _task_facts(as_task(model))
         return Item(name, "words", path, model, {**facts, "dim": model.vector_size, "words": len(model)})
     if isinstance(model, ContextEncoder):
-        return Item(name, "contexts", path, model, {**facts, "dim": model.dim, "layers": model.n_layers})
+        shown = {"attention": hasattr(model, "attention")}
+        return Item(name, "contexts", path, model, {**facts, "dim": model.dim, "layers": model.n_layers, **shown})
     if isinstance(model, SentenceEncoder):
         return Item(name, "sentences", path, model, {**facts, "dim": model.dim})
     raise OptionError(f"{path} is not something that can be served")

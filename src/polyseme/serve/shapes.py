@@ -54,6 +54,23 @@ class EncodeTokens(Question):
     layers: Layers = "top"
 
 
+class AskAttention(Question):
+    model: Name
+    sentence: Text | Tokens
+    layer: int | None = None  # from 1; the top one unless given
+    head: int = 1
+
+
+class AttentionShape(BaseModel):
+    model: str
+    tokens: list[str]
+    layers: int
+    heads: int
+    layer: int
+    head: int
+    weights: list[list[float]]  # from each word to each word; what is missing to one goes to special pieces
+
+
 class EncodeTexts(Question):
     model: Name
     texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)]

@@ -45,6 +45,10 @@ class Runner:
                 elif unfinished[number].add(window, self._answers(states, window, len(sequences[number]))):
                     yield number, unfinished.pop(number).states()
 
+    def alone(self, ids: Ints) -> Batch:
+        """A sequence as a batch of its own, special pieces around it."""
+        return self._batch([ids], [(0, windows(len(ids), self.room, causal=self.network.causal)[0])])
+
     def _length(self, window: Window) -> int:
         return len(self.pieces.before) + window.end - window.start + len(self.pieces.behind)
 

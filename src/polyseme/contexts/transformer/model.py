@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from polyseme.contexts.transformer.attention import Attending, Attention
 from polyseme.contexts.transformer.encode import Runner, word_states
 from polyseme.contexts.transformer.language import Expectation, Place, TextPerplexity, split_at_masks
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
@@ -179,6 +180,24 @@ class TransformerEncoder(Model, ContextEncoder):
         batch = Batch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
         found = torch.stack([layer[0] for layer in self.network(batch)]).numpy()
         return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
+
+    def attention(self, sentence: Sentence) -> Attention:
+        """How much each word of a sentence looks at each other, ``(layers, heads, words, words)``.
+
+        What goes to special pieces is left out. The sentence must be one that the network reads at once.
+        """
+        given = self._given(sentence)
+        cut = self.pieces.cut([given.text])[0]
+        if len(cut.ids) > self.runner.room:
+            raise OptionError(
+                f"the sentence has {len(cut.ids)} pieces: attention is told of {self.runner.room} at most, give a part"
+            )
+        batch = self.runner.alone(cut.ids)
+        return Attention(given.tokens, self._attending.weights(batch, self._words(cut, given)))
+
+    @cached_property
+    def _attending(self) -> Attending:
+        return Attending(self.network)
 
     def _mix_weights(self) -> list[float]:
         weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()

@@ -82,6 +82,13 @@ class Network(nn.Module):
         found: Tensor = self.body(**_given(batch), return_dict=True).last_hidden_state
         return found
 
+    def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
+        """Every layer's attention between pieces, ``(B, heads, T, T)`` each, where the network holds it."""
+        found: tuple[Tensor | None, ...] | None = self.body(
+            **_given(batch), output_attentions=True, return_dict=True
+        ).attentions
+        return found or ()
+
     def logits(self, batch: Batch) -> Tensor:
         """What the language model expects at every place, ``(B, T, V)``."""
         found = self.whole(**_given(batch), return_dict=True)

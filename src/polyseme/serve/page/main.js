@@ -6,6 +6,7 @@ import { decoded, here, link } from "./router.js";
 import { getLanguage, LANGUAGES, setLanguage, t } from "./strings.js";
 import { problem, tokenForm } from "./parts.js";
 import * as analogy from "./views/analogy.js";
+import * as attention from "./views/attention.js";
 import * as concordance from "./views/concordance.js";
 import * as curves from "./views/curves.js";
 import * as api from "./views/description.js";
@@ -18,7 +19,7 @@ import * as search from "./views/search.js";
 import * as senses from "./views/senses.js";
 import * as sentence from "./views/sentence.js";
 
-const VIEWS = { home, concordance, senses, sentence, neighbours, search, analogy, map, predict, curves, models, api };
+const VIEWS = { home, concordance, senses, sentence, neighbours, search, attention, analogy, map, predict, curves, models, api };
 
 const main = document.getElementById("main");
 let library = null;

@@ -89,7 +89,7 @@ function labels(probabilities) {
 // The darker a word, the more it counted; the darkest is the one that counted most.
 function shades(attention) {
   const most = Math.max(...attention.map(([, weight]) => weight), 1e-9);
-  return [h("h3", {}, t("attention")), h("p", { class: "running shades" }, spaced(attention.map(([token]) => token), (token, i) =>
+  return [h("h3", {}, t("counted")), h("p", { class: "running shades" }, spaced(attention.map(([token]) => token), (token, i) =>
     h("span", { class: "shade", vars: { "--share": (attention[i][1] / most).toFixed(3) }, title: `${(100 * attention[i][1]).toFixed(1)} %` }, token)))];
 }
 

@@ -1,0 +1,57 @@
+"""Attention between the words of a sentence (词间注意力), of every layer and head of a Transformer.
+
+Pieces become words as in Clark et al., "What Does BERT Look At?", 2019: attention *to* a word is the sum over its
+pieces, attention *from* a word the mean over them. Special pieces are left out, so a row sums to one less what goes to
+them.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.pieces import Ints
+from polyseme.errors import OptionError
+from polyseme.nouns import FloatArray
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How much each word of a sentence looks at each other."""
+
+    tokens: list[str]
+    weights: FloatArray  # (layers, heads, from, to)
+
+
+class Attending:
+    """A network that tells its attention; its weights are those of the network it was made of."""
+
+    def __init__(self, network: Network) -> None:
+        whole = network.whole
+        shared = {id(tensor): tensor for tensor in (*whole.parameters(), *whole.buffers())}
+        self.network = copy.copy(network)
+        self.network._modules = {"whole": copy.deepcopy(whole, shared)}
+        self.network.whole.set_attn_implementation("eager")  # the quicker ways never hold the weights
+
+    @torch.inference_mode()
+    def weights(self, batch: Batch, words: Ints) -> FloatArray:
+        """``(layers, heads, words, words)`` of a batch of one row; ``words``: the first piece, one behind the last."""
+        found = self.network.attentions(batch)
+        known = [layer[0] for layer in found if layer is not None]
+        if not known or len(known) < len(found):
+            raise OptionError(f"a {self.network.whole.config.model_type} does not tell its attention")
+        pieces = torch.stack(known).float().numpy()  # (L, H, T, T)
+        return between_words(pieces, words)
+
+
+def between_words(pieces: FloatArray, words: Ints) -> FloatArray:
+    """``(L, H, T, T) -> (L, H, W, W)``: sums over the pieces looked at, means over those that look."""
+    member = np.zeros((len(words), pieces.shape[-1]), dtype=np.float32)
+    for word, (first, last) in enumerate(words.tolist()):
+        member[word, first:last] = 1
+    looking = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    return np.asarray(looking @ pieces @ member.T, dtype=np.float32)
