@@ -29,7 +29,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 VIEWS = [
-    "home", "concordance", "senses", "sentence", "neighbours", "search", "attention", "analogy", "map", "predict", 
+    "home", "concordance", "senses", "sentence", "neighbours", "search", "attention", "analogy", "map", "predict",
     "curves", "models",
 ]  # fmt: skip
 
