@@ -76,7 +76,7 @@ class Bench:
     def __init__(self, given: argparse.Namespace) -> None:
         self.results, self.encoders = Results(given.results), Encoders(given.models)
         self.seeds, self.folds = given.seeds, given.folds
-        self.only, self.columns = given.only, given.columns
+        self.only, self.columns, self.share = given.only, given.columns, given.share
 
     def measure(self, cells: Sequence[Cell]) -> None:
         """Fit what is not there yet, seed by seed."""
@@ -164,16 +164,16 @@ def place_cell(name: str, row: str, share: float = 1.0) -> Cell:
 def elmo(bench: Bench) -> None:
     """Where ELMo enters and by which layers; how much of the data it saves."""
     names = ("TREC", "ChnSentiCorp", "resume_ner")
-    bench.measure([place_cell(name, row) for row in PLACES for name in names])
-    rows = [[row, *(bench.shown(place_cell(name, row)) for name in names)] for row in PLACES]
-    text = table(["", *names], rows)
+    some = bench.share
+    bench.measure([place_cell(name, row, some) for row in PLACES for name in names])
+    rows = [[row, *(bench.shown(place_cell(name, row, some)) for name in names)] for row in PLACES]
+    text = table([f"{some:.0%} of the training examples", *names], rows)
     shares = [("none", 0.1), ("none", 0.3), ("ELMo, all layers, λ = 0.001", 0.1)]
     bench.measure([place_cell(name, row, share) for row, share in shares for name in names])
     rows = [
-        [f"{row}, {share:.0%} of the data", *(bench.shown(place_cell(name, row, share)) for name in names)]
-        for row, share in shares
+        [f"{row}, {share:.0%}", *(bench.shown(place_cell(name, row, share)) for name in names)] for row, share in shares
     ]
-    write_section("elmo", text + "\n" + table(["", *names], rows), FILE)
+    write_section("elmo", text + "\n" + table(["share of the training examples", *names], rows), FILE)
 
 
 VARIED: dict[str, dict[str, Any]] = {
@@ -219,6 +219,7 @@ def main() -> None:
     parser.add_argument(
         "--columns", nargs="*", default=[], choices=[*COLUMNS, []], help="of the bars; all unless given"
     )
+    parser.add_argument("--share", type=float, default=1.0, help="of the training examples, where ELMo enters")
     given = parser.parse_args()
     bench = Bench(given)
     for name in given.sections or SECTIONS:

@@ -13,6 +13,7 @@ import polyseme
 from polyseme.errors import OptionError, PolysemeError, TrainingError
 from polyseme.nouns import ContextEncoder, EncodedSentence
 from polyseme.sentences.learned import class_weights
+from polyseme.sentences.sources import FixedVectors
 from polyseme.tasks.options import CLASSIFY_HEADS, ClassifyOptions, head_options
 from polyseme.text.examples import Examples
 
@@ -100,6 +101,15 @@ def test_a_frozen_encoder_runs_once_and_its_layers_are_mixed_where_they_enter(at
     sums = model.encoder.inputs.sources[-1].module
     assert (sums.dim, sums.beside) == {"input": (6, 0), "hidden": (0, 6), "both": (6, 6)}[at]
     assert model.encoder.dim == 16 + sums.beside
+
+
+@pytest.mark.parametrize(
+    ("options", "learn"), [({}, True), ({"dim": 8}, False), ({"encoder_mode": "frozen"}, False)]
+)
+def test_given_word_vectors_learn_unless_they_stand_beside_learned_ones(options, learn, texts, vectors):
+    model = polyseme.fit("classify", texts, encoder=vectors, head="dan", threads=1, epochs=1, hidden=8, **options)
+    (source,) = [one for one in model.encoder.inputs.sources if isinstance(one, FixedVectors)]
+    assert (source.learned is not None) == learn
 
 
 def test_heads_without_hidden_states_refuse_an_encoder_there(texts, vectors):

@@ -118,3 +118,17 @@ def test_models_without_labels_and_no_texts_are_told_in_one_line(shared_data: Pa
         Supervised(vectors)
     with pytest.raises(TrainingError, match="no texts"):
         train_supervised([], [], SupervisedOptions(), Run())
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "ngrams"),
+    [
+        (["干净", "舒服", "肮脏"], {}, (1, 2)),
+        (["clean", "quiet", "dirty"], {}, (3, 5)),
+        (["干净", "舒服", "肮脏"], {"minn": 0, "maxn": 0}, (0, 0)),
+        (["clean", "quiet", "dirty"], {"maxn": 4}, (3, 4)),
+    ],
+)
+def test_letters_are_read_as_the_script_asks(words, given, ngrams) -> None:
+    model = train_supervised([[word] for word in words], ["a", "b", "a"], SupervisedOptions(epochs=1, **given), Run())
+    assert (model.options.minn, model.options.maxn) == ngrams

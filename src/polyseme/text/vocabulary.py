@@ -51,10 +51,10 @@ class Vocabulary:
         return Vocabulary(self.words[:size], self.counts[:size])
 
     def is_chinese(self) -> bool:
-        """Whether most occurrences of the frequent words are of words with a Chinese character."""
-        chinese = np.array([has_han(word) for word in self.words[:5000]], dtype=bool)
-        counts = self.counts[:5000]
-        return bool(counts[chinese].sum() * 2 > counts.sum())
+        """Whether most occurrences of the frequent words with letters are of words with a Chinese character."""
+        frequent = list(zip(self.words[:5000], self.counts[:5000].tolist(), strict=True))
+        chinese = sum(count for word, count in frequent if has_han(word))
+        return 2 * chinese > sum(count for word, count in frequent if word.isalpha())
 
     def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
         """Ids of the tokens; ``len(self)`` for those outside."""
