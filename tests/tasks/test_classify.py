@@ -103,9 +103,7 @@ def test_a_frozen_encoder_runs_once_and_its_layers_are_mixed_where_they_enter(at
     assert model.encoder.dim == 16 + sums.beside
 
 
-@pytest.mark.parametrize(
-    ("options", "learn"), [({}, True), ({"dim": 8}, False), ({"encoder_mode": "frozen"}, False)]
-)
+@pytest.mark.parametrize(("options", "learn"), [({}, True), ({"dim": 8}, False), ({"encoder_mode": "frozen"}, False)])
 def test_given_word_vectors_learn_unless_they_stand_beside_learned_ones(options, learn, texts, vectors):
     model = polyseme.fit("classify", texts, encoder=vectors, head="dan", threads=1, epochs=1, hidden=8, **options)
     (source,) = [one for one in model.encoder.inputs.sources if isinstance(one, FixedVectors)]

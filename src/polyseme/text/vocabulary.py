@@ -54,7 +54,7 @@ class Vocabulary:
         """Whether most occurrences of the frequent words with letters are of words with a Chinese character."""
         frequent = list(zip(self.words[:5000], self.counts[:5000].tolist(), strict=True))
         chinese = sum(count for word, count in frequent if has_han(word))
-        return 2 * chinese > sum(count for word, count in frequent if word.isalpha())
+        return bool(2 * chinese > sum(count for word, count in frequent if word.isalpha()))
 
     def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
         """Ids of the tokens; ``len(self)`` for those outside."""
