@@ -125,3 +125,11 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(topics, tmp_path):
     resumed = polyseme.train("wordrank", topics, out=tmp_path / "m", resume=True, **SMALL)
     np.testing.assert_array_equal(resumed.input, whole.input)
     np.testing.assert_array_equal(resumed.output, whole.output)
+
+
+def test_words_as_frequent_as_in_real_text_do_not_let_it_diverge():
+    random = np.random.default_rng(0)
+    ranks = np.minimum(random.zipf(1.3, 60_000), 2000)
+    corpus = Corpus.from_sentences([[f"w{rank}" for rank in line] for line in ranks.reshape(-1, 20)])
+    model = polyseme.train("wordrank", corpus, dim=16, epochs=3, threads=1)
+    assert np.abs(model.vectors).max() < 100
