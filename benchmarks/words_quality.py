@@ -56,7 +56,7 @@ def _trial(language: str, size: int, folder: Path, method: str, options: dict[st
 
 
 def epochs_within(method: str, corpus: Corpus, seconds: float, options: dict[str, Any]) -> int:
-    """Passes that take about so many CPU seconds: by the difference of three passes and one over a tenth of the text."""
+    """Passes that take about so many CPU seconds: by three passes less one over a tenth of the text."""
     lengths = np.diff(corpus.sentence_offsets)
     n = int(np.searchsorted(np.cumsum(lengths), corpus.n_tokens / 10))
     part = Corpus.from_sentences([corpus.sentence(i) for i in range(n)])
