@@ -7,8 +7,9 @@ what a caller may give as sentences.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -27,6 +28,7 @@ LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` r
 
 CHARACTERS_AT_ONCE = 1 << 14  # that are cut into tokens together
 TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
+_BATCH = 1 << 20  # characters, or words that are cut already, in one batch
 
 
 class Progress(Protocol):
@@ -218,14 +220,37 @@ class SentenceEncoder(ABC):
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         """Vectors of some texts, ``(n, dim)``; a vector depends on nothing but its text."""
 
-    def encode(self, texts: Iterable[Sentence]) -> FloatArray:
-        """Vectors of the texts, ``(n, dim)``."""
-        batches = [self.encode_batch(batch) for batch in batched(several(texts), TEXTS_AT_ONCE)]
-        return np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
+    def encode(
+        self,
+        sentences: Iterable[Sentence],
+        batch_size: int | None = None,
+        *,
+        prompt: str | None = None,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        truncate_dim: int | None = None,
+        precision: str | None = None,
+        **others: Any,
+    ) -> FloatArray:
+        """Vectors of the texts, ``(n, dim)``.
+
+        The arguments behind the texts are those of sentence-transformers' ``encode``, so that its evaluators and mteb
+        can ask this encoder: a ``prompt`` goes before every raw text, vectors may be made of length one, cut to
+        ``truncate_dim`` numbers, or become a tensor of torch. What concerns neither texts nor vectors (``batch_size``,
+        ``show_progress_bar``, ``device``, names of tasks …) changes nothing here.
+        """
+        if precision not in (None, "float32"):
+            raise OptionError(f"vectors are float32, not {precision}: quantise them afterwards")
+        texts = _prompted(_texts_in(several(sentences)), prompt)
+        batches = [self.encode_batch(batch) for batch in text_batches(texts)]
+        whole = np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
+        whole = whole if truncate_dim is None else whole[:, :truncate_dim]
+        whole = unit_rows(whole) if normalize_embeddings else whole
+        return _tensor(whole) if convert_to_tensor else whole
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
         """The same one by one, for texts without end."""
-        return (vector for batch in batched(several(texts), TEXTS_AT_ONCE) for vector in self.encode_batch(batch))
+        return (vector for batch in text_batches(several(texts)) for vector in self.encode_batch(batch))
 
     # A trained encoder is a step of a scikit-learn pipeline as it is; estimator.py has those that are yet to be fitted.
 
@@ -259,10 +284,77 @@ class SentenceEncoder(ABC):
             requires_fit=False,
         )
 
-    def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
-        """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
-        left, right = unit_rows(self.encode(a)), unit_rows(self.encode(b))
-        return np.asarray(left @ right.T, dtype=np.float32)
+    similarity_fn_name = "cosine"  # what sentence-transformers' evaluators compare vectors by
+
+    def similarity(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
+        """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``; either may be vectors.
+
+        Of vectors that are a tensor of torch, they are one too.
+        """
+        left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
+        found = np.asarray(left @ right.T, dtype=np.float32)
+        return _tensor(found) if hasattr(a, "detach") else found
+
+    def similarity_pairwise(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
+        """Cosines of each text of ``a`` with the one at its place in ``b``, ``(n,)``; either may be vectors."""
+        left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
+        return np.asarray(np.einsum("nd,nd->n", left, right), dtype=np.float32)
+
+    def encode_query(self, sentences: Iterable[Sentence], **options: Any) -> FloatArray:
+        """``encode``: queries are texts like others."""
+        return self.encode(sentences, **options)
+
+    def encode_document(self, sentences: Iterable[Sentence], **options: Any) -> FloatArray:
+        """``encode``."""
+        return self.encode(sentences, **options)
+
+    @property
+    def model_card_data(self) -> Any:
+        """What sentence-transformers' evaluators tell their figures."""
+        return _NoCard()
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """``dim``, under sentence-transformers' name."""
+        return self.dim
+
+    def _vectors_of(self, given: Any) -> FloatArray:
+        """Vectors as they are, an array or a tensor; of texts, theirs."""
+        if hasattr(given, "shape") and len(given.shape) == 2:
+            return np.asarray(given, dtype=np.float32)
+        return self.encode(given)
+
+
+def text_batches(texts: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """Texts to be encoded together: ``TEXTS_AT_ONCE`` of them at most, fewer of long ones."""
+    return pages(texts, _BATCH, each=_BATCH // TEXTS_AT_ONCE)
+
+
+def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:
+    """The texts; those of a batch that is a mapping, as mteb hands them over, under ``text``."""
+    for one in sentences:
+        if isinstance(one, Mapping):
+            yield from one["text"]
+        elif hasattr(one, "__len__"):
+            yield one
+        else:
+            raise OptionError(f"a text is a string or a list of words; {one!r} is neither")
+
+
+class _NoCard:
+    """Where sentence-transformers' evaluators leave their figures: nowhere, they return them too."""
+
+    def set_evaluation_metrics(self, *figures: Any, **more: Any) -> None:
+        """Nothing is kept."""
+
+
+def _tensor(array: FloatArray) -> FloatArray:
+    """The same numbers as a tensor of torch."""
+    tensor: FloatArray = import_module("torch").from_numpy(np.ascontiguousarray(array))
+    return tensor
+
+
+def _prompted(texts: Iterator[Sentence], prompt: str | None) -> Iterator[Sentence]:
+    return (prompt + text if prompt and isinstance(text, str) else text for text in texts)
 
 
 def pages(sequences: Iterable[S], size: int, *, each: int = 1) -> Iterator[list[S]]:

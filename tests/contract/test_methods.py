@@ -25,6 +25,7 @@ def over(rows: tuple[Row, ...]) -> pytest.MarkDecorator:
 
 
 trainable, composed, every_row = over(METHODS), over(COMPOSED), over(METHODS + COMPOSED)
+of_sentences = over(tuple(row for row in METHODS + COMPOSED if row.kind == "sentences"))
 of_words = over(tuple(row for row in METHODS + COMPOSED if row.kind == "words"))
 
 
@@ -70,6 +71,20 @@ def test_it_survives_empty_and_odd_text(row, model):
     cut = [[odd] for odd in ODD]  # as words too, which no segmenter would leave so
     for array in answers(model(row.name), [*ODD, *cut]):
         assert np.isfinite(array).all()
+
+
+@of_sentences
+def test_a_text_has_a_defined_vector_whatever_is_in_it(row, model):
+    encoder = model(row.name)
+    empty, blank, unknown, signs, one, word, long = encoder.encode(
+        ["", " \n", "Zyxwvut", "。！？……", "书", "x" * 100_000, "小明打电话给朋友，" * 300]
+    )
+    for vector in (empty, blank, unknown, signs, one, word, long):
+        assert vector.shape == (encoder.dim,)
+        assert np.isfinite(vector).all()
+    np.testing.assert_array_equal(empty, encoder.encode([[]])[0])
+    np.testing.assert_array_equal(empty, blank)
+    assert long.any()
 
 
 @every_row

@@ -38,7 +38,8 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     folder with --to projector   vectors.tsv and metadata.tsv for TensorBoard
     folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
     folder with --to huggingface            a Transformer for transformers' AutoModel and AutoTokenizer
-    folder with --to sentence-transformers  a Transformer that gives vectors of sentences
+    folder with --to sentence-transformers  a Transformer that gives vectors of sentences; or, with --pool mean or sif,
+                                            word vectors that do
     Behind a suffix, .gz .bz2 .xz compress. With --pool, DST is a model of sentences: the vectors of a text's words
     made one, fitted where it needs counts, in one folder with SRC.
     """
@@ -76,13 +77,16 @@ def _write_encoder(model: Any, path: Path, form: str, force: bool) -> None:
         from polyseme.contexts.transformer.files.huggingface import write_huggingface
         from polyseme.contexts.transformer.model import TransformerEncoder
         from polyseme.sentences.files.sentence_transformers import write_sentence_transformers
+        from polyseme.sentences.files.static_embedding import write_static_embedding
+        from polyseme.sentences.pooled import Pooled
         from polyseme.sentences.transformer import SentenceTransformer
 
         if form == "huggingface":
             write_huggingface(_only(model, form, TransformerEncoder), path, force=force)
         else:
-            known = _only(model, form, SentenceTransformer, TransformerEncoder)
-            write_sentence_transformers(known, path, force=force)
+            known = _only(model, form, SentenceTransformer, TransformerEncoder, Pooled)
+            write = write_static_embedding if isinstance(known, Pooled) else write_sentence_transformers
+            write(known, path, force=force)
     say(f"{model.method} model in {path} ({form})", err=True)
 
 

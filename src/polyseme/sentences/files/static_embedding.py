@@ -1,0 +1,85 @@
+"""Pooled word vectors as a folder of sentence-transformers: its StaticEmbedding, a mean over rows of a matrix.
+
+What ``mean`` and ``sif`` make of a text is the mean of rows that depend on the word alone, w(a) x_a (I - u uᵀ), so that
+the folder gives the same vectors: words without one are left out there too. A tokenizer of the ``tokenizers`` library
+cuts text as english text is cut here, at spaces where the model's text was cut so; it has no Chinese segmenter: Chinese
+text is given to it cut into words, with spaces between them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.contexts.static import StaticEncoder
+from polyseme.disk.export import new_export
+from polyseme.errors import OptionError
+from polyseme.nouns import FloatArray
+from polyseme.sentences.pooled import Pooled
+from polyseme.store import tensors as tensor_file
+from polyseme.text.segment import Segmentation
+from polyseme.text.writing_systems import has_han
+
+log = logging.getLogger(__name__)
+
+LINEAR = ("mean", "sif")
+_MARK = "▁"  # before every word, so that the letters of an unknown one are no words
+_TYPE = "sentence_transformers.models.StaticEmbedding"
+# Addresses; abbreviations; words and numbers with what joins their parts; dots and dashes; other signs one by one.
+_ENGLISH = (
+    r"https?://[!-~]*[\w/]|(?:[^\W\d_]\.){2,}|Ph\.D\.|\w+(?:(?:[-'’·]|(?<=\d)[.,:/](?=\d))\w+)*|\.{2,}|-{2,}|[^\w\s]"
+)
+
+
+def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = False) -> None:
+    """A folder that sentence-transformers reads, of word vectors pooled by their mean or by SIF."""
+    if not isinstance(model.encoder, StaticEncoder) or model.options.pool not in LINEAR:
+        raise OptionError("a sentence-transformers folder holds word vectors pooled by mean or sif, or a Transformer")
+    words = [word for word in model.encoder.words.index_to_key if _writable(word)]
+    spaced = _cut_at_spaces(model.segmentation, words)
+    if spaced and model.segmentation.method != "space":
+        log.warning("%s cuts text at spaces only: give it Chinese that is cut into words", path)
+    with new_export(path, "sentence-transformers", force=force) as folder:
+        module = {"idx": 0, "name": "0", "path": "0_StaticEmbedding", "type": _TYPE}
+        (folder / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
+        place = folder / module["path"]
+        place.mkdir()
+        rows = np.ascontiguousarray(_rows(model, words), dtype=np.float32)
+        tensor_file.write(place / "model.safetensors", {"embedding.weight": rows}, {"format": "pt"})
+        (place / "tokenizer.json").write_text(_tokenizer(words, model.segmentation, spaced), encoding="utf-8")
+
+
+def _rows(model: Pooled, words: list[str]) -> FloatArray:
+    """The vector of each word as a text of its own."""
+    return model.encode([[word] for word in words])
+
+
+def _writable(word: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in word)
+
+
+def _cut_at_spaces(segmentation: Segmentation, words: list[str]) -> bool:
+    chinese = sum(map(has_han, words[:10_000])) > 0.2 * len(words[:10_000])
+    return segmentation.method in ("space", "jieba", "char") or (segmentation.method == "auto" and chinese)
+
+
+def _tokenizer(words: list[str], segmentation: Segmentation, spaced: bool) -> str:
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    known = {f"{_MARK}{word}": number for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.BPE(vocab=known, merges=[], ignore_merges=True))
+    steps = [normalizers.NFKC()] if segmentation.normalise == "nfkc" else []
+    steps += [normalizers.Lowercase()] if segmentation.case == "lower" else []
+    if steps:
+        tokenizer.normalizer = normalizers.Sequence(steps)
+    cut = (
+        pre_tokenizers.WhitespaceSplit()
+        if spaced
+        else pre_tokenizers.Split(Regex(_ENGLISH), behavior="removed", invert=True)
+    )
+    marked = pre_tokenizers.Metaspace(replacement=_MARK, prepend_scheme="always", split=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([cut, marked])
+    return str(tokenizer.to_str())

@@ -1,0 +1,101 @@
+"""Encoders among others: sentence-transformers' evaluators and folders, scikit-learn's pipelines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sentence_transformers
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers.sentence_transformer.evaluation import (
+    EmbeddingSimilarityEvaluator,
+    InformationRetrievalEvaluator,
+)
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import polyseme
+from polyseme.errors import OptionError
+from polyseme.nouns import unit_rows
+from polyseme.sentences.files.static_embedding import write_static_embedding
+from polyseme.sentences.lift import lift
+from polyseme.store.model import About
+from polyseme.text.segment import Segmentation
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
+
+WORDS = ["the", ".", "cat", "dog", "don't", "sleeps", "3.14", "u.s.", "a", "b", ",", "music", "猫", "睡觉"]
+TEXTS = [
+    "The cat sleeps.", "the dog, the DOG!", "I don't know the U.S. 3.14", "", "abc ab ba", "unknown words only",
+    "music a,b", "cat " * 50,
+]  # fmt: skip
+
+
+def words(**cut):
+    vectors = np.random.default_rng(1).normal(size=(len(WORDS), 6)).astype(np.float32)
+    about = About(segmentation=Segmentation(case="lower", **cut))
+    return WordVectors(Vocabulary(WORDS, np.arange(len(WORDS), 0, -1)), vectors, about=about)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return lift(words(), "sentences")
+
+
+def test_sentence_transformers_evaluators_take_an_encoder_as_a_model(encoder):
+    first, second = TEXTS[:5], ["the cat", "a dog", "music", "b", "the dog sleeps"]
+    gold = [1.0, 0.8, 0.1, 0.3, 0.6]
+    found = EmbeddingSimilarityEvaluator(first, second, gold, write_csv=False)(encoder)
+    cosines = [float(encoder.similarity([a], [b])[0, 0]) for a, b in zip(first, second, strict=True)]
+    assert found["spearman_cosine"] == pytest.approx(spearmanr(gold, cosines).statistic)
+    queries, corpus = {"q": "the cat"}, {"x": "The cat.", "y": "music"}
+    retrieved = InformationRetrievalEvaluator(queries, corpus, {"q": {"x"}}, write_csv=False, accuracy_at_k=[1])(encoder)
+    assert retrieved["cosine_accuracy@1"] == 1
+
+
+def test_encode_takes_the_arguments_of_sentence_transformers_and_batches_of_mteb(encoder):
+    plain = encoder.encode(TEXTS)
+    unit = encoder.encode(TEXTS, batch_size=2, normalize_embeddings=True, show_progress_bar=False, device="cpu")
+    np.testing.assert_allclose(unit, unit_rows(plain), atol=1e-6)
+    tensor = encoder.encode(TEXTS, convert_to_tensor=True)
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_array_equal(tensor.numpy(), plain)
+    np.testing.assert_array_equal(encoder.encode(TEXTS, prompt="cat "), encoder.encode([f"cat {t}" for t in TEXTS]))
+    np.testing.assert_array_equal(encoder.encode(TEXTS, truncate_dim=2), plain[:, :2])
+    batches = [{"text": TEXTS[:3]}, {"text": TEXTS[3:]}]
+    np.testing.assert_array_equal(encoder.encode(batches, task_name="STS", prompt_type=None), plain)
+    np.testing.assert_array_equal(encoder.similarity(plain, tensor), encoder.similarity(TEXTS, TEXTS))
+    pairs = encoder.similarity_pairwise(TEXTS, TEXTS[::-1])
+    np.testing.assert_allclose(pairs, np.diag(encoder.similarity(TEXTS, TEXTS[::-1])), atol=1e-6)
+    with pytest.raises(OptionError, match="float32"):
+        encoder.encode(TEXTS, precision="int8")
+
+
+@pytest.mark.parametrize("pool", ["mean", "sif"])
+def test_pooled_word_vectors_are_read_by_sentence_transformers_to_equal_vectors(pool, tmp_path):
+    for name, cut, texts in (
+        ("english", {}, TEXTS),
+        ("spaces", {"method": "space"}, ["猫 睡觉", "the 猫 , 不知道", ""]),
+    ):
+        model = lift(words(**cut), "sentences", pool=pool)
+        write_static_embedding(model, tmp_path / name)
+        theirs = sentence_transformers.SentenceTransformer(str(tmp_path / name), device="cpu", local_files_only=True)
+        np.testing.assert_allclose(theirs.encode(texts), model.encode(texts), atol=1e-5)
+
+
+def test_poolings_that_are_no_mean_of_rows_are_refused(tmp_path):
+    with pytest.raises(OptionError, match="mean or sif"):
+        write_static_embedding(lift(words(), "sentences", pool="max"), tmp_path / "st")
+
+
+def test_an_encoder_is_a_step_of_a_pipeline(encoder, fifty_lines):
+    tfidf = polyseme.train("tfidf", polyseme.Corpus.from_sentences(fifty_lines))
+    labels = ["看书" in line for line in fifty_lines]
+    for step in (tfidf, encoder):
+        assert clone(step) is step  # it has learned what it knows
+    fitted = make_pipeline(tfidf, LogisticRegression()).fit(fifty_lines, labels)
+    assert fitted.score(fifty_lines, labels) == 1
+    expected = LogisticRegression().fit(tfidf.encode_sparse(fifty_lines), labels)
+    np.testing.assert_array_equal(fitted.predict(fifty_lines), expected.predict(tfidf.encode_sparse(fifty_lines)))
+    np.testing.assert_array_equal(make_pipeline(encoder).fit_transform(TEXTS), encoder.encode(TEXTS))
