@@ -184,7 +184,7 @@ def context(models: Models, results: Results) -> None:
 
 
 def _two_halves(model: Any, file: Path, layers: str) -> dict[str, Any]:
-    from polyseme.evaluate.context import compared, best_threshold
+    from polyseme.evaluate.context import best_threshold, compared
 
     cosines, gold, used = compared(lift(model, "contexts"), file, layers)
     halves = (np.arange(len(gold)) % 2 == 0, np.arange(len(gold)) % 2 == 1)

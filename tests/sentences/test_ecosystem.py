@@ -50,7 +50,9 @@ def test_sentence_transformers_evaluators_take_an_encoder_as_a_model(encoder):
     cosines = [float(encoder.similarity([a], [b])[0, 0]) for a, b in zip(first, second, strict=True)]
     assert found["spearman_cosine"] == pytest.approx(spearmanr(gold, cosines).statistic)
     queries, corpus = {"q": "the cat"}, {"x": "The cat.", "y": "music"}
-    retrieved = InformationRetrievalEvaluator(queries, corpus, {"q": {"x"}}, write_csv=False, accuracy_at_k=[1])(encoder)
+    retrieved = InformationRetrievalEvaluator(queries, corpus, {"q": {"x"}}, write_csv=False, accuracy_at_k=[1])(
+        encoder
+    )
     assert retrieved["cosine_accuracy@1"] == 1
 
 

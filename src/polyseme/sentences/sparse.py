@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polyseme.nouns import TEXTS_AT_ONCE, FloatArray, Sentence, SentenceEncoder, batched, several, text_batches, unit_rows
+from polyseme.nouns import (
+    TEXTS_AT_ONCE,
+    FloatArray,
+    Sentence,
+    SentenceEncoder,
+    batched,
+    several,
+    text_batches,
+    unit_rows,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

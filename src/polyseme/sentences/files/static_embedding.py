@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 LINEAR = ("mean", "sif")
 _MARK = "▁"  # before every word, so that the letters of an unknown one are no words
+_PLACE = "0_StaticEmbedding"
 _TYPE = "sentence_transformers.models.StaticEmbedding"
 # Addresses; abbreviations; words and numbers with what joins their parts; dots and dashes; other signs one by one.
 _ENGLISH = (
@@ -43,9 +45,9 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
     if spaced and model.segmentation.method != "space":
         log.warning("%s cuts text at spaces only: give it Chinese that is cut into words", path)
     with new_export(path, "sentence-transformers", force=force) as folder:
-        module = {"idx": 0, "name": "0", "path": "0_StaticEmbedding", "type": _TYPE}
+        module = {"idx": 0, "name": "0", "path": _PLACE, "type": _TYPE}
         (folder / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
-        place = folder / module["path"]
+        place = folder / _PLACE
         place.mkdir()
         rows = np.ascontiguousarray(_rows(model, words), dtype=np.float32)
         tensor_file.write(place / "model.safetensors", {"embedding.weight": rows}, {"format": "pt"})
@@ -71,7 +73,7 @@ def _tokenizer(words: list[str], segmentation: Segmentation, spaced: bool) -> st
 
     known = {f"{_MARK}{word}": number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.BPE(vocab=known, merges=[], ignore_merges=True))
-    steps = [normalizers.NFKC()] if segmentation.normalise == "nfkc" else []
+    steps: list[Any] = [normalizers.NFKC()] if segmentation.normalise == "nfkc" else []
     steps += [normalizers.Lowercase()] if segmentation.case == "lower" else []
     if steps:
         tokenizer.normalizer = normalizers.Sequence(steps)
