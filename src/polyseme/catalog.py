@@ -323,6 +323,16 @@ METHODS: tuple[Row, ...] = (
         "Kiros et al., Skip-Thought Vectors",
     ),
     Row(
+        "rae",
+        "递归自编码器",
+        "sentences",
+        ("corpus",),
+        "polyseme.sentences.recursive:Rae",
+        "polyseme.sentences.options:RaeOptions",
+        2011,
+        "Socher et al., Dynamic Pooling and Unfolding Recursive Autoencoders for Paraphrase Detection",
+    ),
+    Row(
         "quick-thought",
         "快速思维向量",
         "sentences",

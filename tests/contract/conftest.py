@@ -41,6 +41,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "han": {"dim": 8, "hidden": 8, "epochs": 1},
     "infersent": {"dim": 10, "hidden": 6, "classifier": 8, "epochs": 1},
     "skip-thought": {"dim": 10, "hidden": 8, "epochs": 2, "batch_size": 10, "min_count": 1},
+    "rae": {"word_dim": 8, "epochs": 2, "batch_size": 10},
     "quick-thought": {"dim": 10, "hidden": 6, "epochs": 2, "batch_size": 10, "min_count": 1},
     "gensen": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 10, "min_count": 1},
     "use": {"dim": 10, "hidden": 8, "classifier": 8, "epochs": 1, "batch_size": 8, "min_count": 1},

@@ -187,6 +187,29 @@ class InferSentFileOptions(InferSentOptions):
 
 
 @dataclass(frozen=True)
+class RaeOptions(LearnedOptions):
+    """Options of the recursive autoencoder."""
+
+    word_vectors: str | None = option(
+        None, "word vectors that are read, a model or a published file; unless given, word2vec makes some of the text",
+        names="model",
+    )  # fmt: skip
+    word_dim: int = option(50, "length of word vectors that are made of the text", minimum=1)
+    vector: str = option(
+        "mean", "of a text: of all its words and phrases, or the phrase of all", choices=("mean", "root")
+    )
+    grid: int = option(15, "cells on each side, of what two texts are compared by", minimum=1, maximum=100)
+    longest: int = option(40, "words of a sentence that are learned from", minimum=2)
+    max_sentences: int = option(100_000, "most sentences that are learned from", minimum=2)
+    batch_size: int = option(64, "sentences of a batch", minimum=1)
+    hold_out: float = option(0.02, "share of the sentences kept for the reports", minimum=0, maximum=0.5)
+    epochs: int = option(3, "passes over the sentences", minimum=0)
+    input_dropout: float = option(
+        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+
+
+@dataclass(frozen=True)
 class QuickThoughtOptions(LearnedOptions):
     """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
 

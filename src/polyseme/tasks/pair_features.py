@@ -27,6 +27,7 @@ from polyseme.sentences.matching import (
     PairModule,
     compared,
 )
+from polyseme.sentences.recursive import Rae
 from polyseme.sentences.sources import Ints
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
@@ -95,8 +96,10 @@ class TextPairs(PreparedPairs):
 class VectorPairs(PreparedPairs):
     """Pairs as vectors of a frozen encoder, compared."""
 
-    def __init__(self, first: FloatArray, second: FloatArray) -> None:
+    def __init__(self, first: FloatArray, second: FloatArray, beside: FloatArray | None = None) -> None:
         self.features = compared(torch.from_numpy(first), torch.from_numpy(second))
+        if beside is not None:
+            self.features = torch.cat([self.features, torch.from_numpy(beside)], dim=1)
         self.sizes = np.ones(len(first), dtype=np.int64)
 
     def batch(self, rows: Ints, device: torch.device) -> Tensor:
@@ -125,11 +128,14 @@ class Frozen(Features):
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self.encoder, self.dim = encoder, 4 * encoder.dim
+        self.matched = encoder if isinstance(encoder, Rae) else None  # which also compares two texts node by node
+        self.dim += self.matched.matched_dim if self.matched else 0
         self._net = Standardised(self.dim)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> VectorPairs:
         vectors = encoded_once(self.encoder, _both(pairs), progress)
-        return VectorPairs(vectors[: len(pairs)], vectors[len(pairs) :])
+        beside = self.matched.matched(pairs) if self.matched else None
+        return VectorPairs(vectors[: len(pairs)], vectors[len(pairs) :], beside)
 
     def net(self) -> Standardised:
         return self._net
@@ -281,8 +287,8 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
         return Cross(encoder)
-    if isinstance(encoder, LearnedEncoder):
-        return Learned(encoder)
+    if isinstance(encoder, LearnedEncoder) and not any(name.startswith("net.") for name in parts.tensors):
+        return Learned(encoder)  # a frozen one has a net of its own beside it
     if not isinstance(encoder, SentenceEncoder):
         raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
     frozen = Frozen(encoder)

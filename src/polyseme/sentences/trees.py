@@ -1,0 +1,128 @@
+"""Greedy trees over texts 贪心树: at each step the two neighbours that an autoencoder keeps best become one phrase.
+
+All texts of a batch are folded together, one merge of each text a step; only the two pairs beside a merge are computed
+anew. With the trees known, phrases of one height are computed at once, and so is what all phrases unfold to.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Nodes(NamedTuple):
+    """Words and phrases of a batch in one table: the words of all texts, then the phrases, lower ones first."""
+
+    vectors: Tensor  # (N + P, D)
+    text: Tensor  # (N + P,) which text each is of
+    left: Tensor  # (P,) rows of the children of each phrase
+    right: Tensor
+    root: Tensor  # (B,) row of the whole text; -1 of one without words
+    n_words: int  # N
+
+
+class AutoEncoder(nn.Module):
+    """p = tanh(W [a; b] + c), scaled to length one; back: [a'; b'] = tanh(V p + d)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.fold, self.unfold = nn.Linear(2 * dim, dim), nn.Linear(dim, 2 * dim)
+
+    def phrase(self, a: Tensor, b: Tensor) -> Tensor:
+        """``(…, D), (…, D) -> (…, D)``."""
+        return F.normalize(torch.tanh(self.fold(torch.cat([a, b], dim=-1))), dim=-1)
+
+    def parts(self, p: Tensor) -> Tensor:
+        """``(…, D) -> (…, 2D)``, both parts side by side."""
+        return torch.tanh(self.unfold(p))
+
+    def errors(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        """The phrase of two nodes, and how far its parts are from them: ``|a - a'|² + |b - b'|²``."""
+        p = self.phrase(a, b)
+        return p, (self.parts(p) - torch.cat([a, b], dim=-1)).square().sum(dim=-1)
+
+
+@torch.no_grad()
+def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The children of every phrase in the order of the merges, ``(B, T - 1)`` each.
+
+    Words are numbered by place, the k-th phrase T + k. A text of n words has n - 1 phrases; what is behind them means
+    nothing.
+    """
+    n_texts, width = mask.shape
+    rows = torch.arange(n_texts, device=x.device)
+    left, right = (torch.zeros(n_texts, max(width - 1, 0), dtype=torch.long, device=x.device) for _ in range(2))
+    nodes, names, counts = x, torch.arange(width, device=x.device).repeat(n_texts, 1), mask.sum(dim=1)
+    pairs, errors = net.errors(nodes[:, :-1], nodes[:, 1:])
+    for step in range(width - 1):
+        places = torch.arange(width - 1 - step, device=x.device)
+        alive = counts > 1
+        errors = errors.masked_fill(places >= (counts - 1)[:, None], torch.inf)
+        best = torch.where(alive, errors.argmin(dim=1), width)  # beyond all places: nothing moves
+        here = best.clamp(max=width - 1 - step - 1)
+        left[:, step], right[:, step] = names[rows, here], names[rows, here + 1]
+        merged = pairs[rows, here]
+        source = places + (places > best[:, None])  # (B, width - 1 - step)
+        nodes = nodes.gather(1, source[:, :, None].expand(-1, -1, nodes.shape[2]))
+        names = names.gather(1, source)
+        nodes[rows, here] = torch.where(alive[:, None], merged, nodes[rows, here])
+        names[rows, here] = torch.where(alive, width + step, names[rows, here])
+        counts = counts - alive.long()
+        if len(places) == 1:
+            break
+        shifted = source[:, :-1]  # a pair is named by its left node
+        pairs = pairs.gather(1, shifted[:, :, None].expand(-1, -1, pairs.shape[2]))
+        errors = errors.gather(1, shifted)
+        for near in (here - 1, here):
+            at = near.clamp(0, len(places) - 2)
+            pairs[rows, at], errors[rows, at] = net.errors(nodes[rows, at], nodes[rows, at + 1])
+    return left, right
+
+
+def folded(net: AutoEncoder, x: Tensor, mask: Tensor) -> Nodes:
+    """The words and phrases of all texts, ``(B, T, D)`` and ``(B, T)``; gradients flow through the phrases."""
+    n_texts, width = mask.shape
+    left, right = (found.cpu() for found in greedy_merges(net, x, mask))
+    sizes = mask.sum(dim=1).cpu()
+    n_words = int(sizes.sum())
+    real = torch.arange(max(width - 1, 0)) < (sizes - 1)[:, None]  # (B, T - 1)
+    text = torch.arange(n_texts)
+    height = torch.zeros(n_texts, 2 * width - 1, dtype=torch.long)
+    for step in range(width - 1):
+        under = torch.maximum(height[text, left[:, step]], height[text, right[:, step]])
+        height[:, width + step] = torch.where(real[:, step], under + 1, 0)
+    # The row of every node in the table: words by text and place, phrases by height.
+    row = torch.full((n_texts, 2 * width), -1)
+    row[:, :width][mask.cpu()] = torch.arange(n_words)
+    of_text, step_of = real.nonzero(as_tuple=True)
+    order = torch.argsort(height[of_text, width + step_of], stable=True)
+    of_text, step_of = of_text[order], step_of[order]
+    row[of_text, width + step_of] = n_words + torch.arange(len(order))
+    children = [row[of_text, side[of_text, step_of]].to(x.device) for side in (left, right)]
+    table = x[mask]  # (N, D)
+    end = 0
+    for size in torch.bincount(height[of_text, width + step_of]).tolist()[1:]:
+        level = slice(end, end + size)
+        table = torch.cat([table, net.phrase(table[children[0][level]], table[children[1][level]])])
+        end += size
+    owner = torch.cat([mask.cpu().nonzero()[:, 0], of_text]).to(x.device)
+    root = torch.where(sizes > 1, row[text, width + sizes.clamp(min=2) - 2], row[:, 0]).to(x.device)
+    return Nodes(table, owner, children[0], children[1], root, n_words)
+
+
+def unfolding_errors(net: AutoEncoder, nodes: Nodes) -> Tensor:
+    """Σ over phrases of the squared distance of their words from what the phrase unfolds to, down the whole tree."""
+    asked = torch.arange(nodes.n_words, len(nodes.vectors), device=nodes.vectors.device)
+    read, total = nodes.vectors[asked], nodes.vectors.new_zeros(())
+    while len(asked):
+        below = asked - nodes.n_words
+        children = torch.cat([nodes.left[below], nodes.right[below]])
+        read = torch.cat(net.parts(read).chunk(2, dim=1))
+        words = children < nodes.n_words
+        total = total + (read[words] - nodes.vectors[children[words]]).square().sum()
+        asked, read = children[~words], read[~words]
+    return total
