@@ -1,7 +1,7 @@
 """Pictures of the page for the documents: one view of a running server, as PNG with few colours.
 
 polyseme serve INDEX WORDS --port 8617 &
-python scripts/screenshot.py 'http://127.0.0.1:8617/?lang=zh#/senses?word=打' docs/images/page.png
+python scripts/screenshot.py 'http://127.0.0.1:8617/?lang=zh#/senses?word=打' docs/images/uses.png
 """
 
 from __future__ import annotations

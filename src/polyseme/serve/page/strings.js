@@ -41,7 +41,6 @@ const STRINGS = {
   inviteCall: ["Call it from a program", "从程序中调用"],
   inviteCallNote: ["Python, the command line and HTTP: calls to copy.", "Python、命令行与 HTTP：可复制的调用方式。"],
 
-  query: ["Look for", "检索"],
   queryHint: ["any text …", "任意文字……"],
   mode: ["As", "方式"],
   mode_text: ["text", "文字"],

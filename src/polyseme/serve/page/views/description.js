@@ -1,10 +1,11 @@
 // The API as a page to read: every question, what it asks for, and a call to copy. Made from /openapi.json.
 
 import { get } from "../api.js";
+import { callInChinese } from "../chinese.js";
 import { fill, h } from "../dom.js";
 import { download } from "../export.js";
 import { code, waiting } from "../parts.js";
-import { t } from "../strings.js";
+import { getLanguage, t } from "../strings.js";
 
 export async function render(root, state, { signal }) {
   fill(root, h("h1", {}, t("apiTitle")), h("p", {}, t("apiNote")), waiting());
@@ -21,7 +22,7 @@ function section(path, method, question, whole) {
   const fields = body ? bodyFields(resolved(body, whole), whole) : (question.parameters ?? []).map((one) => ({
     name: one.name, required: one.required, schema: one.schema, about: one.description }));
   return h("section", { class: "endpoint" },
-    h("h2", {}, h("code", {}, `${method} ${path}`)), h("p", {}, plain(question.description ?? question.summary ?? "")),
+    h("h2", {}, h("code", {}, `${method} ${path}`)), h("p", {}, told(`${method} ${path}`, plain(question.description ?? question.summary ?? ""))),
     fields.length > 0 && h("div", { class: "scroll" }, h("table", {},
       h("thead", {}, h("tr", {}, ["apiParameter", "apiKind", "apiDefault", "meaning"].map((key) => h("th", { scope: "col" }, t(key))))),
       h("tbody", {}, fields.map((field) => h("tr", {}, h("th", { scope: "row" }, field.name), h("td", {}, kind(field.schema, whole)),
@@ -44,6 +45,8 @@ function kind(schema, whole) {
   if (one.type === "array") return `[${kind(one.items, whole)}]`;
   return one.const ?? one.type ?? "";
 }
+
+const told = (call, english) => (getLanguage() === "zh" ? callInChinese(call, english) : english);
 
 const plain = (text) => text.replaceAll("``", "");
 

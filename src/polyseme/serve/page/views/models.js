@@ -1,10 +1,11 @@
 // What is loaded, and the card of one of them with calls to copy.
 
 import { get } from "../api.js";
+import { optionInChinese } from "../chinese.js";
 import { fill, h } from "../dom.js";
 import { code, empty, examples } from "../parts.js";
 import { link } from "../router.js";
-import { number, t } from "../strings.js";
+import { getLanguage, number, t } from "../strings.js";
 
 const HIDDEN = new Set(["text", "tags", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
 
@@ -42,7 +43,7 @@ function optionTable(options) {
   return h("div", { class: "scroll" }, h("table", {},
     h("thead", {}, h("tr", {}, ["option", "value", "meaning"].map((key) => h("th", { scope: "col" }, t(key))))),
     h("tbody", {}, options.map((one) => h("tr", {},
-      h("th", { scope: "row" }, one.name), h("td", {}, plain(one.value)), h("td", { class: "soft" }, one.help))))));
+      h("th", { scope: "row" }, one.name), h("td", {}, plain(one.value)), h("td", { class: "soft" }, getLanguage() === "zh" ? optionInChinese(one.name, one.help) : one.help))))));
 }
 
 function plain(value) {
