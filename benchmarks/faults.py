@@ -1,14 +1,17 @@
 """A campaign of faults: kills, hostile files, full disks, two writers, readers beside a writer, an abused server.
 
     python benchmarks/faults.py [--short | --scale 1.0] [--only kills,files,disks,readers,server] [--seed 1]
+                                [--results faults.jsonl] [--document docs/files.md]
 
-Prints what was tried and what broke. Bars: 1,000 kills, 10,000 mutations, 1,000 reads beside a writer, 100 full disks:
-nothing lost, nothing mixed, no traceback, no hang, the same bits after every resume. Exit code 1 where anything broke.
+Prints what was tried and what broke. With --results, parts that run one by one are added up in a file, of which
+--document makes the table of a document. Bars: 1,000 kills, 10,000 mutations, 1,000 reads beside a writer, 100 full
+disks: nothing lost, nothing mixed, no traceback, no hang, the same bits after every resume. Exit code 1 otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -25,6 +28,17 @@ import faults_server
 from faults_common import Tally
 from faults_jobs import World
 
+MARKS = ("<!-- faults -->", "<!-- /faults -->")
+# Rows of the table: what a fault is called there, with {} for the number of kinds, and how its tallies' names begin.
+FAULTS = {
+    "killed before a call that changes the disk": "killed before a call",
+    "killed at a random moment": "killed at a random moment",
+    "files altered, {} formats": "altered",
+    "disk full on the way": "full disks",
+    "read beside a writer, {} kinds": "reads beside a writer",
+    "two writers of one output": "two writers",
+    "abuse of the server, {} kinds of attack": "server: ",
+}
 PARTS = ("kills", "files", "disks", "readers", "server")
 
 
@@ -34,6 +48,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the full campaign")
     parser.add_argument("--only", help="some of the parts; all of them, but not the server's where it is to be short")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, help="a file to which the figures are added")
+    parser.add_argument("--document", type=Path, help="a document whose table to write, of all figures in --results")
     given = parser.parse_args()
     chosen = given.only.split(",") if given.only else PARTS[: -1 if given.short else None]
     home = Path(tempfile.mkdtemp(prefix="polyseme-faults-", dir=_quick_place()))
@@ -43,7 +59,31 @@ def main() -> None:
         shutil.rmtree(home, ignore_errors=True)
     print(f"\n{'':34} {'tried':>8} {'broken':>7}")
     print("\n".join(tally.line() for tally in tallies))
+    if given.results:
+        with given.results.open("a", encoding="utf-8") as file:
+            file.writelines(
+                json.dumps({"name": tally.name, "tried": tally.tried, "broken": tally.broken}, ensure_ascii=False)
+                + "\n"
+                for tally in tallies
+            )
+        if given.document:
+            write_table(given.document, given.results)
     sys.exit(any(tally.broken for tally in tallies))
+
+
+def write_table(document: Path, results: Path) -> None:
+    """The sums of all figures, between the marks of a document."""
+    records = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    lines = ["| fault | tried | broken |", "|---|--:|--:|"]
+    for title, start in FAULTS.items():
+        found = [record for record in records if record["name"].startswith(start)]
+        if found:
+            kinds = len({record["name"] for record in found})
+            tried, broken = sum(one["tried"] for one in found), sum(len(one["broken"]) for one in found)
+            lines.append(f"| {title.format(kinds)} | {tried:,} | {broken:,} |")
+    before, rest = document.read_text(encoding="utf-8").split(MARKS[0])
+    table = "\n".join([MARKS[0], *lines, MARKS[1]])
+    document.write_text(before + table + rest.split(MARKS[1])[1], encoding="utf-8")
 
 
 def _quick_place() -> str | None:
