@@ -58,7 +58,7 @@ def test_a_language_model_says_what_surprises(
     scores = model.surprisals([text, [], ["看", "书", "打"]])
     np.testing.assert_allclose(scores[0][:2], scores[2][:2], atol=1e-5)  # what comes later surprises no earlier word
     assert scores[1].shape == (0,)
-    encoder = lift(vectors, "sentences", pool="surprisal", reader=model)
+    encoder = lift(vectors, "sentences", pool="surprisal", reader=model, residual=1.0)
     np.testing.assert_allclose(encoder.encode([text])[0], reference(vectors.lookup(text), scores[0], 1.0), atol=1e-5)
     encoder.save(tmp_path / "reader")
     np.testing.assert_allclose(polyseme.load(tmp_path / "reader").encode([text]), encoder.encode([text]), atol=1e-6)
@@ -106,7 +106,7 @@ def test_parts_of_speech_are_weighed_by_a_tagged_corpus(vectors: WordVectors, tm
     surprisal = {word: -np.log(n / 70) for word, n in counts.items()}
     noun = (10 * surprisal["小明"] + 10 * surprisal["书"] + 5 * surprisal["音乐"] + 5 * surprisal["看"]) / 30
     verb = (10 * surprisal["看"] + 5 * surprisal["听"]) / 15
-    encoder = lift(vectors, "sentences", pool="pos", data=corpus)
+    encoder = lift(vectors, "sentences", pool="pos", data=corpus, residual=1.0)
     text = ["小明", "听", "音乐", "的", "看"]
     wanted = reference(vectors.lookup(text), np.array([noun, verb, noun, surprisal["的"], verb]), 1.0)
     np.testing.assert_allclose(encoder.encode([text])[0], wanted, atol=1e-5)

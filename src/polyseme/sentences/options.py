@@ -33,7 +33,7 @@ class PooledOptions:
     language_model: str | None = option(
         None, "surprisal: the model that words surprise; unless given, their frequency does", names="model"
     )
-    residual: float = option(1.0, "surprisal, pos: added to every word's attention; 0: attention alone", minimum=0)
+    residual: float = option(0.0, "surprisal, pos: added to every word's attention; 0: attention alone", minimum=0)
 
 
 @dataclass(frozen=True)
