@@ -187,6 +187,8 @@ class _Builder:
                 self.sums.add(layout.codes_name(layer), codes)
             self.tokens[rows] = tokens
             self.sums.add(layout.TOKENS, tokens)
+            for array in self._arrays().values():
+                layout.release(array)
             self.done, since = last, since + int(offsets[last] - offsets[first])
             if since >= _CHECKPOINT_TOKENS:
                 self._save_state(self.part)

@@ -14,6 +14,7 @@ Occurrences are sorted by word, then by place in the corpus, so those of one wor
 from __future__ import annotations
 
 import math
+import mmap
 import re
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,13 @@ def array(file: PlainFile, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDAr
     """An array on disk as a memory map, if it is of the shape and type expected."""
     begin = _begin(file, shape, dtype)
     return file.mapped(dtype, begin).reshape(shape)
+
+
+def release(array: NDArray[Any]) -> None:
+    """Let go of the memory that holds an array of the disk: what was written stays, and is read again where needed."""
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)  # of a shared map it takes away nothing but the room
 
 
 def reopen(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

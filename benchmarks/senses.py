@@ -1,0 +1,77 @@
+"""How well an index tells uses apart, by pseudo-words: two words taken for one are two uses that someone knows.
+
+    python benchmarks/senses.py INDEX... [--pairs 60]
+
+Nearest: how often the majority of an occurrence's ten nearest is of its own word. V: V-measure of the clusters that
+``uses`` finds (Rosenberg and Hirschberg, 2007) against the two words; parted: pairs of which it finds more than one.
+Whole: single words that it leaves whole, which most of them should be. Means over pairs that are drawn at random among
+the words with 60 occurrences or more, the rarer one of them with a quarter to all of the occurrences of the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import v_measure_score
+
+from polyseme.nouns import FloatArray, unit_rows
+from polyseme.search import Index
+from polyseme.search.agreement import neighbour_scores
+from polyseme.search.alike import SHARED
+from polyseme.search.cluster import cluster
+from polyseme.search.selection import tells_something
+from polyseme.search.sorting import even_sample
+
+FEWEST, MOST = 60, 400
+
+
+def measure(index: Index, pairs: int, seed: int = 1) -> dict[str, float]:
+    """The figures of one index."""
+    rng = np.random.default_rng(seed)
+    words = [word for word in index.words if index.count(word) >= FEWEST and tells_something(word)]
+    drawn = rng.permutation(np.array(words, dtype=object))[: 2 * pairs]
+    apart = float(index.facts["apart"])
+    right, measures, parted, whole = [], [], [], []
+    for first, second in zip(drawn[::2], drawn[1::2], strict=False):
+        one, other = vectors_of(index, first), vectors_of(index, second)
+        other = other[: max(FEWEST // 4, int(len(one) * rng.uniform(0.25, 1)))]
+        both = np.concatenate([one, other])
+        truth = np.repeat([0, 1], [len(one), len(other)])
+        right.append(neighbour_scores(unit_rows(both - SHARED * both.mean(axis=0)), truth, 10)[1])
+        labels = cluster(both, apart=apart)
+        measures.append(v_measure_score(truth, labels))
+        parted.append(labels.max() > 0)
+        whole.append(cluster(one, apart=apart).max() == 0)
+    means = (float(np.mean(values)) for values in (right, measures, parted, whole))
+    return dict(zip(("nearest", "V", "parted", "whole"), means, strict=True))
+
+
+def vectors_of(index: Index, word: str) -> FloatArray:
+    """Occurrences of a word, evenly drawn."""
+    own = index.occurrences(word)
+    return index.vectors(own.start + even_sample(len(own), MOST))
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("indexes", nargs="*", default=["polyseme-demo/index"])
+    parser.add_argument("--pairs", type=int, default=60)
+    given = parser.parse_args()
+    print("| index | pairs | nearest right | V-measure | pairs parted | words whole | CPU-s |")
+    print("|---|---|---|---|---|---|---|")
+    for path in given.indexes:
+        if not Path(path).exists():
+            print(f"{path} is not there: polyseme demo makes one")
+            continue
+        begun = time.process_time()
+        found = measure(Index.open(path), given.pairs)
+        figures = " | ".join(f"{found[name]:.3f}" for name in ("nearest", "V", "parted", "whole"))
+        print(f"| {Path(path).name} | {given.pairs} | {figures} | {time.process_time() - begun:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
