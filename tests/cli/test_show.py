@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import io
+import re
+
 from rich.cells import cell_len
 
 from polyseme.cli.show import print_table, shown_progress
@@ -38,3 +41,20 @@ def test_the_end_is_said_once(capsys, monkeypatch):
         monkeypatch.setattr("time.monotonic", lambda: 25)
         progress("reading", 10, 10)
     assert capsys.readouterr().err.splitlines() == ["reading 50% (11 s, 11 s left)", "reading 100% (22 s)"]
+
+
+def test_80_columns_show_loss_perplexity_and_the_time_that_is_left(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    figures = {"epoch": 0.27, "loss": 6.278, "forward_perplexity": 962.7, "backward_perplexity": 994.7}
+    with shown_progress() as progress:
+        progress("training", 23, 100, **figures, tokens_per_second=3484)
+    lines = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line).strip("\r") for line in terminal.getvalue().splitlines()]
+    assert any("loss 6.278  ppl fwd 962.7  bwd 994.7" in line and " left " in line for line in lines), lines
+    assert all(cell_len(line) <= 80 for line in lines)

@@ -21,6 +21,15 @@ json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=Tr
 QUALITY = ("perplexity", "loss", "accuracy", "f1", "score")  # what figures of how good a model is are called
 
 
+_WIDE = 110  # columns from which on there is room for a bar
+_SHORT = {
+    "forward_perplexity": "ppl fwd",
+    "backward_perplexity": "bwd",
+    "words_per_second": "words/s",
+    "tokens_per_second": "tokens/s",
+}
+
+
 class Choice(click.Choice[str]):
     """Named values, with close ones for a mistyped one."""
 
@@ -107,15 +116,17 @@ def _live_bars() -> Iterator[Progress]:
 
     from polyseme.cli.console import SafeConsole
 
+    to = SafeConsole(stderr=True)
+    bar = [BarColumn(bar_width=28)] if to.width >= _WIDE else []  # the figures need the room
     bars = Bars(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=28),
+        *bar,
         TextColumn("{task.percentage:>3.0f}%"),
         TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=SafeConsole(stderr=True),
+        console=to,
         expand=True,  # what does not fit is cut from the facts, never from the bar
     )
     tasks: dict[str, Any] = {}
@@ -123,10 +134,16 @@ def _live_bars() -> Iterator[Progress]:
     def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
         if what not in tasks:
             tasks[what] = bars.add_task(what, total=total, facts="")
-        bars.update(tasks[what], completed=done, total=total, facts=_facts(facts))
+        bars.update(tasks[what], completed=done, total=total, facts=_facts(_important(facts)))
 
     with bars:
         yield progress
+
+
+def _important(facts: dict[str, Any]) -> dict[str, Any]:
+    """How good it is before how fast, in short names, so that a narrow terminal shows it."""
+    order = sorted(facts, key=lambda name: (name not in how_good(facts), "per_second" in name))
+    return {_SHORT.get(name, name): facts[name] for name in order}
 
 
 def _spaced_lines(every: float = 10.0) -> Progress:
