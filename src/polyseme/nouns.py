@@ -185,7 +185,7 @@ class ContextEncoder(ABC):
 
         From what stands before the word, or, to a masked model, on both sides.
         """
-        raise OptionError(f"{type(self).__name__} is no language model: no word surprises it")
+        raise OptionError(f"{type(self).__name__} is not a language model: no word surprises it")
 
     @abstractmethod
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:

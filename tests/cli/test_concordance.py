@@ -88,7 +88,7 @@ def test_raw_text_is_read_as_it_is(run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("corpus", "(", "--mode", "regex"), "no regular expression", 1),
+        (("corpus", "(", "--mode", "regex"), "not a regular expression", 1),
         (("corpus", "打", "--tag", "v"), "no tags", 1),
         (("corpus", "打", "-o", "hits.xyz"), "--format", 1),
         (("nothing", "打"), "does not exist", 1),

@@ -197,7 +197,7 @@ def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> N
         pool.submit((tmp_path / "pipe").write_bytes, TEXT.encode())
         facts = json.loads(run("info", tmp_path / "pipe", "--json").stdout)
         assert facts["characters"] == len(TEXT)
-        with pytest.raises(FormatError, match="is no plain file"):  # and does not wait for somebody to write to it
+        with pytest.raises(FormatError, match="is not a plain file"):  # and does not wait for somebody to write to it
             polyseme.load(tmp_path / "pipe")
 
 

@@ -162,7 +162,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path, name: 
     make_model(tmp_path / "m")
     (tmp_path / "m" / name).unlink()
     os.mkfifo(tmp_path / "m" / name)
-    with pytest.raises(FormatError, match=f"{name} is no plain file"):
+    with pytest.raises(FormatError, match=f"{name} is not a plain file"):
         polyseme.load(tmp_path / "m")
 
 
@@ -171,7 +171,7 @@ def test_pipes_and_devices_are_no_models(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
         for call in (polyseme.load, recognise, lambda path: first_bytes(Path(path), 10)):
-            with pytest.raises(FormatError, match="is no plain file"):
+            with pytest.raises(FormatError, match="is not a plain file"):
                 call(path)
     for name in ("options.json", "weights.hdf5", "config.json", "char.dic", "encoder.pkl", "x.th"):
         folder = tmp_path / f"folder of {name}"

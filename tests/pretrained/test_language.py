@@ -136,7 +136,7 @@ def test_substitutes_of_a_causal_model_make_what_follows_likely(folders):
 def test_an_encoder_without_a_head_is_no_language_model(folders):
     model = polyseme.load(folders("electra"))
     assert model.language is None
-    with pytest.raises(OptionError, match="no language model"):
+    with pytest.raises(OptionError, match="not a language model"):
         model.fill("他[MASK]")
 
 

@@ -116,5 +116,5 @@ def test_parts_of_speech_are_weighed_by_a_tagged_corpus(vectors: WordVectors, tm
         lift(vectors, "sentences", pool="pos", data=["小明 看书"])
     with pytest.raises(OptionError, match="tagged text"):
         lift(vectors, "sentences", pool="pos", data=polyseme.Corpus.from_sentences([text]))
-    with pytest.raises(OptionError, match="no language model"):
+    with pytest.raises(OptionError, match="not a language model"):
         lift(vectors, "sentences", pool="surprisal", reader=lift(vectors, "contexts"))

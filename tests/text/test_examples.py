@@ -177,7 +177,7 @@ def test_of_many_bad_rows_ten_are_named(tmp_path: Path) -> None:
         ("", "is empty"),
         ("\n \n", "is empty"),
         ("text\tlabel\n", "no row that can be learned from"),
-        ("只有一列\n没有标签\n什么都没有\n", "is no table of labelled texts"),
+        ("只有一列\n没有标签\n什么都没有\n", "is not a table of labelled texts"),
         ("sentence\tkeywords\n一\t二\n三\t四\n", "no column of labels: its columns are sentence, keywords"),
         ("你好\thello\n再见\tbye\n谢谢\tthanks\n早\tmorning\n", "two texts a row and no label, as parallel text does"),
         ('{"text": "a", "label": "x"}\n{"text": 5, "label": "x"}\n' * 20, "20 of 40 rows .*line 2 has no text"),
@@ -266,7 +266,7 @@ def test_a_score_that_is_no_number_is_a_bad_row(tmp_path: Path) -> None:
     rows[4], rows[11], rows[30] = (row.rsplit("\t", 1)[0] + "\t" + bad for row, bad in zip(
         (rows[4], rows[11], rows[30]), ("nan", "inf", "?"), strict=True))  # fmt: skip
     with pytest.raises(
-        TextError, match=r"3 of 40 rows .*line 5 has the score 'nan', which is no finite number; line 12"
+        TextError, match=r"3 of 40 rows .*line 5 has the score 'nan', which is not a finite number; line 12"
     ):
         read(tmp_path, "\n".join(rows))
     examples = read(tmp_path, "\n".join(rows), errors="skip")

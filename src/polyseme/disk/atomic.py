@@ -175,7 +175,7 @@ def check_file(path: str | Path, *, force: bool = True) -> None:
     if os.path.isdir(path):
         raise FormatError(f"{path} is a folder, and the result is a file: choose another output path")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise FormatError(f"{path} is no plain file, and the result takes the place of what is there: name a file")
+        raise FormatError(f"{path} is not a plain file, and the result takes the place of what is there: name a file")
     if not force and os.path.isfile(path) and (size := os.path.getsize(path)):
         raise FormatError(
             f"{path} is a file of {size:,} bytes: replace it with {as_given('force')}, or choose another output path"

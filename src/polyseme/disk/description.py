@@ -44,7 +44,7 @@ def check_seal(found: dict[str, Any], file: Path) -> None:
         raise FormatError(f"{file} was altered: it does not have the checksum that it keeps of itself")
     for name, seal in files.items():
         if not is_plain_name(name):
-            raise FormatError(f"{file} was altered: {name[:40]!r} is no name of a file in it")
+            raise FormatError(f"{file} was altered: {name[:40]!r} is not the name of a file in it")
         if not isinstance(seal, dict) or not isinstance(seal.get("size"), int):
             raise FormatError(f"{file} was altered: no size is kept for {name}")
 
@@ -65,7 +65,7 @@ def inner_models(found: dict[str, Any], file: Path) -> dict[str, str]:
     if isinstance(models, list):  # of before their checksums were kept
         models = dict.fromkeys(map(str, models), "")
     if not isinstance(models, dict) or not all(is_plain_name(n) and isinstance(s, str) for n, s in models.items()):
-        raise FormatError(f"{file} was altered: its 'models' are no plain names")
+        raise FormatError(f"{file} was altered: its 'models' are not plain names")
     return models
 
 

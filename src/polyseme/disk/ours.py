@@ -90,7 +90,7 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
         inner = inner_models(found, path / marker)
     except (FormatError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise FormatError(f"{path} is no folder that polyseme wrote, or was altered ({reason}): {_CHOOSE}") from None
+        raise FormatError(f"{path} is not a folder that polyseme wrote, or was altered ({reason}): {_CHOOSE}") from None
     if "polyseme" not in found:
         raise FormatError(f"{path} is a folder with other things in it than polyseme wrote: {_CHOOSE}")
     folders: dict[str, Any] = found.get("folders") or {}  # only where we keep an export's

@@ -31,15 +31,15 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
     """Open a file for reading; ``inside`` is the handle of its folder, by which it is then found instead of by path.
 
-    What is no plain file is a FormatError; what the system refuses is its OSError.
+    What is not a plain file is a FormatError; what the system refuses is its OSError.
     """
     try:
         handle = os.open(path, _FLAGS) if inside is None else os.open(Path(path).name, _FLAGS, dir_fd=inside)
     except ValueError:  # a NUL, or a lone surrogate
-        raise FormatError(f"{str(path)!r} is no name of a file") from None
+        raise FormatError(f"{str(path)!r} is not the name of a file") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FormatError(f"{path} is no plain file (a folder, pipe or device), and only a file can be read here")
+        raise FormatError(f"{path} is not a plain file (a folder, pipe or device), and only a file can be read here")
     return open(handle, "rb")
 
 
@@ -147,5 +147,5 @@ class PlainFile:
         """Its numbers from byte ``begin`` on, memory-mapped and read-only; none for an empty file."""
         size = self.size - begin
         if size % np.dtype(dtype).itemsize:
-            raise FormatError(f"{self.path} was cut or altered: {self.size:,} bytes are no whole number of entries")
+            raise FormatError(f"{self.path} was cut or altered: {self.size:,} bytes are not a whole number of entries")
         return np.memmap(self._file, dtype=dtype, mode="r", offset=begin) if size > 0 else np.zeros(0, dtype)

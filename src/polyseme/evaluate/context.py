@@ -100,7 +100,7 @@ def read_pairs(path: Path) -> list[tuple[Use, Use]]:
             return [_from_json(record) for record in json.loads("\n".join(lines))]
         return [_from_cells(line.split("\t")) for line in lines]
     except (IndexError, KeyError, TypeError, ValueError):
-        raise FormatError(f"{path} is no file of words in context: WiC's table or MCL-WiC's JSON") from None
+        raise FormatError(f"{path} is not a file of words in context: WiC's table or MCL-WiC's JSON") from None
 
 
 def _from_json(record: dict[str, Any]) -> tuple[Use, Use]:
@@ -133,4 +133,4 @@ def read_gold(path: Path) -> list[bool]:
         tags = lines if records is None else [record["tag"] for record in records]
         return [{"T": True, "F": False}[str(tag).strip()] for tag in tags]
     except (KeyError, TypeError, ValueError):
-        raise FormatError(f"{gold} is no list of right answers, T or F") from None
+        raise FormatError(f"{gold} is not a list of right answers, T or F") from None

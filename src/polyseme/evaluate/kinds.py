@@ -74,4 +74,4 @@ def recognise_kind(path: str | Path, model: Any = None) -> Kind:
     if lines and getattr(model, "language", None):
         return TEXT
     names = ", ".join(f"{kind.name} {kind.chinese}" for kind in (*KINDS, TRANSLATION, TRANSFER))
-    raise FormatError(f"{path} is no evaluation file of a known kind ({names}): see docs/evaluate.md")
+    raise FormatError(f"{path} is not an evaluation file of a known kind ({names}): see docs/evaluate.md")

@@ -30,7 +30,7 @@ _GATE_BUFFER = 1 << 21
 
 
 class LstmWeights(NamedTuple):
-    """Of D directions; P is H where there is no projection."""
+    """The weights of D directions; P is H without a projection."""
 
     input: Tensor  # (D, 4H, I)
     recurrent: Tensor  # (D, 4H, P)

@@ -52,7 +52,7 @@ def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None)
     try:
         compiled = regex.compile(pattern, regex.MULTILINE | smart)
     except (regex.error, ValueError, RecursionError, OverflowError) as error:
-        raise OptionError(f"this is no regular expression: {str(error)[:100]}") from None
+        raise OptionError(f"this is not a regular expression: {str(error)[:100]}") from None
     return _find_regex(corpus, compiled, seconds)
 
 

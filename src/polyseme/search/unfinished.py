@@ -78,7 +78,7 @@ def find(part: Path) -> State | Standing | None:
             (part / STATE).unlink()  # which is the last that goes when an index is finished
         there = standing(part)
     except (FormatError, OSError):
-        raise FormatError(f"{part} is in the way: it is no unfinished index, or was altered; move it away") from None
+        raise FormatError(f"{part} is in the way: not an unfinished index, or altered; move it away") from None
     if there is None:
         os.rmdir(part)
     return there

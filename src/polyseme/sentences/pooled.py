@@ -90,7 +90,7 @@ class Pooled(Model, SentenceEncoder):
         if pool in ATTENDING and reader is None:
             raise OptionError(f"pool {pool!r} has to know how long a reader stays at a word: fit it on some text")
         if isinstance(reader, ContextEncoder) and reader.language is None:
-            raise OptionError("the model that words are to surprise is no language model: elmo, ulmfit and gpt are")
+            raise OptionError("the model that words are to surprise is not a language model: elmo, ulmfit and gpt are")
         self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
         self.powers = pools.read_powers(self.options.powers)

@@ -89,7 +89,7 @@ def tell(lines: Lines, request: Request) -> Told:
     found = tell_table(lines, format)
     if found is None:
         raise TextError(
-            f"{lines.name} is no table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label "
+            f"{lines.name} is not a table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label "
             f"first (where it is one, say which: {as_given('format', 'first')})"
         )
     table, chosen = choose(*found, kind, columns, lines.name)

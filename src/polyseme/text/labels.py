@@ -63,7 +63,7 @@ class Labels:
     def _tell(self, bad: BadRows, name: str, count: int) -> None:
         places = self._places[self._numbers[name]]
         for place in places:
-            bad.add(f"{place} has the score {name[:20]!r}, which is no finite number")
+            bad.add(f"{place} has the score {name[:20]!r}, which is not a finite number")
         bad.number += count - len(places)
 
 

@@ -117,7 +117,7 @@ class Segmentation:
             return cls(**names, words=words)
         except (AttributeError, KeyError, TypeError):
             raise FormatError(
-                f"{where} was altered: this is no description of a segmentation: {str(record)[:80]}"
+                f"{where} was altered: this is not a description of a segmentation: {str(record)[:80]}"
             ) from None
         except OptionError as error:
             raise FormatError(f"{where}: the segmentation is not one this polyseme knows: {error}") from None

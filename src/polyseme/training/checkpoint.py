@@ -81,12 +81,12 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except FormatError as error:
-            raise FormatError(f"{error}: it is no whole checkpoint; move it away to start again") from None
+            raise FormatError(f"{error}: it is not a whole checkpoint; move it away to start again") from None
         except OSError as error:
             raise FormatError(f"{self.path} is in the way of a checkpoint: {error.strerror}") from None
         except (KeyError, ValueError, TypeError):
             pass
-        raise FormatError(f"{self.path} is no checkpoint of a training: move it away to start again")
+        raise FormatError(f"{self.path} is not a checkpoint of a training: move it away to start again")
 
     def _check_identity(self, record: dict[str, Any]) -> None:
         difference = _first_difference(json.loads(json.dumps(self.identity)), record["identity"])

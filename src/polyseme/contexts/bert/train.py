@@ -64,7 +64,7 @@ def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: BertOpt
         )  # fmt: skip
     mask = pieces.id_of("mask")
     if mask is None:
-        raise OptionError("the tokenizer has no mask: this is no masked language model")
+        raise OptionError("the tokenizer has no mask: this is not a masked language model")
     masked, kept = options.shares()
     return MaskedTask(
         network, parts[0], parts[1] if len(held_out) else None,

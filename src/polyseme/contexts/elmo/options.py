@@ -84,7 +84,7 @@ class ElmoOptions(TrainingOptions, BiLMShape):
     """Shape of the biLM, and how it learns."""
 
     lr: float = option(1e-2, "learning rate", minimum=0)
-    min_count: int = option(3, "rarer words are no classes of the softmax; read, they are spelt out", minimum=1)
+    min_count: int = option(3, "rarer words are not classes of the softmax; read, they are spelt out", minimum=1)
     max_size: int | None = option(200_000, "most classes of the softmax", minimum=1)
     sequences: str = option(
         "sentences", "train on whole sentences, or on a stream of text with states carried on (as the paper's authors)",

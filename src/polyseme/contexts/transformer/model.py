@@ -214,7 +214,7 @@ class TransformerEncoder(Model, ContextEncoder):
     def expectation(self) -> Expectation:
         """What answers the questions of a language model."""
         if self.language is None:
-            raise OptionError("this model is no language model: its files hold an encoder without a head for words")
+            raise OptionError("this model is not a language model: its files hold an encoder without a head for words")
         return Expectation(self.runner)
 
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:

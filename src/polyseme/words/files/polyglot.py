@@ -54,7 +54,7 @@ def open_polyglot(path: str | Path) -> WordVectors:
         found = _DataOnly(io.BytesIO(data), encoding="bytes").load()
         words, matrix = _words_and_matrix(found)
     except FormatError as error:
-        raise FormatError(f"{path} is no pickle of words and a matrix: {error}") from None
+        raise FormatError(f"{path} is not a pickle of words and a matrix: {error}") from None
     except _DAMAGES as error:
         raise FormatError(f"{path} is cut short or damaged: {' '.join(str(error).split())[:100]}") from None
     first = {word: row for row, word in reversed(list(enumerate(words)))}

@@ -36,7 +36,7 @@ def is_hdf5(path: Path) -> bool:
 
 
 def _first_bytes(path: Path, n: int) -> bytes:
-    """None of what is no plain file."""
+    """None of what is not a plain file."""
     try:
         with open_plain(path) as file:
             return file.read(n)

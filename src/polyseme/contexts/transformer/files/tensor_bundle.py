@@ -62,7 +62,7 @@ class TensorBundle:
             for key, value in _entries(content, index):
                 self._take(key, value)
         except (IndexError, ValueError, OverflowError) as error:
-            raise FormatError(f"{index} is cut short or altered: it is no table of tensors ({error})") from None
+            raise FormatError(f"{index} is cut short or altered: it is not a table of tensors ({error})") from None
 
     def _take(self, key: bytes, value: bytes) -> None:
         if key:
