@@ -116,7 +116,7 @@ def test_analogy_by_both_methods(vec: Path) -> None:
         (("convert", "VEC", "out.csv"), 1, "--to"),
         (("convert", "VEC", "out", "--to", "word2vce"), 2, "word2vec-text"),
         (("evaluate", "VEC", "nofile.txt"), 1, "nofile.txt is not a file"),
-        (("evaluate", "VEC", "VEC"), 1, "no evaluation file"),
+        (("evaluate", "VEC", "VEC"), 1, "not an evaluation file"),
     ],
 )
 def test_mistakes_are_one_helpful_line(

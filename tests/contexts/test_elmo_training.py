@@ -355,7 +355,7 @@ def test_evaluate_measures_plain_text(trained, fifty_lines, tmp_path):
     assert report.whole["forward"] == pytest.approx(alone.forward, rel=1e-5)
     assert report.whole["backward"] == pytest.approx(alone.backward, rel=1e-5)
     assert recognise_kind(words, trained).name == "similarity"
-    with pytest.raises(FormatError, match="no evaluation file"):
+    with pytest.raises(FormatError, match="not an evaluation file"):
         recognise_kind(text)
 
 

@@ -164,7 +164,7 @@ def test_the_columns_of_similarity_files_are_found(content: str, encoding: str, 
 )
 def test_other_files_are_no_word_evaluation(content: str, tmp_path: Path) -> None:
     (tmp_path / "f").write_text(content, encoding="utf-8")
-    with pytest.raises(FormatError, match="no evaluation file"):
+    with pytest.raises(FormatError, match="not an evaluation file"):
         recognise_kind(tmp_path / "f")
 
 
