@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -47,3 +48,22 @@ def test_every_file_a_readme_links_to_is_there(name):
 @pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
 def test_every_method_has_a_page(row):
     assert (ROOT / "docs" / "methods" / f"{row.name}.md").read_text(encoding="utf-8").startswith("# ")
+
+
+def test_the_site_has_the_same_pages_in_both_languages(tmp_path):
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        docs = importlib.import_module("docs")
+    finally:
+        sys.path.pop(0)
+    for language in ("en", "zh"):
+        docs.pages(language, tmp_path / language)
+    english, chinese = (
+        {str(path.relative_to(tmp_path / name)) for path in (tmp_path / name).rglob("*.md")} for name in ("en", "zh")
+    )
+    assert english == chinese
+    assert {f"commands/{name}.md" for name in COMMANDS if name != "index"} <= english
+    assert {f"methods/{row.name}.md" for row in METHODS} <= english
+    for page in tmp_path.rglob("*.md"):
+        for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists() or target.startswith("../"), f"{page}: {target}"

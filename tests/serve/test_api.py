@@ -300,3 +300,66 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
         assert all("电话" in hit["text"] for hit in by_words)
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "words"}).status_code == 400
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "none"}).status_code == 404
+
+
+def test_large_answers_are_compressed_and_vectors_are_not(client: httpx.Client) -> None:
+    uses = client.get("/api/senses", params={"index": "index", "word": "打"})
+    assert uses.headers["content-encoding"] == "gzip"
+    assert uses.json()["count"] == 240
+    plain = client.get("/api/senses", params={"index": "index", "word": "打"}, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.json() == uses.json()
+    vectors = client.post(
+        "/api/encode/tokens", json={"model": "context", "sentences": ["去 打 球 " * 50], "layers": "all"}
+    )
+    assert len(vectors.content) > 2000
+    assert "content-encoding" not in vectors.headers
+
+
+def test_all_occurrences_of_a_use_come_page_by_page(client: httpx.Client) -> None:
+    asked = {"index": "index", "word": "打", "use": 1, "sort": "order"}
+    whole = client.get("/api/uses", params={**asked, "limit": 1000}).json()
+    pages = [client.get("/api/uses", params={**asked, "limit": 50, "offset": at}).json() for at in range(0, 300, 50)]
+    assert [line for page in pages for line in page["occurrences"]] == whole["occurrences"]
+    assert len(whole["occurrences"]) == whole["count"] == pages[0]["count"]
+    sentences = [line["sentence"] for line in whole["occurrences"]]
+    assert sentences == sorted(sentences)
+    every = client.get("/api/uses", params={"index": "index", "word": "打", "limit": 1000}).json()
+    assert every["count"] == 240
+    assert client.get("/api/uses", params={**asked, "use": 20}).status_code == 400
+
+
+def test_the_sentence_that_is_asked_about_is_no_answer(client: httpx.Client, sentences: list[str]) -> None:
+    found = client.post(
+        "/api/same-sense", json={"index": "index", "sentence": sentences[4], "word": "打", "topn": 100}
+    ).json()
+    assert sentences[4].replace(" ", "") not in {hit["text"].replace(" ", "") for hit in found["hits"]}
+    assert found["expected"] == []  # this encoder is no language model
+    assert found["cutoff"] is None or -1 <= found["cutoff"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"sentence": "打" * 20_001, "word": "打"}, "sentence"),
+        ({"sentence": "打", "word": ""}, "word: is empty"),
+        ({"word": "打"}, "sentence: is missing"),
+        ({"sentence": "打", "word": "打", "topn": 0}, "topn: is at least 1"),
+        ({"sentence": "打", "word": "打", "colour": 1}, "colour: is not known here"),
+    ],
+)
+def test_a_wrong_question_is_told_in_words_for_people(client: httpx.Client, question: dict, says: str) -> None:
+    answer = client.post("/api/same-sense", json={"index": "index", **question})
+    message = answer.json()["error"]["message"]
+    assert answer.status_code == 422
+    assert says in message
+    assert "String should" not in message
+    assert "Input should" not in message
+
+
+def test_the_map_has_clusters_of_words_that_lie_near(client: httpx.Client) -> None:
+    points = client.get("/api/map", params={"model": "words", "size": 60}).json()["points"]
+    family = {
+        name: [point["cluster"] for point in points if point["word"].startswith(name)] for name in ("北京", "苹果")
+    }
+    assert not set(family["北京"]) & set(family["苹果"])  # each family has a centre of its own

@@ -17,7 +17,7 @@ from polyseme.api import train
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import build_index
 from polyseme.serve.library import Library
-from polyseme.serve.run import FIRST_PORT, check_host, listening_socket, serve
+from polyseme.serve.run import FIRST_PORT, check_host, listening_socket, serve, shown_host
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 
@@ -91,6 +91,8 @@ def test_this_machine_needs_no_token_and_others_do() -> None:
     for host in ("127.0.0.1", "localhost", "::1"):
         check_host(host, None)
     check_host("0.0.0.0", "long-enough-token")
+    assert shown_host("0.0.0.0") == socket.gethostname()  # an address that other machines can open
+    assert shown_host("::1") == "[::1]"
     with pytest.raises(OptionError, match="token"):
         check_host("192.168.1.5", None)
     with pytest.raises(OptionError, match="ASCII"):

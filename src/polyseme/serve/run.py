@@ -63,6 +63,12 @@ def listening_socket(host: str, port: int | None) -> socket.socket:
     raise OptionError(f"no free port on {host}")
 
 
+def shown_host(host: str) -> str:
+    """The host as an address has it; for all addresses of this machine its name, which others can open."""
+    named = socket.gethostname() if host in EVERYWHERE else host
+    return f"[{named}]" if ":" in named else named
+
+
 def serve(
     paths: tuple[str, ...],
     *,
@@ -103,8 +109,7 @@ def serve(
         if not local or public:
             library.hide_paths()
         app = create_app(library, token=token, hosts=LOCAL if local else None, public_url=public, cache=cache)
-        named = socket.gethostname() if host in EVERYWHERE else host
-        shown = f"[{named}]" if ":" in named else named
+        shown = shown_host(host)
         fragment = f"#token={quote(token, safe='')}" if token else ""
         say(f"page: {public or f'http://{shown}:{listener.getsockname()[1]}'}/{fragment}")
         say("API:  the page describes it (and /openapi.json, for programs); Ctrl-C stops the server")
