@@ -1,10 +1,11 @@
 """Vectors of texts: speed, similarity of sentences, words in context, doc2vec beside gensim, search among a million.
 
-    python benchmarks/sentences.py MODELS [--only speed,similarity,context,doc2vec,search] [--results FILE]
+    python benchmarks/sentences.py MODELS [--only speed,similarity,context,doc2vec,search] [--texts N] [--results FILE]
 
-MODELS is a folder with zhwiki.corpus, zhwiki.w2v, zhwiki.elmo and the same of enwiki (docs/results-sentences.md has the
-commands). Every measurement is one record in a JSON-lines file, and is not repeated where its record is there; the
-tables of docs/results-sentences.md are written from the records. CPU seconds, one thread.
+MODELS is a folder with zhwiki.corpus, zhwiki.w2v, zhwiki.elmo and the same of enwiki (docs/results-sentences.md has
+the commands). Every measurement is one record in a JSON-lines file, and is not repeated where its record is there; the
+tables of docs/results-sentences.md are written from the records. With --recorded nothing is measured, and rows without
+a record are left out. CPU seconds, one thread.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 
 import polyseme
+from polyseme.errors import FormatError
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.nouns import unit_rows
 from polyseme.search import TextIndex
 from polyseme.sentences.lift import lift
@@ -50,6 +52,22 @@ TEXTS, QUERIES = 1_000_000, 500
 Models = Callable[[str], Any]
 
 
+class Records(Results):
+    """Records, where asked so no more than there are."""
+
+    only = False
+
+    def measured(self, measure: Callable[[], dict[str, Any]], **key: Any) -> dict[str, Any] | None:
+        """The record of this key; None where there is none, or a model it needs is not there."""
+        if self.only:
+            return self.find(**key)
+        try:
+            return self.once(measure, **key)
+        except FormatError as error:
+            print(f"left out: {error}", flush=True)
+            return None
+
+
 def clauses(corpora: list[Corpus], n: int) -> Iterator[str]:
     """Short texts: what stands between two signs, four to eighty characters long."""
     sentences = itertools.chain.from_iterable((c.text(i) for i in range(len(c))) for c in corpora)
@@ -57,7 +75,7 @@ def clauses(corpora: list[Corpus], n: int) -> Iterator[str]:
     return itertools.islice((piece for piece in pieces if 4 <= len(piece) <= 80), n)
 
 
-def speed(models: Models, results: Results) -> None:
+def speed(models: Models, results: Records) -> None:
     """Raw strings to vectors, cutting into words included."""
     rows = []
     for language, pool in itertools.product(("zh", "en"), ("mean", "sif", "pmean")):
@@ -69,8 +87,9 @@ def speed(models: Models, results: Results) -> None:
             times = [timed(lambda: encoder.encode(texts))[1] for _ in range(3)]
             return {"per_second": round(len(texts) / min(times)), "words": float(np.mean([len(t) for t in texts]))}
 
-        found = results.once(measure, section="speed", language=language, pool=pool)
-        rows.append([language, f"`{pool}`", f"{found['per_second']:,}"])
+        found = results.measured(measure, section="speed", language=language, pool=pool)
+        if found:
+            rows.append([language, f"`{pool}`", f"{found['per_second']:,}"])
     write_section("speed", table(["text", "pool", "short sentences per CPU second"], rows), FILE)
 
 
@@ -133,7 +152,7 @@ def glove() -> WordVectors:
     return WordVectors(Vocabulary(ordered, np.zeros(len(ordered), dtype=np.int64)), vectors, about=about)
 
 
-def similarity(models: Models, results: Results) -> None:
+def similarity(models: Models, results: Records) -> None:
     """Spearman's ρ × 100 on the development halves of STS-B and its Chinese translation."""
     scores: dict[str, dict[str, str]] = {}
     for language in ("en", "zh"):
@@ -143,17 +162,14 @@ def similarity(models: Models, results: Results) -> None:
                 whole = evaluate_file(encoder(), STS[language]).whole
                 return {score: round(100 * whole[score], 2) for score in ("spearman", "pearson")}
 
-            try:
-                found = results.once(measure, section="similarity", language=language, method=name)
-            except polyseme.errors.FormatError as error:  # a model that is not there yet
-                print(f"left out: {name}: {error}", flush=True)
-                continue
-            scores.setdefault(name, {})[language] = f"{found['spearman']:.1f}"
+            found = results.measured(measure, section="similarity", language=language, method=name)
+            if found:
+                scores.setdefault(name, {})[language] = f"{found['spearman']:.1f}"
     rows = [[name, own.get("en", ""), own.get("zh", "")] for name, own in scores.items()]
     write_section("similarity", table(["method", "STS-B dev", "CNSD STS-B dev"], rows), FILE)
 
 
-def context(models: Models, results: Results) -> None:
+def context(models: Models, results: Records) -> None:
     """Static vectors and each layer of ELMo on words in context."""
     rows = []
     for name, (language, file, dev) in WIC.items():
@@ -164,22 +180,13 @@ def context(models: Models, results: Results) -> None:
                 # Chinese has no other set: the threshold of one half is tried on the other.
                 opened = models(f"{language}wiki.{model}")
                 if dev is not None:
-                    return evaluate_file(opened, file, Settings(layers=layers, dev=dev)).whole
+                    return evaluate_file(opened, file, EvaluationSettings(layers=layers, dev=dev)).whole
                 return _two_halves(opened, file, layers)
 
-            try:
-                found = results.once(measure, section="context", set=name, model=model, layers=layers)
-            except polyseme.errors.FormatError as error:
-                print(f"left out: {error}", flush=True)
-                continue
-            shown = (
-                "word2vec"
-                if model == "w2v"
-                else f"ELMo, layer {layers}"
-                if layers != "mean"
-                else "ELMo, mean of layers"
-            )
-            rows.append([name, shown, f"{100 * found['accuracy']:.1f}", f"{100 * found['auc']:.1f}"])
+            found = results.measured(measure, section="context", set=name, model=model, layers=layers)
+            shown = "word2vec" if model == "w2v" else f"ELMo, layer {layers}".replace("layer mean", "mean of layers")
+            if found:
+                rows.append([name, shown, f"{100 * found['accuracy']:.1f}", f"{100 * found['auc']:.1f}"])
     write_section("context", table(["set", "vectors", "accuracy", "AUC"], rows), FILE)
 
 
@@ -189,7 +196,7 @@ def _two_halves(model: Any, file: Path, layers: str) -> dict[str, Any]:
     cosines, gold, used = compared(lift(model, "contexts"), file, layers)
     halves = (np.arange(len(gold)) % 2 == 0, np.arange(len(gold)) % 2 == 1)
     right = [(cosines[b] > best_threshold(cosines[a], gold[a])) == gold[b] for a, b in (halves, halves[::-1])]
-    whole = evaluate_file(model, file, Settings(layers=layers)).whole
+    whole = evaluate_file(model, file, EvaluationSettings(layers=layers)).whole
     return {**whole, "accuracy": float(np.mean(np.concatenate(right))), "used": used}
 
 
@@ -238,7 +245,7 @@ def gensims(architecture: str, seed: int, texts: list[list[str]], queries: list[
     return {"training": training, "inference": inference, "recall": recall(vectors, model.dv.vectors)}
 
 
-def doc2vec(models: Models, results: Results) -> None:
+def doc2vec(models: Models, results: Records) -> None:
     """The other half of a document found: training and inference beside gensim's, the same options and rates."""
     texts = cache(lambda: halves(models("zhwiki.corpus")))
     rows = []
@@ -250,32 +257,28 @@ def doc2vec(models: Models, results: Results) -> None:
                 return run(architecture, seed, *texts())
 
             key = {"section": "doc2vec", "who": who, "architecture": architecture, "seed": seed, "documents": DOCUMENTS}
-            found[who].append(results.once(measure, **key))
-        means = {
-            who: {n: np.mean([r[n] for r in own]) for n in ("training", "inference", "recall")}
-            for who, own in found.items()
-        }
-        row = [f"PV-{architecture.upper()}"]
+            found[who] += filter(None, [results.measured(measure, **key)])
+        if not all(found.values()):
+            continue
+        parts = ("training", "inference", "recall")
+        own, peer = ({n: np.mean([r[n] for r in found[who]]) for n in parts} for who in ("ours", "gensim"))
+        row = [f"PV-{architecture.upper()}", str(min(map(len, found.values())))]
         for n in ("training", "inference"):
-            row += [
-                f"{means['ours'][n]:.1f} s",
-                f"{means['gensim'][n]:.1f} s",
-                f"{means['gensim'][n] / means['ours'][n]:.1f}×",
-            ]
-        rows.append([*row, f"{means['ours']['recall']:.3f}", f"{means['gensim']['recall']:.3f}"])
-    header = ["", "training", "gensim", "ratio", "inference", "gensim", "ratio", "recall@1", "gensim"]
+            row += [f"{own[n]:.1f} s", f"{peer[n]:.1f} s", f"{peer[n] / own[n]:.1f}×"]
+        rows.append([*row, f"{own['recall']:.3f}", f"{peer['recall']:.3f}"])
+    header = ["", "seeds", "training", "gensim", "ratio", "inference", "gensim", "ratio", "recall@1", "gensim"]
     write_section("doc2vec", table(header, rows), FILE)
 
 
 # ---- search
 
 
-def search(models: Models, results: Results) -> None:
+def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
     """A million clauses of both Wikipedias, by the SIF vectors of their words."""
 
     def measure() -> dict[str, Any]:
-        texts = list(clauses([models("zhwiki.corpus"), models("enwiki.corpus")], TEXTS + 20 * QUERIES))
-        queries, texts = texts[:: len(texts) // QUERIES][:QUERIES], texts[-TEXTS:]
+        texts = list(clauses([models("zhwiki.corpus"), models("enwiki.corpus")], n_texts + 20 * QUERIES))
+        queries, texts = texts[:: len(texts) // QUERIES][:QUERIES], texts[-n_texts:]
         encoder = lift(models("zhwiki.w2v"), "sentences", pool="sif")
         index, building = timed(lambda: TextIndex.of(encoder, texts))
         vectors = unit_rows(encoder.encode(queries))
@@ -284,11 +287,11 @@ def search(models: Models, results: Results) -> None:
         times, near = [], []
         index.search(queries[0])
         for query, vector in zip(queries, vectors, strict=True):
-            begun = time.perf_counter()
+            begun = time.process_time()
             index.search(query, 10)
-            middle = time.perf_counter()
+            middle = time.process_time()
             near.append(index.nearest(vector[None], 10)[1])
-            times.append((middle - begun, time.perf_counter() - middle))
+            times.append((middle - begun, time.process_time() - middle))
         rows = index.vectors.rows
         # By their cosines: many short texts are the same, and any of them is right.
         exact = [np.sort(np.partition(rows @ vector, -10)[-10:])[::-1] for vector in vectors[:200]]
@@ -298,21 +301,25 @@ def search(models: Models, results: Results) -> None:
         return {"texts": len(index), "building": building, "median_ms": whole, "p95_ms": slow, "nearest_ms": alone,
                 "recall": float(np.mean(right)), **{k: index.facts[k] for k in ("probes", "search")}}  # fmt: skip
 
-    r = results.once(measure, section="search", texts=TEXTS)
-    row = [f"{r['texts']:,}", f"{r['building']:.0f} s", f"{r['median_ms']:.1f} ms", f"{r['p95_ms']:.1f} ms"]
-    row += [f"{r['nearest_ms']:.1f} ms", f"{r['recall']:.3f}"]
+    results.measured(measure, section="search", texts=n_texts)
+    rows = []
+    for r in (r for r in results.records if r["key"]["section"] == "search"):
+        row = [f"{r['texts']:,}", f"{r['building']:.0f} s", f"{r['median_ms']:.1f} ms", f"{r['p95_ms']:.1f} ms"]
+        rows.append([*row, f"{r['nearest_ms']:.1f} ms", f"{r['recall']:.3f}"])
     header = ["texts", "index made in", "a query, median", "95 %", "of which vectors compared", "recall@10"]
-    write_section("search", table(header, [row]), FILE)
+    write_section("search", table(header, rows), FILE)
 
 
-SECTIONS = {"speed": speed, "similarity": similarity, "context": context, "doc2vec": doc2vec, "search": search}
+SECTIONS = {"speed": speed, "similarity": similarity, "context": context, "doc2vec": doc2vec}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", type=Path)
-    parser.add_argument("--only", default=",".join(SECTIONS))
+    parser.add_argument("--only", default=",".join([*SECTIONS, "search"]))
     parser.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "sentences-results.jsonl")
+    parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--texts", type=int, default=TEXTS)
     asked = parser.parse_args()
 
     @cache
@@ -321,9 +328,13 @@ def main() -> None:
             return glove()
         return Corpus.open(asked.models / name) if name.endswith(".corpus") else polyseme.load(asked.models / name)
 
-    results = Results(asked.results)
+    results = Records(asked.results)
+    results.only = asked.recorded
     for section in asked.only.split(","):
-        SECTIONS[section](models, results)
+        if section == "search":
+            search(models, results, asked.texts)
+        else:
+            SECTIONS[section](models, results)
 
 
 if __name__ == "__main__":

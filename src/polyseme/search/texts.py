@@ -191,8 +191,12 @@ class TextIndex:
             found = fused([self._by_vectors(query, depth)[0], self._by_words(query, depth)[0]], k)
         else:
             found = self._by_vectors(query, k) if how == "vectors" else self._by_words(query, k)
-        asked = set(words_of(self.segmentation.tokens(query)))
-        return [self._hit(int(n), float(score), asked, context) for n, score in zip(*found, strict=True)]
+        texts = [self.text(int(n)) for n in found[0]]
+        words, *cut = self.segmentation.token_lists([query, *texts])  # together: a call costs as much as many texts
+        asked = set(words_of(words))
+        marks = [self._marks(text, tokens, asked) for text, tokens in zip(texts, cut, strict=True)]
+        hits = zip(found[0].tolist(), found[1].tolist(), texts, marks, strict=True)
+        return [self._hit(number, score, text, spans, context) for number, score, text, spans in hits]
 
     def nearest(self, vector: FloatArray, k: int) -> tuple[NDArray[np.int64], FloatArray]:
         """Places and cosines of the texts nearest to a vector of length one, ``(1, dim)``."""
@@ -209,11 +213,15 @@ class TextIndex:
         best = np.lexsort((texts, -scores))[:k]
         return texts[best], scores[best]
 
-    def _hit(self, number: int, score: float, asked: set[str], context: int) -> TextHit:
-        text, source = self.text(number), int(self._source_numbers[number])
-        tokens = self.segmentation.tokens(text)
+    def _marks(self, text: str, tokens: list[str], asked: set[str]) -> list[tuple[int, int]]:
+        """Where the words that are asked for stand in a text."""
+        if not any(token.lower() in asked for token in tokens):
+            return []
         places = zip(tokens, token_spans(text, tokens, self.segmentation), strict=True)
-        marks = [span for token, span in places if token.lower() in asked and span[0] < span[1]]
+        return [span for token, span in places if token.lower() in asked and span[0] < span[1]]
+
+    def _hit(self, number: int, score: float, text: str, marks: list[tuple[int, int]], context: int) -> TextHit:
+        source = int(self._source_numbers[number])
         return TextHit(
             number,
             score,
