@@ -14,6 +14,7 @@ from polyseme.contexts.transformer.windows import Window, windows
 from polyseme.nouns import FloatArray, Layers
 
 BATCH_PIECES = 384  # more do not fit the caches, fewer leave the multiplications small
+QUANTISED_PIECES = 768  # of whole numbers more fit
 USUAL_LIMIT = 512  # of pieces at once, where neither network nor tokenizer says one
 
 
@@ -54,10 +55,11 @@ class Runner:
 
     def _batches(self, jobs: list[tuple[int, Window]]) -> Iterator[list[tuple[int, Window]]]:
         """Windows of like length together, longest first."""
+        most = QUANTISED_PIECES if self.network.quantised else BATCH_PIECES
         jobs = sorted(jobs, key=lambda job: (-self._length(job[1]), job[0]))
         start = 0
         while start < len(jobs):
-            n = max(BATCH_PIECES // max(self._length(jobs[start][1]), 1), 1)
+            n = max(most // max(self._length(jobs[start][1]), 1), 1)
             yield jobs[start : start + n]
             start += n
 

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from polyseme.contexts.transformer.library import offline, reason
+from polyseme.errors import FormatError
 from transformers import (
     CONFIG_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -22,9 +25,6 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-
-from polyseme.contexts.transformer.library import offline, reason
-from polyseme.errors import FormatError
 
 # Settings that would have transformers run, fetch or compress something; attention and number format are ours to say.
 _REFUSED = {"auto_map": "code of its own", "quantization_config": "weights in a packed number format"}
@@ -50,6 +50,8 @@ class Batch(NamedTuple):
 
 class Network(nn.Module):
     """A Transformer with its language-model head, where it has one. ``forward`` gives all layers."""
+
+    quantised = False  # whether its linear layers multiply whole numbers
 
     def __init__(self, whole: PreTrainedModel) -> None:
         super().__init__()

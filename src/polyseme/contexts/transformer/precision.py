@@ -51,6 +51,7 @@ def in_int8(network: Network) -> Network | None:
     else:
         log.warning("the body of this %s is not known by name: reading in fp32", network.whole.config.model_type)
         return None
+    found.quantised = True
     return found
 
 

@@ -1,0 +1,250 @@
+"""Speed of Transformers beside sentence-transformers and transformers, one thread, per CPU-second.
+
+    python benchmarks/transformers.py --model MINILM --lines TEXT --texts stsb-en-dev.csv [--only encode,base,…]
+
+encode    lines of text through a sentence-transformers folder: fp32 and int8, against its library and against
+          transformers on batches of 32 in the file's order; how far vectors are apart, and the figures of stsb
+base      the same through a BERT of base size with random weights
+pretrain  steps of masked-language-model training, against transformers' Trainer with the full head
+tune      an epoch of fine-tuning on labelled texts, against transformers' Trainer
+
+Every round measures all of them in turn; a figure is the least of the rounds. Results are kept in ``--results`` and the
+table between the marks of docs/results-transformers.md is written from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.append(sys.path.pop(0))  # this file has the name of the library, which must be found first
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer as Theirs
+
+import polyseme
+from polyseme.contexts.bert.options import BertOptions
+from polyseme.contexts.bert.train import make_task
+from polyseme.contexts.transformer.learn import learn_wordpieces
+from polyseme.contexts.transformer.network import Network
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+from polyseme.training.optimisers import Optimiser
+from polyseme.training.task import Part
+from tables import write_table
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+)
+
+Row = dict[str, Any]
+BATCH = 16  # examples of a training step
+LONGEST = 900  # characters of a line: more pieces than some models read at once are another question
+
+
+def cpu_seconds(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Of each, the least of several rounds, all in turn."""
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = time.process_time()
+            work()
+            found[name].append(time.process_time() - start)
+    return {name: min(times) for name, times in found.items()}
+
+
+@cache
+def opened(folder: Path) -> tuple[Any, Any]:
+    """The model and its tokenizer as transformers opens them."""
+    return AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+
+
+def by_hand(folder: Path, texts: list[str]) -> np.ndarray:
+    """What people write with transformers: batches of 32 in the file's order, padded, the mean of the top layer."""
+    model, tokenizer = opened(folder)
+    found = []
+    with torch.inference_mode():
+        for start in range(0, len(texts), 32):
+            batch = tokenizer(texts[start : start + 32], padding=True, truncation=True, return_tensors="pt")
+            states = model(**batch).last_hidden_state
+            mask = batch["attention_mask"].unsqueeze(-1).float()
+            mean = (states * mask).sum(dim=1) / mask.sum(dim=1)
+            found.append(torch.nn.functional.normalize(mean, dim=1).numpy())
+    return np.concatenate(found)
+
+
+def encode(folder: Path, lines: list[str], pairs: list[tuple[str, str, float]], rounds: int) -> Row:
+    """Seconds of every way to encode the lines, and how far apart vectors and similarities are."""
+    ours, theirs = polyseme.load(folder), Theirs(str(folder), device="cpu")
+    quick = ours.at_precision("int8")
+    by_hand(folder, lines[:2])
+    row: Row = cpu_seconds({
+        "ours": lambda: ours.encode(lines),
+        "int8": lambda: quick.encode(lines),
+        "sentence-transformers": lambda: theirs.encode(lines, batch_size=32, show_progress_bar=False),
+        "transformers": lambda: by_hand(folder, lines),
+    }, rounds)  # fmt: skip
+    row["difference"] = float(np.abs(ours.encode(lines[:64]) - by_hand(folder, lines[:64])).max())
+    texts = [text for first, second, _ in pairs for text in (first, second)]
+    vectors = {"ours": ours.encode(texts), "int8": quick.encode(texts)}
+    gold = [score for *_, score in pairs]
+    for name in ("ours", "int8"):
+        cosines = (vectors[name][::2] * vectors[name][1::2]).sum(axis=1)
+        row[f"spearman {name}"] = 100 * float(spearmanr(cosines, gold)[0])
+    return row
+
+
+def random_base(like: Path, folder: Path) -> Path:
+    """A BERT of base size with random weights and the pieces of another, as a sentence-transformers folder."""
+    torch.manual_seed(0)
+    AutoTokenizer.from_pretrained(like).save_pretrained(folder / "plain")
+    BertModel(BertConfig()).save_pretrained(folder / "plain")
+    from sentence_transformers import models
+
+    body = models.Transformer(str(folder / "plain"))
+    pooling = models.Pooling(body.get_word_embedding_dimension())
+    Theirs(modules=[body, pooling, models.Normalize()], device="cpu").save(str(folder / "base"))
+    return folder / "base"
+
+
+def pretrain(texts: list[str], steps: int, rounds: int) -> Row:
+    """Seconds of steps on examples of 64 pieces: ours, and Trainer's with its own collator."""
+    corpus = Corpus.from_sentences(texts * 4)
+    options = BertOptions(
+        n_layers=4, dim=256, n_heads=4, inner=1024, length=64, batch_size=BATCH, pairs="none", lr=1e-4
+    )
+    pieces = learn_wordpieces(corpus.vocabulary, 8000, corpus.segmentation, limit=64)
+    config = BertConfig(
+        vocab_size=8000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024,
+        max_position_embeddings=64, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    task = make_task(Network(BertForMaskedLM(config)), pieces, corpus, options)
+    optimiser = Optimiser(dict(task.module.named_parameters()), "adamw", weight_decay=0.01)
+    task.module.train()
+
+    def ours() -> None:
+        for index in range(steps):
+            for parameter in optimiser.parameters.values():
+                parameter.grad = None
+            task.gradients(0, index, Part())
+            optimiser.step(1e-4)
+
+    examples = [{"input_ids": task.examples.example(0, n).ids.tolist()} for n in range(BATCH * steps)]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in pieces.files().items():
+            (Path(folder) / name).write_bytes(content)
+        collator = DataCollatorForLanguageModeling(AutoTokenizer.from_pretrained(folder), mlm_probability=0.15)
+        trainer = Trainer(
+            BertForMaskedLM(config), arguments(folder, BATCH, steps), train_dataset=examples, data_collator=collator
+        )
+        return dict(cpu_seconds({"ours": ours, "Trainer": lambda: trainer.train()}, rounds))
+
+
+def tune(folder: Path, rows: list[tuple[str, str]], rounds: int) -> Row:
+    """Seconds of an epoch of fine-tuning: ours, and Trainer's with padding to the longest of a batch."""
+    model, labels = polyseme.load(folder), sorted({label for _, label in rows})
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    examples = [{**tokenizer(text, truncation=True), "label": labels.index(label)} for text, label in rows]
+    theirs = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=len(labels))
+
+    def ours() -> None:
+        how = {
+            "head": "linear",
+            "encoder_mode": "finetune",
+            "epochs": 1,
+            "threads": 1,
+            "held_out": 0.0,
+            "batch_size": BATCH,
+        }
+        polyseme.fit("classify", Examples.of(rows), encoder=model, **how)
+
+    with tempfile.TemporaryDirectory() as place:
+        trainer = Trainer(
+            theirs,
+            arguments(place, BATCH, -1),
+            train_dataset=examples,
+            data_collator=DataCollatorWithPadding(tokenizer),
+        )
+        return dict(cpu_seconds({"ours": ours, "Trainer": lambda: trainer.train()}, rounds))
+
+
+def arguments(folder: str, batch: int, steps: int) -> TrainingArguments:
+    """Trainer's, that neither save nor report."""
+    return TrainingArguments(
+        folder, per_device_train_batch_size=batch, max_steps=steps, num_train_epochs=1, learning_rate=1e-4,
+        report_to=[], save_strategy="no", logging_strategy="no", use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+
+
+def table(known: dict[str, Row]) -> Iterable[list[str]]:
+    """The ratios, and the bars beside them."""
+    yield ["what", "against", "times as fast", "bar"]
+    for name, title in (("encode", "MiniLM"), ("base", "random base")):
+        row = known.get(name)
+        if row:
+            theirs, plain = row["sentence-transformers"], row["transformers"]
+            yield [f"{title}, fp32", "sentence-transformers", f"{theirs / row['ours']:.2f}", "1.3"]
+            yield [f"{title}, fp32", "transformers, 32 in file order", f"{plain / row['ours']:.2f}", "2.5"]
+            yield [f"{title}, int8", "sentence-transformers, fp32", f"{theirs / row['int8']:.2f}", "2"]
+    for name, title, bar in (("pretrain", "masked LM", "1.6"), ("tune", "fine-tuning", "1.3")):
+        if name in known:
+            yield [title, "Trainer", f"{known[name]['Trainer'] / known[name]['ours']:.2f}", bar]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, required=True, help="all-MiniLM-L6-v2 as a folder")
+    parser.add_argument("--texts", type=Path, required=True, help="pairs with scores: stsb-en-dev.csv")
+    parser.add_argument("--lines", type=Path, required=True, help="plain text, a sentence or a paragraph a line")
+    parser.add_argument("--n-lines", type=int, default=200)
+    parser.add_argument("--only", default="encode,base,pretrain,tune")
+    parser.add_argument("--pairs", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--results", type=Path, default=Path("transformers.json"))
+    parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "results-transformers.md")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = list(csv.reader(options.texts.open(encoding="utf-8")))
+    step = max(len(rows) // options.pairs, 1)
+    pairs = [(first, second, float(score)) for first, second, score in rows[::step]]
+    texts = [text for first, second, _ in pairs for text in (first, second)]
+    found = (line.strip() for line in options.lines.open(encoding="utf-8"))
+    lines = [line for line in found if 10 < len(line) < LONGEST][: options.n_lines]
+    known: dict[str, Row] = json.loads(options.results.read_text()) if options.results.exists() else {}
+    for name in options.only.split(","):
+        if name == "encode":
+            known[name] = encode(options.model, lines, pairs, options.rounds)
+        elif name == "base":
+            with tempfile.TemporaryDirectory() as folder:
+                known[name] = encode(random_base(options.model, Path(folder)), lines[:40], pairs[:8], options.rounds)
+        elif name == "pretrain":
+            known[name] = pretrain(texts, options.steps, options.rounds)
+        else:
+            known[name] = tune(options.model, [(t, str(len(t) % 2)) for t in lines[:96]], options.rounds)
+        print(name, {key: round(value, 5) for key, value in known[name].items()}, flush=True)
+        options.results.write_text(json.dumps(known, indent=1))
+    write_table(options.page, "speed", list(table(known)))
+
+
+if __name__ == "__main__":
+    main()
