@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from polyseme.disk import atomic
-from polyseme.disk.atomic import Scratch, new_file, new_files, new_folder, writing
+from polyseme.disk.atomic import Scratch, new_file, new_files, new_folder, rewrite, writing
 from polyseme.disk.ours import check_replaceable
 from polyseme.disk.together import of_one_version
 from polyseme.errors import DiskFull, FormatError
@@ -356,6 +356,18 @@ def test_where_there_are_no_links_a_pair_is_not_mixed_and_the_next_writer_puts_i
     for found, then in states(tmp_path, before, after, links=False):
         assert found in (before, after) or not found[0]
         assert then == (after if found == after else before)
+
+
+def test_a_small_file_is_rewritten_beside_what_a_kill_left_but_through_no_link(tmp_path):
+    (tmp_path / "state").write_text("old")
+    (tmp_path / ".state").write_text("left by a kill")
+    rewrite(tmp_path / "state", b"new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"state": "new"}
+    (tmp_path / ".state").symlink_to("elsewhere")
+    with pytest.raises(FormatError, match=r"\.state is not a plain file"):
+        rewrite(tmp_path / "state", b"newer")
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "state").read_text() == "new"
 
 
 def test_in_the_place_of_a_link_a_pair_of_files_comes_and_what_it_led_to_stays(tmp_path):

@@ -115,6 +115,8 @@ def publish_folder(part: Path, path: Path, check: Check) -> None:
 def rewrite(file: Path, data: bytes) -> None:
     """Replace a small file inside a folder that nobody else writes to."""
     aside = file.with_name(f".{file.name}")
+    if aside.is_symlink() or (aside.exists() and not aside.is_file()):  # a kill leaves a plain file here
+        raise FormatError(f"{aside} is not a plain file, and not polyseme's: move it away")
     aside.write_bytes(data)
     sync_file(aside)
     os.replace(aside, file)
