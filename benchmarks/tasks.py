@@ -20,7 +20,7 @@ import numpy as np
 
 from tasks_baseline import simple_rule
 from tasks_sets import SETS, Encoders, fitted
-from tasks_speed import speed_tables
+from tasks_speed import measure_speed, speed_tables
 from words_records import Results, table, write_section
 
 FILE = "results-tasks.md"
@@ -200,6 +200,8 @@ def sensitivity(bench: Bench) -> None:
 
 def speed(bench: Bench) -> None:
     """TextCNN's epoch, fastText's words per CPU-second beside its own program."""
+    if bench.seeds:
+        measure_speed(bench.results)
     write_section("speed", speed_tables(bench.results), FILE)
 
 
@@ -213,7 +215,7 @@ def main() -> None:
     )
     parser.add_argument("--models", type=Path, required=True, help="folder of the encoders")
     parser.add_argument("--results", type=Path, default=Path("tasks.jsonl"), help="file of the records")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds of every fitting")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of every fitting; 0: only write the tables")
     parser.add_argument("--folds", type=int, default=10, help="most folds that are measured")
     parser.add_argument("--only", nargs="*", default=[], help="sets to measure; all unless given")
     parser.add_argument(
