@@ -26,7 +26,7 @@ import numpy as np
 import encoders_plain as plain
 import polyseme
 from polyseme.evaluate import transfer
-from polyseme.evaluate.report import Settings
+from polyseme.evaluate.report import EvaluationSettings
 from polyseme.sentences.conversation import turns_of
 from polyseme.sentences.lift import lift
 from polyseme.sentences.neighbours import Stories
@@ -207,16 +207,16 @@ def figures(encoder: Any, *, names: tuple[str, ...] = ("mr", "subj", "trec", "mr
     """Transfer, per cent: accuracy by folds, of SICK-R Pearson on its trial part."""
     found: dict[str, float] = {}
     for name in names:
-        settings, file, key = Settings(folds=FOLDS), TASKS / "mr" / "rt-polarity.all", "accuracy"
+        settings, file, key = EvaluationSettings(folds=FOLDS), TASKS / "mr" / "rt-polarity.all", "accuracy"
         if name == "subj":
             file = TASKS / "subj" / "subj.all"
         elif name == "trec":
-            settings, file = Settings(folds=FOLDS, label_parts=1), TASKS / "trec" / "TREC.train"
+            settings, file = EvaluationSettings(folds=FOLDS, label_parts=1), TASKS / "trec" / "TREC.train"
         elif name == "mrpc":
             file = TASKS / "mrpc" / "msr_paraphrase_train.txt"
         elif name == "sick-r":
             columns = {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"}
-            settings = Settings(columns=columns, test=TASKS / "sick" / "SICK_trial.txt")
+            settings = EvaluationSettings(columns=columns, test=TASKS / "sick" / "SICK_trial.txt")
             file, key = TASKS / "sick" / "SICK_train.txt", "pearson"
         found[name] = round(100 * transfer.measure(encoder, transfer.read_examples(file, settings), settings)[key], 1)
     return found
