@@ -101,7 +101,8 @@ def write_table(results: Results, names: list[str]) -> None:
             found = results.find(encoder=encoder, task=task)
             shown = "–" if found is None else f"{100 * found[figure]:.1f}"
             row.append(shown + (f"/{100 * found['f1']:.1f}" if found and task == "MRPC" else ""))
-        rows.append(row)
+        if set(row[1:]) != {"–"}:
+            rows.append(row)
     write_section("transfer", table(["encoder", *SETS], rows), "results-transfer.md")
 
 
