@@ -1,6 +1,6 @@
 """Speed of Transformers beside sentence-transformers and transformers, one thread, per CPU-second.
 
-    python benchmarks/transformers.py --model MINILM --lines TEXT --texts stsb-en-dev.csv [--only encode,base,…]
+    python benchmarks/transformers_speed.py --model MINILM --lines TEXT --texts stsb-en-dev.csv [--only encode,base,…]
 
 encode    lines of text through a sentence-transformers folder: fp32 and int8, against its library and against
           transformers on batches of 32 in the file's order; how far vectors are apart, and the figures of stsb
@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -25,23 +24,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-sys.path.append(sys.path.pop(0))  # this file has the name of the library, which must be found first
-
 import numpy as np
 import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer as Theirs
-
-import polyseme
-from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.bert.train import make_task
-from polyseme.contexts.transformer.learn import learn_wordpieces
-from polyseme.contexts.transformer.network import Network
-from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
-from polyseme.training.optimisers import Optimiser
-from polyseme.training.task import Part
-from tables import write_table
 from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
@@ -54,6 +40,17 @@ from transformers import (
     Trainer,
     TrainingArguments,
 )
+
+import polyseme
+from polyseme.contexts.bert.options import BertOptions
+from polyseme.contexts.bert.train import make_task
+from polyseme.contexts.transformer.learn import learn_wordpieces
+from polyseme.contexts.transformer.network import Network
+from polyseme.text.corpus import Corpus
+from polyseme.text.examples import Examples
+from polyseme.training.optimisers import Optimiser
+from polyseme.training.task import Part
+from tables import write_table
 
 Row = dict[str, Any]
 BATCH = 16  # examples of a training step

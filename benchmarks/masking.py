@@ -1,0 +1,83 @@
+"""How much to mask, and how: BERT pre-trained with other shares of masked pieces for equal time (掩码比例).
+
+    python benchmarks/masking.py TEXT VALID [--minutes 2] [--size tiny]
+
+Shares of 5, 15, 30, 50 and 80 %, and at 15 % the masked pieces as 100/0/0, 80/10/10 and 80/0/20 (masked, left as they
+are, replaced). All are compared by one measure: the accuracy and perplexity of VALID with 15 % masked, 100/0/0. Too few
+masks give few targets, too many leave too little context. Results are kept in ``--results`` as they come; the table
+between the marks of docs/results-transformers.md and the picture are made from all that are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import torch
+
+import polyseme
+from polyseme.contexts.bert.model import Bert
+from polyseme.contexts.bert.train import make_task
+from polyseme.text.corpus import Corpus
+from tables import write_table
+
+DOCS = Path(__file__).parents[1] / "docs"
+TRIALS = [(share, "80/10/10") for share in (0.05, 0.15, 0.3, 0.5, 0.8)] + [(0.15, "100/0/0"), (0.15, "80/0/20")]
+
+
+def judged(model: Bert, valid: Corpus) -> dict[str, float]:
+    """Figures of held-out text, masked in one way whatever the model learned with."""
+    options = dataclasses.replace(model.options, mask_share=0.15, mask_as="100/0/0", pairs="none", hold_out=0.5)
+    score = make_task(model.network, model.pieces, valid, options).evaluate(model.network)
+    return score.facts if score else {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text")
+    parser.add_argument("valid")
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--size", default="tiny")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=Path("masking.json"))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    text, valid = Corpus.build(options.text), Corpus.build(options.valid)
+    known = json.loads(options.results.read_text()) if options.results.exists() else {}
+    for share, how in TRIALS:
+        name = f"{share:.0%} {how}"
+        if name in known:
+            continue
+        model = polyseme.train(
+            "bert", text, size=options.size, minutes=options.minutes, epochs=0, pairs="none", length=64,
+            mask_share=share, mask_as=how, threads=options.threads,
+        )  # fmt: skip
+        known[name] = judged(model, valid)
+        print(name, known[name], flush=True)
+        options.results.write_text(json.dumps(known, indent=1))
+        report(known)
+
+
+def report(known: dict[str, dict[str, float]]) -> None:
+    """The table, and the picture where shares can be compared."""
+    header = ["masked", "as", "accuracy", "perplexity"]
+    rows = [
+        [*name.split(), f"{100 * found['masked_accuracy']:.1f}", f"{found['masked_perplexity']:.1f}"]
+        for name, found in known.items()
+    ]
+    write_table(DOCS / "results-transformers.md", "masking", [header, *rows])
+    shares = [(float(name.split("%")[0]), found) for name, found in known.items() if name.endswith("80/10/10")]
+    if len(shares) > 1:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(5, 3), layout="constrained")
+        axes = figure.subplots()
+        axes.plot([share for share, _ in shares], [100 * found["masked_accuracy"] for _, found in shares], "o-")
+        axes.set(xlabel="pieces masked in training, %", ylabel="accuracy at 15 %, %")
+        figure.savefig(DOCS / "images" / "masking.png", dpi=120)
+
+
+if __name__ == "__main__":
+    main()
