@@ -258,8 +258,10 @@ def doc2vec(models: Models, results: Records) -> None:
 
             key = {"section": "doc2vec", "who": who, "architecture": architecture, "seed": seed, "documents": DOCUMENTS}
             found[who] += filter(None, [results.measured(measure, **key)])
-        if not all(found.values()):
+        both = {r["key"]["seed"] for r in found["ours"]} & {r["key"]["seed"] for r in found["gensim"]}
+        if not both:
             continue
+        found = {who: [r for r in rows_of if r["key"]["seed"] in both] for who, rows_of in found.items()}
         parts = ("training", "inference", "recall")
         own, peer = ({n: np.mean([r[n] for r in found[who]]) for n in parts} for who in ("ours", "gensim"))
         row = [f"PV-{architecture.upper()}", str(min(map(len, found.values())))]
@@ -278,7 +280,8 @@ def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
 
     def measure() -> dict[str, Any]:
         texts = list(clauses([models("zhwiki.corpus"), models("enwiki.corpus")], n_texts + 20 * QUERIES))
-        queries, texts = texts[:: len(texts) // QUERIES][:QUERIES], texts[-n_texts:]
+        held_out = texts[:-n_texts]  # no query is among the texts that are searched
+        queries, texts = held_out[:: len(held_out) // QUERIES][:QUERIES], texts[-n_texts:]
         encoder = lift(models("zhwiki.w2v"), "sentences", pool="sif")
         index, building = timed(lambda: TextIndex.of(encoder, texts))
         vectors = unit_rows(encoder.encode(queries))
