@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import polyseme
-import transformers
 from polyseme.cli.main import main
 from polyseme.errors import OptionError
 from polyseme.search import build_index

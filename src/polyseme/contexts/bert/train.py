@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
 from polyseme.contexts.bert.model import Bert
 from polyseme.contexts.bert.options import BertOptions
@@ -23,7 +24,6 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
 B = TypeVar("B", bound=Bert)
 

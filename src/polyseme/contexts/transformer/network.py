@@ -13,9 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-
-from polyseme.contexts.transformer.library import offline, reason
-from polyseme.errors import FormatError
 from transformers import (
     CONFIG_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -25,6 +22,9 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
+
+from polyseme.contexts.transformer.library import offline, reason
+from polyseme.errors import FormatError
 
 # Settings that would have transformers run, fetch or compress something; attention and number format are ours to say.
 _REFUSED = {"auto_map": "code of its own", "quantization_config": "weights in a packed number format"}
