@@ -343,7 +343,7 @@ def _tuned(name: str, folder: Path, seed: int) -> dict[str, Any]:
         sick = Examples.read(TASKS / "sick" / "SICK_train.txt", kind="pairs", columns=columns)
         mrpc = Examples.read(TASKS / "mrpc" / "msr_paraphrase_train.txt", kind="pairs")
         data = {"rte": train, "mrpc": mrpc, "sick": sick}
-        given: Any = polyseme.train("mtdnn", data, encoder=str(encoder), epochs=2, lr=5e-4, threads=1, seed=seed)
+        given: Any = polyseme.train("mtdnn", data, transformer=str(encoder), epochs=2, lr=5e-4, threads=1, seed=seed)
     else:
         given = polyseme.load(encoder)
     model = polyseme.fit("pair", train, encoder=given, head="cross", encoder_mode="finetune", epochs=3, threads=1,

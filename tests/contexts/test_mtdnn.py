@@ -135,7 +135,7 @@ def test_a_given_transformer_is_taken_over_and_left_as_it_was(tmp_path):
     bert = polyseme.train("bert", Corpus.from_sentences(lines), epochs=1, **shape)
     bert.save(tmp_path / "bert")
     before = next(iter(bert.encode_tokens(["the cat eats"]))).layers.copy()
-    model = polyseme.train("mtdnn", sources(), encoder=str(tmp_path / "bert"), epochs=1, threads=1, lr=1e-3)
+    model = polyseme.train("mtdnn", sources(), transformer=str(tmp_path / "bert"), epochs=1, threads=1, lr=1e-3)
     assert (model.dim, model.n_layers) == (bert.dim, bert.n_layers)
     assert model.language == "masked"
     after = next(iter(polyseme.load(tmp_path / "bert").encode_tokens(["the cat eats"]))).layers

@@ -14,7 +14,7 @@ from polyseme.training.schedules import SCHEDULES
 class MtDnnOptions(ShapeOptions):
     """The network below, the heads above, and how they learn."""
 
-    encoder: str = option(
+    transformer: str = option(
         "", "a Transformer to begin with, ours or published; unless given, one of this size begins from nothing",
         names="model",
     )  # fmt: skip
@@ -32,7 +32,7 @@ class MtDnnOptions(ShapeOptions):
     epochs: int = option(5, "passes over all sources", minimum=0)
     dropout: float = option(0.1, "share of states left out in training", minimum=0, maximum=0.9)
     hold_out: float = option(0.1, "share of each source's examples kept for the reports", minimum=0, maximum=0.5)
-    lr: float = option(0.0, "learning rate; 0: 5e-5 with an encoder, else what suits the size", minimum=0)
+    lr: float = option(0.0, "learning rate; 0: 5e-5 with a given Transformer, else what suits the size", minimum=0)
     schedule: str = option("slanted", "how the learning rate moves", choices=tuple(SCHEDULES))
 
     def ranked(self) -> dict[str, str]:

@@ -75,14 +75,14 @@ def _check(name: str, data: Examples, ranked: dict[str, str]) -> None:
 
 def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[Network, Pieces, MtDnnOptions]:
     """The network that is given, or a new one for these texts."""
-    given = run.models.get("encoder")
+    given = run.models.get("transformer")
     if given is None:
         options = with_shape(options)
         pieces = given_pieces(run.models) or _learned(data, options)
         return _network(pieces, options), pieces, options
     inner = getattr(given, "encoder", given)  # that of a sentence-transformers model
     if not isinstance(inner, TransformerEncoder):
-        raise OptionError(f"option 'encoder' names a Transformer, and {options.encoder} is a model of {given.method}")
+        raise OptionError(f"option 'transformer' names one, and {options.transformer} is a model of {given.method}")
     network, own = copied(inner, options.seed)
     for module in network.modules():
         if isinstance(module, nn.Dropout):
