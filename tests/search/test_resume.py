@@ -108,6 +108,19 @@ def test_an_index_that_lacked_only_its_name_gets_it(tmp_path: Path, corpus: Corp
     assert sorted(file.name for file in tmp_path.iterdir()) == ["i", "model"]
 
 
+def test_what_an_index_has_replaced_does_not_stand_in_its_way(tmp_path: Path, corpus: Corpus) -> None:
+    model = tmp_path / "model"
+    StaticEncoder(WordVectors(corpus.vocabulary, np.eye(len(corpus.vocabulary), 8, dtype=np.float32))).save(model)
+    out, earlier = tmp_path / "i", Path(f"{tmp_path / 'i'}.checkpoint")
+    build_index(model, corpus, out, dim=8)
+    written = content(out)
+    build_index(model, corpus, tmp_path / "j", dim=4)
+    (tmp_path / "j").rename(earlier)  # a kill after the two had changed places
+    build_index(model, corpus, out, dim=8, resume=True, force=True)
+    assert content(out) == written
+    assert not earlier.exists()
+
+
 def test_room_on_the_disk_is_taken_before_it_is_written_to(tmp_path: Path) -> None:
     """A memory map of a file with holes dies of SIGBUS where the disk is full."""
     array = layout.create(tmp_path / "a.npy", (1000, 1000), np.dtype(np.int8))

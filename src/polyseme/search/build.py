@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, writing
 from polyseme.disk.description import sha256
-from polyseme.disk.ours import Standing, check_new, check_replaceable, recipe
+from polyseme.disk.ours import Standing, check_new, check_replaceable, recipe, standing
 from polyseme.disk.plain import PlainFile
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.nouns import ContextEncoder, FloatArray, Progress
@@ -133,6 +133,10 @@ class _Builder:
     def build(self, *, resume: bool, force: bool) -> None:
         """Go on with what an earlier run left, or start over."""
         there = unfinished.find(self.part)
+        if resume and isinstance(there, Standing) and self._replaced(there):
+            with writing(self.part) as workshop:
+                self.part.rename(workshop / "new")  # which is removed with the block
+            return
         if resume and there is not None:
             self._check_identity(there)
             force = True  # as it was begun
@@ -145,6 +149,12 @@ class _Builder:
             self.encode()
             self.finish()
         publish_folder(self.part, self.out, lambda path, new: check_new(path, new, layout.MARKER, force=force))
+
+    def _replaced(self, there: Standing) -> bool:
+        """The index has its name, and ``there`` is what had it before: a kill left it, after the two changed places."""
+        named = standing(self.out)
+        recipes = [each.found.get("recipe") for each in (named, there) if each is not None]
+        return bool(self.recipe) and len(recipes) == 2 and recipes[0] == self.recipe != recipes[1]
 
     def _check_identity(self, there: State | Standing) -> None:
         if isinstance(there, State):
