@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shlex
@@ -11,6 +12,7 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from polyseme.api import class_of, options_of
 from polyseme.catalog import COMPOSED, METHODS
@@ -33,20 +35,22 @@ def test_help_lists_every_command_without_heavy_imports():
         assert f"  {name} " in done.stdout
 
 
-@pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
-def test_the_help_of_a_method_needs_nothing_that_it_computes_with(row):
+def test_the_help_of_a_method_needs_nothing_that_it_computes_with():
     code = (
-        f"import sys; from polyseme.cli.main import polyseme; polyseme.main(['train', '{row.name}', '--help'],"
-        "standalone_mode=False); print([m for m in ('torch', 'numba', 'transformers') if m in sys.modules])"
+        "import sys; from polyseme.catalog import METHODS; from polyseme.cli.main import polyseme\n"
+        "for row in METHODS:\n"
+        "    polyseme.main(['train', row.name, '--help'], standalone_mode=False)\n"
+        "    print(row.name, [m for m in ('torch', 'numba', 'transformers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    for row in METHODS:
+        assert f"{row.name} []" in done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name):
-    done = run(name, "--help")
-    assert done.returncode == 0
+    done = CliRunner().invoke(polyseme, [name, "--help"])
+    assert done.exit_code == 0
     assert "Usage:" in done.stdout
 
 
@@ -127,9 +131,7 @@ def test_methods_is_the_catalog():
 
 @pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
 def test_every_option_of_a_method_is_a_flag_with_its_help(row):
-    import dataclasses
-
-    shown = " ".join(run("train", row.name, "--help", env={**os.environ, "COLUMNS": "300"}).stdout.split())
+    shown = " ".join(CliRunner(env={"COLUMNS": "300"}).invoke(polyseme, ["train", row.name, "--help"]).stdout.split())
     assert options_of(row.name) is class_of(row.name).Options
     for field in dataclasses.fields(options_of(row.name)):
         assert "--" + field.name.replace("_", "-") in shown
