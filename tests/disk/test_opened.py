@@ -85,7 +85,7 @@ def test_an_index_beside_a_writer_is_of_one_version(tmp_path: Path) -> None:
         for _ in range(60):
             index = Index.open(tmp_path / "i", model=Counting(), corpus=corpus)
             assert index.vectors(slice(0, 9)).shape == (9, index.facts["dim"])
-            assert index.same_sense(SENTENCES[0], word="鱼")
+            assert index.same_sense([*SENTENCES[0], "吃"], word="鱼")  # a sentence that is not in the text
 
 
 def test_a_composed_model_and_its_parts_are_of_one_version(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_an_error_late_in_the_text_leaves_nothing(tmp_path: Path) -> None:
 def test_a_helper_that_dies_is_an_error_in_one_line(words: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("polyseme.text.workers._RUN", "import os; os._exit(1)")
     path = _text(tmp_path, "The dog saw a cat, and it ran away.\n" * 100_000)
-    with pytest.raises(PolysemeError, match="a helper process ended"):
+    with pytest.raises(PolysemeError, match="a worker process ended"):
         Corpus.build(path, tmp_path / "c", segment="auto", words=words, workers=2)
     assert not (tmp_path / "c").exists()
 

@@ -86,7 +86,7 @@ def test_lines_with_an_empty_side_are_left_out_and_counted(tmp_path: Path) -> No
         ({"a.tsv": "a\tb\tc\n"}, {"columns": {"text": 1}}, "columns are parallel: source, target; not text"),
         ({"a.txt": ""}, {}, "is empty"),
         ({"a.tsv": " \t \n" * 9}, {}, "is empty"),
-        ({"a.txt": "只有一列\n没有译文\n"}, {}, "is no table"),
+        ({"a.txt": "只有一列\n没有译文\n"}, {}, "is not a table"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
