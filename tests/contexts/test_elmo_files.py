@@ -195,6 +195,7 @@ HOSTILE = {
     "a missing size": {"lstm__dim": ...},
     "a projection that widens": {"lstm__projection_dim": 11},
     "not a number": {"lstm__cell_clip": float("nan")},
+    "a clip beyond float32": {"lstm__proj_clip": 1e300},
 }
 
 

@@ -82,6 +82,11 @@ def test_unfinished_work_that_was_damaged_is_refused(tmp_path: Path, corpus: Cor
         with pytest.raises(FormatError, match=r"i\.checkpoint") as error:
             build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=16, layers="all")
         assert "\n" not in str(error.value)
+        (part / name).unlink()
+        (part / name).symlink_to(tmp_path / "nothing")
+        with pytest.raises(FormatError, match=r"i\.checkpoint"):
+            build_index(Neighbours(), corpus, tmp_path / "i", resume=True, dim=16, layers="all")
+        (part / name).unlink()
         (part / name).write_bytes(whole)
     (part / "notes.txt").write_text("mine")
     for resume in (True, False):

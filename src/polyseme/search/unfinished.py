@@ -71,6 +71,8 @@ def find(part: Path) -> State | Standing | None:
         return None
     try:
         names = os.listdir(part)
+        if any((part / name).is_symlink() for name in names):  # none is ours
+            raise FormatError(f"{part} was altered")
         if STATE in names and all(_NAMES.fullmatch(name) for name in names):
             state = _state(part / STATE)
             if PROJECTIONS in names:

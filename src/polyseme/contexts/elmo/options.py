@@ -61,8 +61,8 @@ class BiLMShape:
     n_layers: int = shape(2, "layers of the reader", minimum=1, maximum=32)
     width: int = shape(4, "words that a layer of the cnn reader sees at once", minimum=1, maximum=64)
     n_heads: int = shape(4, "attention heads of the transformer reader", minimum=1, maximum=128)
-    cell_clip: float = shape(3.0, "bound of a cell's value; 0 for none", minimum=0)
-    projection_clip: float = shape(3.0, "bound of a projected state; 0 for none", minimum=0)
+    cell_clip: float = shape(3.0, "bound of a cell's value; 0 for none", minimum=0, maximum=1e30)
+    projection_clip: float = shape(3.0, "bound of a projected state; 0 for none", minimum=0, maximum=1e30)
     skip: bool = shape(True, "add a layer's input to its output, from the second layer on")
     conventions: str = shape(
         "polyseme", "whose rules a loaded file follows where programs differ (left alone in training)",
