@@ -1,0 +1,32 @@
+"""The table of methods and of published formats. Everything that lists or finds one reads it here."""
+
+from __future__ import annotations
+
+from polyseme.catalog.formats import FOLDERS, FORMATS, REFUSALS, STRANGERS
+from polyseme.catalog.methods import METHODS
+from polyseme.catalog.others import COMPOSED, PUBLISHED, TASKS
+from polyseme.catalog.rows import Format, Row
+from polyseme.errors import OptionError, close_matches
+
+__all__ = [
+    "COMPOSED", "FOLDERS", "FORMATS", "METHODS", "PUBLISHED", "REFUSALS", "STRANGERS", "TASKS", "Format", "Row",
+    "find", "find_task",
+]  # fmt: skip
+
+
+def find(name: str) -> Row:
+    """The row of a method, or an error with close names."""
+    for row in (*METHODS, *PUBLISHED, *COMPOSED, *TASKS):
+        if row.name == name:
+            return row
+    hint = close_matches(name, [row.name for row in METHODS])
+    raise OptionError(f"no method is called {name!r}{hint} (polyseme methods lists them)")
+
+
+def find_task(name: str) -> Row:
+    """The row of a task, or an error with the names there are."""
+    for row in TASKS:
+        if row.name == name:
+            return row
+    names = [row.name for row in TASKS]
+    raise OptionError(f"no task is called {name!r}{close_matches(name, names)}: there are {', '.join(names)}")
