@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import numpy as np
@@ -31,6 +33,11 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
 DIM = 16
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+]  # fmt: skip
 
 
 KINDS = {word: kind for kind in ("电话手机号码", "篮球排球网球") for word in (kind[:2], kind[2:4], kind[4:])}
@@ -195,3 +202,54 @@ def client(address: str) -> Iterator[httpx.Client]:
 def sentences() -> list[str]:
     """The sentences of the corpus."""
     return [" ".join(tokens) for tokens in planted_sentences()]
+
+
+# ---- the page in a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    reason = "playwright is not installed (pip install playwright)"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine (Debian's package chromium; scripts/browser.py installs it)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+    """``open_page("view", word="…")``: a page on that view, watched for errors and outside requests."""
+    contexts, wrong = [], []
+
+    def watch(page: Any, own: str) -> None:
+        page.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(f"exception: {error}"))
+        page.on("request", lambda r: None if r.url.startswith((own, "data:")) else wrong.append(f"outside: {r.url}"))
+
+    def opened(
+        view: str = "",
+        *,
+        lang: str = "en",
+        scheme: str = "light",
+        width: int = 1200,
+        base: str = address,
+        until: str = "[data-ready]",
+        **state: Any,
+    ) -> Any:
+        size = {"width": width, "height": 800}
+        context = browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", reduced_motion="reduce")
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, base)
+        page.goto(f"{base}/?lang={lang}#/{view}{'?' + urlencode(state) if state else ''}")
+        page.wait_for_selector(until)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not wrong, wrong
