@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-CAMPAIGN = Path(__file__).resolve().parents[2] / "benchmarks" / "faults_server.py"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def faults() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("faults_server", CAMPAIGN)
-    assert spec
-    assert spec.loader
-    module = sys.modules["faults_server"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("faults_server")
 
 
 def test_the_server_stands_what_clients_do_to_it(faults: ModuleType, tmp_path: Path) -> None:
