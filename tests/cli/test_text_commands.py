@@ -59,6 +59,16 @@ def test_info_of_raw_text(novel: Path) -> None:
     assert facts["vocabulary"] == len({word for word in words if words.count(word) >= 2})
 
 
+def test_info_of_questions_shows_an_answer_as_a_person_would_write_it(tmp_path: Path) -> None:
+    question = {"id": "q1", "question": "他打了什么？", "answers": [{"text": "电话", "answer_start": 3}]}
+    asked = {"data": [{"paragraphs": [{"context": "他打了电话。", "qas": [question]}]}]}
+    (tmp_path / "q.json").write_text(json.dumps(asked), encoding="utf-8")
+    facts = json.loads(run("info", tmp_path / "q.json", "--json").stdout)
+    assert facts["sample"][0]["answers"] == [{"text": "电话", "start": 3}]
+    shown = run("info", tmp_path / "q.json").stdout
+    assert "他打了电话。 | 他打了什么？ | 电话 | q1" in shown.decode()
+
+
 def test_info_reads_stdin_and_shows_a_table() -> None:
     done = run("info", "-", stdin=TEXT.encode("utf-16"))
     assert done.returncode == 0

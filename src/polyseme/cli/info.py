@@ -82,9 +82,17 @@ def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -
     without = bool(columns) and "label" not in (columns or {})
     kind = told.kind if told and not columns else None
     examples = Examples.read(path, kind=kind, columns=columns, errors="skip", unlabelled=without, **how)
-    sample = [row._asdict() for row in itertools.islice(examples, SAMPLE)]
+    sample = [_named(row) for row in itertools.islice(examples, SAMPLE)]
     way = examples.segmentation.to_json()
     return {**examples.facts, "segmentation": way, "sample": sample, "fingerprint": examples.fingerprint}
+
+
+def _named(row: Any) -> dict[str, Any]:
+    """A row by the names of its fields, its answers too."""
+    fields: dict[str, Any] = row._asdict()
+    if "answers" in fields:
+        fields["answers"] = [answer._asdict() for answer in fields["answers"]]
+    return fields
 
 
 def _text(path: str, min_count: int, reading: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +224,7 @@ def _shown(value: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    """A cell of a row on one line: a text's beginning, words with spaces between them."""
-    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    text = text.replace("\n", " ")
+    """A cell of a row on one line: a text's beginning, words with spaces between them, answers by their text."""
+    words = value if isinstance(value, list) else [value]
+    text = " ".join(str(word["text"] if isinstance(word, dict) else word) for word in words).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
