@@ -114,11 +114,12 @@ def test_tokenizers_that_cannot_be_are_refused(name, settings, folder):
     refused(folder)
 
 
-def test_a_tokenizer_larger_than_the_network_is_refused(folder):
+@pytest.mark.parametrize(("number", "said"), [(5000, "pieces and a network of"), (2**31 - 1, "2,147,483,647")])
+def test_a_tokenizer_larger_than_the_network_is_refused(number, said, folder):
     record = json.loads((folder / "tokenizer.json").read_text())
-    record["model"]["vocab"]["surplus"] = 5000
+    record["model"]["vocab"]["surplus"] = number
     (folder / "tokenizer.json").write_text(json.dumps(record))
-    refused(folder, "pieces and a network of")
+    refused(folder, said)
 
 
 def test_weights_spread_over_files_are_read_and_lead_nowhere_else(folder):

@@ -23,6 +23,7 @@ from polyseme.errors import FormatError
 Ints = NDArray[np.int64]
 
 SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
+MOST_UNUSED = 1_000_000  # numbers of a vocabulary that no piece has
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no tokenizer takes
 # Written without spaces: Han characters, kana, Thai, and their punctuation.
@@ -55,6 +56,9 @@ class Pieces:
 
     def __init__(self, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
         """``settings`` are those of tokenizer_config.json: names of the special pieces, ``model_max_length``."""
+        numbers = tokenizer.get_vocab(with_added_tokens=True).values()
+        if (last := max(numbers, default=0)) > len(numbers) + MOST_UNUSED:
+            raise ValueError(f"one of its {len(numbers):,} pieces has the number {last:,}")
         self.tokenizer = tokenizer
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
