@@ -26,6 +26,7 @@ import encoders_plain as plain
 import polyseme
 from encoders_data import TASKS, books, dialogues, glove, inference_pairs
 from polyseme.evaluate import transfer
+from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.sentences.conversation import turns_of
 from polyseme.sentences.lift import lift
@@ -172,7 +173,7 @@ def timed_training(method: str, data: Any, **options: Any) -> tuple[Any, float]:
 SIGNALS: dict[str, tuple[str, Callable[[Path, int], tuple[Any, float]]]] = {
     "word2vec, mean": ("words", lambda folder, seed: _mean_of(books(folder), seed)),
     "quick-thought": ("order", lambda folder, seed: timed_training(
-        "quick-thought", books(folder), hidden=128, dim=200, seed=seed, max_sentences=20_000)),
+        "quick-thought", books(folder), hidden=128, seed=seed, epochs=2, max_sentences=20_000)),
     "skip-thought": ("order", lambda folder, seed: timed_training(
         "skip-thought", books(folder), hidden=256, dim=100, seed=seed, max_sentences=4000)),
     "infersent": ("labels", lambda folder, seed: timed_training(
@@ -232,13 +233,27 @@ def _discourse(made: tuple[Any, float]) -> dict[str, Any]:
 # ---- conversation
 
 
+TALK: dict[str, dict[str, Any]] = {
+    "word2vec, mean": {},
+    "conversation": {},
+    "conversation, encoder=dan": {"encoder": "dan", "dim": 256},
+    "zhwiki.w2v, mean": {},
+    "conversation over zhwiki.w2v": {},
+    "conversation over zhwiki.w2v, with ocnli": {"nli": True},
+    "conversation over zhwiki.w2v, encoder=dan": {"encoder": "dan"},
+}
+
+
 def conversation(results: Results, folder: Path, seeds: int) -> None:
     """Recall of the true answer among 10 and 100, and Spearman on the Chinese STS-B dev."""
     rows = []
-    for name in ("word2vec, mean", "conversation", "conversation with ocnli"):
-        for seed in range(1, seeds + 1):
+    for seed in range(1, seeds + 1):
+        for name in TALK:
+            if name.startswith("zhwiki") and seed > 1:  # nothing is drawn
+                continue
             results.once(lambda name=name, seed=seed: _conversation(name, folder, seed), bench="conversation",
                          encoder=name, seed=seed)  # fmt: skip
+    for name in TALK:
         if found := records_of(results, "conversation", name):
             figures = [mean_of(found, key) for key in ("of 10", "of 100", "stsb")]
             rows.append([name, mean_of(found, "cpu"), str(len(found)), *figures])
@@ -248,27 +263,31 @@ def conversation(results: Results, folder: Path, seeds: int) -> None:
 
 def _conversation(name: str, folder: Path, seed: int) -> dict[str, Any]:
     train, held_out = dialogues(folder)
+    given, options = str(folder / "zhwiki.w2v"), dict(TALK[name])
     begun = time.process_time()
-    if name.endswith("mean"):
+    encoder: Any
+    if name == "word2vec, mean":
         vectors = polyseme.train("word2vec", str(train), dim=256, min_count=1, epochs=20, threads=1, seed=seed)
-        encoder: Any = lift(vectors, "sentences")
-        encode_answers = encoder.encode
+        encoder = lift(vectors, "sentences")
+    elif name == "zhwiki.w2v, mean":
+        encoder = lift(polyseme.load(given), "sentences")
     else:
         data = {"dialogues": str(train)}
-        if "ocnli" in name:
-            data["nli"] = str(TASKS / "ocnli" / "train.json")
-        encoder = polyseme.train("conversation", data, threads=1, seed=seed, dim=256)
-        encode_answers = encoder.encode_answers
+        if options.pop("nli", False):
+            data["nli"] = str(TASKS / "ocnli" / "train.10k.json")
+        if "zhwiki" in name:
+            options["word_vectors"] = given
+        encoder = polyseme.train("conversation", data, threads=1, seed=seed, **options)
     cpu = round(time.process_time() - begun, 1)
+    plain_mean = name.endswith("mean")
     turns = turns_of(Corpus.build(held_out, segment=encoder.about.segmentation or "auto"))
     rows = np.random.default_rng(0).permutation(turns.answered)
     u = encoder.encode([turns.texts[row] for row in rows])
-    v = encode_answers([turns.texts[row + 1] for row in rows])
-    if name.endswith("mean"):
+    answers = [turns.texts[row + 1] for row in rows]
+    v = encoder.encode(answers) if plain_mean else encoder.encode_answers(answers)
+    if plain_mean:
         u, v = (x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9) for x in (u, v))
     recalls = {f"of {n}": round(100 * _recall(u, v, turns.same[rows + 1], n), 1) for n in (10, 100)}
-    from polyseme.evaluate.kinds import evaluate_file
-
     sts = evaluate_file(encoder, TASKS / "stsb_zh_cnsd" / "cnsd-sts-dev.txt").whole
     return {"cpu": cpu, **recalls, "stsb": round(100 * sts["spearman"], 1)}
 
@@ -303,8 +322,7 @@ def inference(results: Results, folder: Path, seeds: int) -> None:
 def _inference(name: str, folder: Path, seed: int) -> dict[str, Any]:
     cpu, encoder = 0.0, lift(polyseme.load(glove(folder)), "sentences")
     if name == "infersent":
-        encoder, cpu = timed_training("infersent", inference_pairs(), word_vectors=str(glove(folder)), hidden=256,
-                                      epochs=2, seed=seed)  # fmt: skip
+        encoder, cpu = timed_training("infersent", inference_pairs(), word_vectors=str(glove(folder)), seed=seed)
     return {"cpu": cpu, "dim": int(encoder.dim), "figures": figures(encoder, names=("mrpc", "sick-r"))}
 
 

@@ -19,17 +19,17 @@ BOOKS = ("austen-emma", "austen-sense", "austen-persuasion", "edgeworth-parents"
 
 
 def books(folder: Path) -> Corpus:
-    """English novels in lower case, a document each."""
-    path = folder / "books"
+    """English novels, read in lower case, a document each."""
+    path = folder / "novels"
     if not path.exists():
-        (folder / "books-text").mkdir(exist_ok=True)
+        (folder / "novels-text").mkdir(exist_ok=True)
         with tarfile.open(DATA / "corpora" / "gutenberg.tar.xz") as archive:
             for name in BOOKS:
                 file = archive.extractfile(f"./{name}.txt")
                 assert file is not None
-                text = file.read().decode("utf-8", errors="replace").lower()
-                (folder / "books-text" / f"{name}.txt").write_text(text, encoding="utf-8")
-        Corpus.build(folder / "books-text", path, documents="file")
+                text = file.read().decode("utf-8", errors="replace")
+                (folder / "novels-text" / f"{name}.txt").write_text(text, encoding="utf-8")
+        Corpus.build(folder / "novels-text", path, documents="file", case="lower")
     return Corpus.open(path)
 
 

@@ -37,6 +37,13 @@ def test_static_vectors_are_the_words_own_and_zero_for_unseen_ones(static):
         static.encode_tokens(SENTENCES, layers=1)
 
 
+def test_a_word_without_a_vector_takes_that_of_its_small_letters():
+    vectors = WordVectors(Vocabulary(["us", "US", "it"], np.array([3, 2, 1])), np.eye(3, dtype=np.float32))
+    (found,) = StaticEncoder(vectors).encode_tokens([["US", "Us", "IT", "Then"]])
+    assert found.layers[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(lift(vectors, "sentences").encode([["Us", "IT"]]), [[0.5, 0, 0.5]])
+
+
 def test_a_stack_puts_vectors_side_by_side_layer_by_layer(static, random_elmo):
     elmo = random_elmo()
     stack = Stack([static, elmo])

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from polyseme.errors import FormatError
-from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, WordVectors, pages
+from polyseme.nouns import (
+    ContextEncoder,
+    EncodedSentence,
+    FloatArray,
+    LayerChoice,
+    Layers,
+    Sentence,
+    WordVectors,
+    pages,
+)
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 
@@ -18,13 +29,21 @@ if TYPE_CHECKING:
 TOKENS_AT_ONCE = 4096  # looked up together
 
 
+def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
+    """Vectors of words, ``(n, D)``: a word that has none takes that of its small letters; zeros without either."""
+    found = vectors.lookup(names)
+    missing = [place for place in np.flatnonzero(~found.any(axis=1)).tolist() if names[place] != names[place].lower()]
+    found[missing] = vectors.lookup([names[place].lower() for place in missing])
+    return found
+
+
 @dataclass(frozen=True)
 class StaticOptions:
     """It has none: the word vectors say all."""
 
 
 class StaticEncoder(Model, ContextEncoder):
-    """One layer: each token's word vector; zeros for a word that has none."""
+    """One layer: each token's word vector, or that of its small letters; zeros for a word that has neither."""
 
     method: ClassVar[str] = "static"
     Options: ClassVar[type] = StaticOptions
@@ -44,7 +63,7 @@ class StaticEncoder(Model, ContextEncoder):
     def _encoded(self, lists: Iterator[list[str]]) -> Iterator[EncodedSentence]:
         """The words of many sentences are looked up together: one lookup costs as much as a hundred words."""
         for some in pages(lists, TOKENS_AT_ONCE):
-            vectors = self.words.lookup(list(chain.from_iterable(some)))[None]  # (1, T, D)
+            vectors = looked_up(self.words, list(chain.from_iterable(some)))[None]  # (1, T, D)
             end = 0
             for tokens in some:
                 start, end = end, end + len(tokens)

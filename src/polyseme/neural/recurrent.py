@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from polyseme.neural.dropout import dropout as dropped
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.lstm import LstmWeights, State, packed_lstm
 from polyseme.neural.packing import Packing
@@ -78,7 +78,7 @@ class Recurrent(nn.Module):
         flat = torch.from_numpy(packing.row * longest + packing.time[: self.n_directions])  # (D, N)
         last = []
         for number, state in enumerate(states):
-            x = F.dropout(x, self.dropout, self.training) if number else x
+            x = dropped(x, self.dropout, self.training) if number else x
             places = x.reshape(n_texts * longest, x.shape[2])
             read = torch.stack([places.index_select(0, of_direction) for of_direction in flat])  # (D, N, I)
             outputs, end = self._layer(number, read, packing.sizes, State(state.h[:, order], state.c[:, order]))

@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from polyseme.neural.dropout import Dropout
 from polyseme.neural.pooling import mean_over
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
@@ -31,7 +32,7 @@ class DanModule(TextModule):
         widths = [dim, *[hidden] * layers]
         self.dim = widths[-1]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tokens) -> Encoding:
         mask = self._kept(tokens.mask) if self.training and self.word_dropout else tokens.mask

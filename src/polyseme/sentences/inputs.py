@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
+from polyseme.neural.dropout import Dropout
 from polyseme.nouns import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.options import DIM, InputOptions
@@ -68,7 +69,7 @@ class InputModule(nn.Module):
         super().__init__()
         self.sources = nn.ModuleList(sources)
         self.dim, self.beside = sum(source.dim for source in sources), sum(source.beside for source in sources)
-        self.dropout, self.mix_penalty = nn.Dropout(dropout), mix_penalty
+        self.dropout, self.mix_penalty = Dropout(dropout), mix_penalty
 
     def forward(self, batch: InputBatch) -> Tokens:
         made = [source(*part) for source, part in zip(self.sources, batch.parts, strict=True)]

@@ -176,6 +176,8 @@ class InferSentOptions(PairOptions):
     encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
     hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
     batch_size: int = option(64, "pairs of a batch", minimum=1)
+    epochs: int = option(8, "most passes over the pairs", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end")
     dropout: float = option(0.1, "share dropped in a nonlinear classifier", minimum=0, maximum=0.95)
 
 
@@ -223,8 +225,9 @@ class QuickThoughtOptions(LearnedOptions):
     max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
     batch_size: int = option(200, "consecutive sentences among which neighbours are chosen", minimum=2)
     hold_out: float = option(0.02, "share of the batches kept for the reports", minimum=0, maximum=0.5)
-    epochs: int = option(1, "passes over the sentences", minimum=0)
-    lr: float = option(5e-4, "learning rate", minimum=0)
+    epochs: int = option(3, "passes over the sentences", minimum=0)
+    lr: float = option(2e-3, "learning rate", minimum=0)
+    schedule: str = option("linear", "how the learning rate falls towards the end")
     input_dropout: float = option(
         0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
     )
@@ -252,7 +255,7 @@ class SkipThoughtOptions(LearnedOptions):
     batch_size: int = option(64, "sentences of a batch", minimum=1)
     hold_out: float = option(0.02, "share of the sentences kept for the reports", minimum=0, maximum=0.5)
     epochs: int = option(1, "passes over the sentences", minimum=0)
-    lr: float = option(5e-4, "learning rate", minimum=0)
+    lr: float = option(2e-3, "learning rate", minimum=0)
     input_dropout: float = option(
         0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
     )
@@ -262,7 +265,8 @@ class SkipThoughtOptions(LearnedOptions):
 class ConversationOptions(InferSentOptions):
     """Options of the conversation encoder."""
 
-    encoder: str = option("dan", "what reads a turn", choices=("dan", "bilstm-max"))
+    encoder_mode: str = option("finetune", FROZEN, choices=("frozen", "finetune"))
+    encoder: str = option("mean", "what reads a turn", choices=("mean", "dan", "bilstm-max"))
     hidden: int = option(256, "length of a vector", minimum=2)
     n_layers: int = option(2, "layers that only the answers go through", minimum=0, maximum=10)
     batch_size: int = option(256, "turns of a batch, each choosing among all its answers", minimum=2)
@@ -289,6 +293,7 @@ class GenSenOptions(SkipThoughtOptions, PairOptions):
 class UseOptions(ConversationOptions):
     """Options of the universal sentence encoder."""
 
+    encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     encoder: str = option("dan", "what reads a text", choices=("dan", "transformer"))
     depth: int = option(2, "layers of the encoder", minimum=1, maximum=24)
     n_heads: int = option(4, "heads of a Transformer's attention", minimum=1)
@@ -302,3 +307,4 @@ class UseOptions(ConversationOptions):
     max_sentences: int = option(500_000, "most sentences of a corpus that are learned from", minimum=2)
     dropout: float = option(0.1, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
     epochs: int = option(3, "passes over all sources", minimum=0)
+    schedule: str = option("constant", "how the learning rate falls towards the end")

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.static import StaticEncoder
+from polyseme.contexts.static import StaticEncoder, looked_up
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.linear import main_directions
 from polyseme.nouns import (
@@ -155,7 +155,7 @@ class Pooled(Model, SentenceEncoder):
         if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
             for batch in text_batches(texts):
                 for lists in pages(self.encoder.tokenize_all(batch), _GROUP_TOKENS):
-                    yield lists, self.encoder.words.lookup([token for tokens in lists for token in tokens])
+                    yield lists, looked_up(self.encoder.words, [token for tokens in lists for token in tokens])
             return
         held: list[list[str]] = []
         planes: list[FloatArray] = []

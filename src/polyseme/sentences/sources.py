@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.static import looked_up
 from polyseme.contexts.tuning import Tunable
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
@@ -208,14 +209,6 @@ class FixedVectors(Source):
 
     def table(self) -> dict[str, list[str]]:
         return self.learned.table() if self.learned else {}
-
-
-def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
-    """Vectors of words, ``(n, D)``: a word that has none takes that of its small letters; zeros without either."""
-    found = vectors.lookup(names)
-    missing = np.flatnonzero(~found.any(axis=1)).tolist()
-    found[missing] = vectors.lookup([names[place].lower() for place in missing])
-    return found
 
 
 class _LookedUp(Prepared):

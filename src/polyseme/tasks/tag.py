@@ -25,6 +25,7 @@ from torch.nn import functional as F
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
+from polyseme.neural.dropout import Dropout
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import Sentence
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
@@ -77,7 +78,7 @@ class Tagger(nn.Module):
 
     def __init__(self, inputs: InputModule, labels: Sequence[str], options: Any) -> None:
         super().__init__()
-        self.inputs, self.dropout = inputs, nn.Dropout(options.dropout)
+        self.inputs, self.dropout = inputs, Dropout(options.dropout)
         self.below: Recurrent | None = None
         self.above: Recurrent | None = None
         dim = inputs.dim

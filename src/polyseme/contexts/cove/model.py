@@ -5,8 +5,8 @@ McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017;
     CoVe(w) = MT-LSTM(GloVe(w))        used beside the word's own vector:  [GloVe(w); CoVe(w)]
 
 Layer 0 is the word vectors that are read, the layers of the MT-LSTM follow; the narrower ones are filled up with zeros.
-A word without a vector is read as zeros. What differs from the paper: Adam instead of SGD by default, a sampled
-softmax, and word vectors may be learned with the rest where none are given.
+A word without a vector is read as that of its small letters, or as zeros. What differs from the paper: Adam instead of
+SGD by default, a sampled softmax, and word vectors may be learned with the rest where none are given.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.train import HELD_OUT, Source, TranslationTask, kept_pairs, padded
 from polyseme.contexts.cove.translate import Translation, translated
 from polyseme.contexts.cove.words import Words
+from polyseme.contexts.static import looked_up
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.packing import mask_of
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
@@ -89,7 +90,7 @@ class Cove(Trainable, ContextEncoder):
             for side in (0, 1)
         )
         if given is not None:
-            source = Words([word for word in source.known if word in given])
+            source = Words([word for word in source.known if word in given or word.lower() in given])
         torch.manual_seed(options.seed)
         dim = options.dim if given is None else given.vector_size
         network = Translator(options, n_source=0 if given else len(source), n_target=len(target), dim=dim)
@@ -139,7 +140,7 @@ class Cove(Trainable, ContextEncoder):
         lengths = torch.tensor([len(words) for words in sentences])
         x = np.zeros((len(sentences), max(int(lengths.max()), 1), self.word_dim), dtype=np.float32)
         for row, words in enumerate(sentences):
-            x[row, : len(words)] = self.vectors.lookup(words)
+            x[row, : len(words)] = looked_up(self.vectors, words)
         return torch.from_numpy(x), lengths
 
     @cached_property
@@ -156,8 +157,11 @@ class Cove(Trainable, ContextEncoder):
     def share_known(self, texts: Sequence[str]) -> float:
         """The share of the words of these texts that are in its vocabulary."""
         words = [word for tokens in self.tokenize_all(texts) for word in tokens]
-        known = self.source_words.index if self.vectors is None else self.vectors
-        return sum(word in known for word in words) / max(len(words), 1)
+        if self.vectors is None:
+            known = sum(word in self.source_words.index for word in words)
+        else:
+            known = int(looked_up(self.vectors, words).any(axis=1).sum())
+        return known / max(len(words), 1)
 
     def translate(self, texts: Iterable[Sentence], *, beam: int = 5, longest: int = 100) -> Iterator[Translation]:
         """Each text in the other language, with the attention over its words; streams."""

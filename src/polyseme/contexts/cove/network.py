@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.cove.options import CoveOptions
+from polyseme.neural.dropout import dropout
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import mask_of
 from polyseme.neural.pooling import softmax_over
@@ -64,7 +65,7 @@ class Encoder(nn.Module):
         """``(B, S, D)``, the words' mask ``(B, S)`` → each layer ``(B, S, 2H)``, and its last states."""
         planes, last = [], []
         for number, layer in enumerate(self.layers):
-            x, states = layer(F.dropout(x, self.dropout, self.training) if number else x, mask)
+            x, states = layer(dropout(x, self.dropout, self.training) if number else x, mask)
             planes.append(x)
             last += states
         return planes, last
@@ -96,7 +97,7 @@ class Decoder(nn.Module):
         x = torch.cat([F.embedding(words, self.table, sparse=True), cursor.fed], dim=1)
         hs, cs = [], []
         for number, cell in enumerate(self.cells):
-            x = F.dropout(x, self.dropout, self.training) if number else x
+            x = dropout(x, self.dropout, self.training) if number else x
             x, c = cell(x, (cursor.h[number], cursor.c[number]))
             hs.append(x)
             cs.append(c)

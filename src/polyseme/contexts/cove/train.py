@@ -13,8 +13,10 @@ from torch.nn import functional as F
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, Words
+from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
 from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.dropout import dropout
 from polyseme.neural.packing import mask_of
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.nouns import WordVectors
@@ -31,7 +33,7 @@ class Source:
     def __init__(self, words: Words, vectors: WordVectors | None) -> None:
         self.words = words
         self.fixed = None if vectors is None else torch.from_numpy(np.concatenate([
-            np.zeros((SPECIALS, vectors.vector_size), dtype=np.float32), vectors.lookup(words.known),
+            np.zeros((SPECIALS, vectors.vector_size), dtype=np.float32), looked_up(vectors, words.known),
         ]))  # fmt: skip
 
     def vectors(self, network: Translator, numbers: Tensor) -> Tensor:
@@ -78,7 +80,7 @@ class TranslationTask(BatchTask):
         if not mine:
             return torch.zeros(()), 0
         outputs, wanted = self._outputs(self.module, mine)
-        dropped = F.dropout(outputs, self.options.dropout, self.module.training)
+        dropped = dropout(outputs, self.options.dropout, self.module.training)
         decoder = self.module.decoder
         assert decoder is not None
         softmax = decoder.softmax_weight, decoder.softmax_bias

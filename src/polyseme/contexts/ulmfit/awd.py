@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.ulmfit.options import UlmfitOptions
+from polyseme.neural.dropout import dropout
 from polyseme.neural.lstm import LstmWeights, State, packed_lstm
 
 
@@ -38,7 +39,7 @@ class Layer(nn.Module):
 
     def dropped(self, share: float) -> LstmWeights:
         """The weights for a batch, some of the recurrent ones left out."""
-        return LstmWeights(self.input, F.dropout(self.recurrent, share) if share else self.recurrent, self.bias)
+        return LstmWeights(self.input, dropout(self.recurrent, share), self.bias)
 
 
 @dataclass(frozen=True)
