@@ -112,7 +112,7 @@ def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
         "doc2vec dbow": lambda: train("doc2vec", corpus(), epochs=3, threads=1, texts="sentences"),
         "softbow": lambda: _softbow(words()),
     }
-    pools = [pool for pool in POOLS if "-" not in pool]
+    pools = [pool for pool in POOLS if "-" not in pool and pool != "pos"]  # which learns from tagged text
     found |= {f"word2vec {pool}": lambda pool=pool: lift(words(), "sentences", pool=pool) for pool in pools}
     if language == "en":
         found["GloVe 6B softbow"] = lambda: _softbow(models("glove"))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-BATCH, STEPS = 1024, 4
+BATCH, STEPS = 1024, 8
 
 
 def _speed(network: nn.Module, step: Callable[[torch.Tensor], torch.Tensor], n_words: int, width: int) -> float:

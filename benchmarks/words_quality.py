@@ -69,7 +69,7 @@ def epochs_within(method: str, corpus: Corpus, seconds: float, options: dict[str
 
 EQUAL: dict[str, dict[str, Any]] = {
     "onehot": {}, "counts": {}, "svd": {}, "nnlm": {"patience": 0}, "word2vec": {}, "glove": {}, "fasttext": {},
-    "wordrank": {}, "polyglot": {"patience": 0}, "cw2vec": {},
+    "wordrank": {}, "polyglot": {}, "cw2vec": {},
 }  # fmt: skip
 WITHOUT_PASSES = ("onehot", "counts", "svd")
 

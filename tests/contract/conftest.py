@@ -28,7 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fasttext": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
     "glove": {"dim": 16, "epochs": 2, "min_count": 1},
     "nnlm": {"dim": 8, "hidden": 8, "epochs": 2, "min_count": 1, "batch_size": 64},
-    "polyglot": {"dim": 8, "hidden": 8, "epochs": 2, "min_count": 1, "batch_size": 64},
+    "polyglot": {"dim": 8, "hidden": 8, "epochs": 2, "min_count": 1},
     "wordrank": {"dim": 16, "epochs": 2, "min_count": 1},
     "cw2vec": {"dim": 16, "epochs": 2, "min_count": 1, "buckets": 1000},
     "svd": {"dim": 8, "min_count": 1},

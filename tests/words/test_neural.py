@@ -12,12 +12,17 @@ from polyseme.errors import OptionError, TextError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import Part
-from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, PolyglotTask
+from polyseme.words.kernels.random import below, random_state
+from polyseme.words.kernels.windows import rank_windows, tanh_all
+from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, window_losses
 from polyseme.words.nnlm import Nnlm, NnlmOptions
-from polyseme.words.polyglot import PolyglotOptions
+from polyseme.words.polyglot import PolyglotOptions, held_out_scores
 from polyseme.words.windows import Batches, WordStream, split_sentences
 
-SMALL = {"dim": 12, "hidden": 10, "min_count": 1, "threads": 1, "batch_size": 128}
+SMALL = {
+    "nnlm": {"dim": 12, "hidden": 10, "min_count": 1, "threads": 1, "batch_size": 128},
+    "polyglot": {"dim": 12, "hidden": 10, "min_count": 1, "threads": 1},
+}
 
 
 def stream(*sentences: list[int], n_words: int = 9) -> WordStream:
@@ -127,7 +132,7 @@ def test_the_chances_of_a_huffman_tree_add_up_to_one_and_its_gradient_is_right()
 
 @pytest.mark.parametrize("softmax", ["sampled", "hierarchical", "full"])
 def test_held_out_perplexity_falls_below_that_of_word_frequencies(topics, softmax):
-    model = polyseme.train("nnlm", topics, **SMALL, softmax=softmax, order=3, epochs=6, lr=0.02, hold_out=0.1)
+    model = polyseme.train("nnlm", topics, **SMALL["nnlm"], softmax=softmax, order=3, epochs=6, lr=0.02, hold_out=0.1)
     frequencies = np.append(model.vocabulary.counts, 600) / (model.vocabulary.counts.sum() + 600)
     chance = np.exp(-(frequencies * np.log(frequencies)).sum())
     assert model.about.curve[-1]["perplexity"] < 0.98 * chance
@@ -137,7 +142,7 @@ def test_held_out_perplexity_falls_below_that_of_word_frequencies(topics, softma
 @pytest.fixture(scope="module")
 def nnlm(fifty_lines) -> Nnlm:
     model: Nnlm = polyseme.train(
-        "nnlm", Corpus.from_sentences(fifty_lines), **SMALL, epochs=40, lr=0.02, order=3, hold_out=0.0
+        "nnlm", Corpus.from_sentences(fifty_lines), **SMALL["nnlm"], epochs=40, lr=0.02, order=3, hold_out=0.0
     )
     return model
 
@@ -192,52 +197,80 @@ def test_a_window_scores_as_the_plain_network_scores_it():
             torch.testing.assert_close(scores[row, k], plain[0])
 
 
-def polyglot_task(radius: int = 1) -> PolyglotTask:
-    text = stream([0, 1, 2, 3], [4, 5, 9, 6], n_words=9)
-    options = PolyglotOptions(dim=3, hidden=4, radius=radius, batch_size=100)
-    return PolyglotTask(PolyglotNet(9, options), text, text, options)
+def polyglot_net(radius: int = 1) -> tuple[PolyglotNet, WordStream]:
+    torch.manual_seed(1)
+    text = stream([0, 1, 2, 3], [4, 5, 9, 5, 6], n_words=9)
+    return PolyglotNet(9, PolyglotOptions(dim=3, hidden=4, radius=radius)), text
 
 
 def test_the_loss_is_the_hinge_of_true_and_replaced_windows():
-    task = polyglot_task()
+    net, text = polyglot_net()
     places = np.array([2, 3])
     wrong = np.array([8, 7])
     windows = torch.tensor([[0, 2], [1, 3]])
-    true, replaced = (task.module(windows, torch.tensor(c)[:, None])[:, 0] for c in ([1, 2], [8, 7]))
-    found = task._losses(task.module, task.training, places, wrong)
-    torch.testing.assert_close(found, torch.relu(1 - true + replaced))
+    true, replaced = (net(windows, torch.tensor(c)[:, None])[:, 0] for c in ([1, 2], [8, 7]))
+    torch.testing.assert_close(window_losses(net, text, places, wrong), torch.relu(1 - true + replaced))
     with torch.no_grad():
-        task.module.out.weight *= 1e4  # so that margins are far beyond 1
-        far = task._losses(task.module, task.training, places, wrong)
-        sure = task.module(windows, torch.tensor([[1, 8], [2, 7]]))
+        net.out.weight *= 1e4  # so that margins are far beyond 1
+        far = window_losses(net, text, places, wrong)
+        sure = net(windows, torch.tensor([[1, 8], [2, 7]]))
         assert bool(((sure[:, 0] - sure[:, 1] >= 1) == (far == 0)).all())
 
 
-def test_exchanging_the_two_windows_turns_the_gradient_around():
-    task = polyglot_task()
-    windows, pair = torch.tensor([[0, 2]]), torch.tensor([[1, 8]])
+@pytest.mark.parametrize("place", [1, 7, 9])  # at the boundary; with one word twice; beside an unknown word
+@pytest.mark.parametrize("radius", [1, 2])
+def test_a_step_goes_against_the_gradient_of_the_loss(place, radius):
+    net, text = polyglot_net(radius)
+    lr = 0.1
+    wrong = below(random_state(5), 9)
+    around = np.concatenate([text.before(np.array([place]), radius)[:, ::-1], text.after(np.array([place]), radius)], 1)
+    scores = net(torch.from_numpy(around), torch.tensor([[int(text.numbers[place]), wrong]]))[0]
+    loss = torch.relu(1 - scores[0] + scores[1])
+    loss.backward()
+    parameters = [net.words.weight, net.inner.weight, net.inner.bias, net.out.weight]
+    expected = [(p - lr * p.grad.to_dense()).detach().numpy() for p in parameters]
+    weights, result = [p.detach().numpy() for p in parameters], np.zeros(2)
+    rank_windows(text.numbers, np.array([place]), 9, *weights[:3], weights[3][0], lr, random_state(5), result)
+    assert result.tolist() == [pytest.approx(float(loss.detach()), abs=1e-6), 1]
+    for found, wanted in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
 
-    def gradients(order: list[int]) -> list[torch.Tensor]:
-        task.module.zero_grad()
-        scores = task.module(windows, pair[:, order])
-        (1 - scores[:, 0] + scores[:, 1]).sum().backward()
-        return [p.grad.to_dense().clone() for p in task.module.parameters()]
 
-    for one, other in zip(gradients([0, 1]), gradients([1, 0]), strict=True):
-        torch.testing.assert_close(one, -other)
+def test_tanh_of_the_kernel_is_tanh():
+    values = np.append(np.linspace(-20, 20, 10001), [-1e30, 1e30, 0]).astype(np.float32)
+    expected = np.tanh(values)
+    tanh_all(values)
+    np.testing.assert_allclose(values, expected, atol=3e-7)
 
 
-def test_unknown_words_stand_in_windows_but_never_at_their_centre():
-    task = polyglot_task()
-    centres = task.training.numbers[task.batches(0, 0)]
-    assert sorted(centres.tolist()) == [0, 1, 2, 3, 4, 5, 6]
+def test_a_window_that_is_right_by_the_margin_teaches_nothing():
+    net, text = polyglot_net()
+    with torch.no_grad():
+        net.out.weight *= 1e4
+    places = np.flatnonzero(text.numbers < 9)
+    right = places[[bool(window_losses(net, text, places[[i]], np.array([8])) == 0) for i in range(len(places))]]
+    assert len(right)
+    weights = [p.detach().numpy() for p in (net.words.weight, net.inner.weight, net.inner.bias)]
+    before = [w.copy() for w in weights]
+    state = next(s for s in (random_state(i) for i in range(999)) if below(s.copy(), 9) == 8)
+    rank_windows(text.numbers, right[:1], 9, *weights, net.out.weight.detach().numpy()[0], 0.1, state, np.zeros(2))
+    for was, weight in zip(before, weights, strict=True):
+        np.testing.assert_array_equal(was, weight)
+
+
+def test_reports_tell_the_loss_of_held_out_windows_and_how_many_are_right():
+    net, text = polyglot_net()
+    places = np.flatnonzero(text.numbers < 9)  # unknown words stand in windows but never at their centre
+    assert text.numbers[places].tolist() == [0, 1, 2, 3, 4, 5, 5, 6]
+    found = held_out_scores(net, text)
+    assert 0 <= found["right"] <= 1
+    assert found["held_out_loss"] == pytest.approx(1, abs=0.2)  # near the margin, before anything was learned
+    assert held_out_scores(net, stream([9], n_words=9)) == {}
 
 
 def test_in_a_world_of_fixed_pairs_the_true_centre_comes_first():
     pairs = [[f"a{i}", f"b{i}"] for i in range(8)] * 40
-    model = polyseme.train(
-        "polyglot", Corpus.from_sentences(pairs), **{**SMALL, "batch_size": 64}, radius=1, epochs=30, lr=0.02
-    )
+    model = polyseme.train("polyglot", Corpus.from_sentences(pairs), **SMALL["polyglot"], radius=1, epochs=200, lr=0.05)
     n, boundary = len(model), len(model) + 1
     right = 0
     for i in range(8):
@@ -253,7 +286,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(topics, tmp_path, meth
         if what == "training" and facts.get("epoch", 0) > 2:
             raise KeyboardInterrupt
 
-    options = {**SMALL, "epochs": 4}
+    options = {**SMALL[method], "epochs": 4}
     whole = polyseme.train(method, topics, **options)
     with pytest.raises(KeyboardInterrupt):
         polyseme.train(method, topics, out=tmp_path / "m", progress=progress, **options)
@@ -263,8 +296,8 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(topics, tmp_path, meth
 
 @pytest.mark.parametrize("method", ["nnlm", "polyglot"])
 def test_a_model_trained_further_begins_where_the_first_ended(topics, method):
-    first = polyseme.train(method, topics, **SMALL, epochs=3)
-    further = polyseme.train(method, topics, start=first, **SMALL, epochs=0)
+    first = polyseme.train(method, topics, **SMALL[method], epochs=3)
+    further = polyseme.train(method, topics, start=first, **SMALL[method], epochs=0)
     for word in first.index_to_key:
         np.testing.assert_array_equal(first[word], further[word])
     torch.testing.assert_close(first.module.inner.weight, further.module.inner.weight)

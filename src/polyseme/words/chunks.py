@@ -135,7 +135,8 @@ class Epochs:
     """Passes over the chunks of a text.
 
     ``train(epoch, chunk, begin, end, lr_begin, lr_end)`` learns from some words and gives (loss, predictions);
-    ``keep(state)`` keeps a checkpoint; ``check()`` says whether all weights are still numbers.
+    ``keep(state)`` keeps a checkpoint; ``check()`` says whether all weights are still numbers; ``score()`` gives
+    what the curve tells of an epoch beside its loss.
     """
 
     bounds: NDArray[np.int64]
@@ -145,6 +146,7 @@ class Epochs:
     train: Callable[[int, int, int, int, float, float], tuple[float, float]]
     keep: Callable[[dict[str, Any]], None]
     check: Callable[[], bool]
+    score: Callable[[], dict[str, float]] = dict
 
     def run(self, run: Run, state: dict[str, Any]) -> None:
         """Train from ``state`` (empty at the beginning) to the end."""
@@ -191,5 +193,5 @@ class Epochs:
                 f"training diverged in epoch {epoch}: a weight is no longer a number; lower lr ({self.lr})"
             )
         speed = int(self.bounds[-1]) / max(seconds, 1e-9)
-        run.curve.append({"epoch": epoch, "loss": mean, "words_per_second": round(speed)})
+        run.curve.append({"epoch": epoch, "loss": mean, **self.score(), "words_per_second": round(speed)})
         log.info("epoch %d: loss %.4f, %.0f words/s", epoch, mean, speed)

@@ -1,7 +1,7 @@
-"""The torch networks of NNLM and Polyglot, and what they learn.
+"""The torch networks of NNLM and Polyglot, and how NNLM learns. Formulas are in ``nnlm.py`` and ``polyglot.py``.
 
 A step touches the rows of the words in its batch only: their gradients are sparse, and so are the steps of the
-optimiser. Formulas are in ``nnlm.py`` and ``polyglot.py``.
+optimiser. Polyglot learns in ``kernels/windows.py``.
 """
 
 from __future__ import annotations
@@ -192,48 +192,11 @@ class PolyglotNet(nn.Module):
         return scores
 
 
-class PolyglotTask(BatchTask):
-    """Learns to score a window above the same window with a random word at its centre, by a margin of 1."""
-
-    module: PolyglotNet
-    unit = "windows"
-
-    def __init__(
-        self, module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions
-    ) -> None:
-        self.module, self.options, self.training, self.held_out = module, options, training, held_out
-        words = np.flatnonzero(training.numbers < training.unknown)
-        self.batches = Batches(words, options.batch_size, options.seed)
-        self.reports = max(1, round(len(words) / REPORT_WORDS))
-
-    def n_steps(self, epoch: int) -> int:
-        return len(self.batches)
-
-    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        places = self.batches(epoch, index)
-        wrong = self._wrong_words(len(places), np.random.default_rng((self.options.seed, epoch, index)))
-        places, wrong = places[part.rank :: part.of], wrong[part.rank :: part.of]
-        if not len(places):
-            return torch.zeros(()), 0
-        return self._losses(self.module, self.training, places, wrong).sum(), len(places)
-
-    def evaluate(self, module: nn.Module) -> Score | None:
-        places = np.flatnonzero(self.held_out.numbers < self.held_out.unknown)
-        if not len(places):
-            return None
-        wrong = self._wrong_words(len(places), np.random.default_rng(20080705))
-        with torch.inference_mode():
-            losses = self._losses(module, self.held_out, places, wrong)
-        loss = float(losses.mean())
-        return Score(loss, {"held_out_loss": loss, "right": float((losses < 1).double().mean())})
-
-    def _wrong_words(self, n: int, random: np.random.Generator) -> Numbers:
-        """Words for the centre, drawn evenly from the vocabulary."""
-        return random.integers(0, self.training.unknown, n)
-
-    def _losses(self, module: nn.Module, stream: WordStream, places: Numbers, wrong: Numbers) -> Tensor:
-        radius = self.options.radius
-        windows = np.concatenate([stream.before(places, radius)[:, ::-1], stream.after(places, radius)], axis=1)
-        centres = np.stack([stream.numbers[places].astype(np.int64), wrong], axis=1)
-        scores = module(torch.from_numpy(windows).to(self.device), torch.from_numpy(centres).to(self.device))
-        return torch.relu(1 - scores[:, 0] + scores[:, 1])
+@torch.inference_mode()
+def window_losses(module: PolyglotNet, stream: WordStream, places: Numbers, wrong: Numbers) -> Tensor:
+    """max(0, 1 - f(s) + f(s')) of the window s around each place, with a wrong word at the centre of s': (M,)."""
+    radius = module.radius
+    windows = np.concatenate([stream.before(places, radius)[:, ::-1], stream.after(places, radius)], axis=1)
+    centres = np.stack([stream.numbers[places].astype(np.int64), wrong], axis=1)
+    scores = module(torch.from_numpy(windows), torch.from_numpy(centres))
+    return torch.relu(1 - scores[:, 0] + scores[:, 1])

@@ -8,8 +8,9 @@ Polyglot: Distributed Word Representations for Multilingual NLP, 2013, which has
 s' is the window s with its centre w_0 replaced by a word drawn evenly from the vocabulary. C are the vectors served.
 64 dimensions, 32 hidden units and windows of 5 words are the paper's.
 
-What differs from the paper: Adam on the rows that a batch touches, and larger batches; what the words around the centre
-give to the hidden layer is computed once for both windows; windows whose centre is outside the vocabulary are left out.
+As in the papers, gradient descent takes a step for each window. What differs: the learning rate falls in a straight
+line to zero; the text is read in pieces of 64 words in random order; windows whose centre is outside the vocabulary are
+left out.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
-from polyseme.training.options import TrainingOptions
+from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
+from polyseme.words.chunks import CHUNK, Epochs, available_threads, preparing
 from polyseme.words.further import older_vectors, plan_words
 from polyseme.words.neural import NeuralVectors, class_counts
-from polyseme.words.windows import WordStream, split_sentences
+from polyseme.words.windows import Batches, Numbers, WordStream, split_sentences
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,20 +37,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PolyglotOptions(TrainingOptions):
+class PolyglotOptions:
     """Options of Polyglot."""
 
     dim: int = option(64, "length of a word's vector", minimum=1)
     hidden: int = option(32, "units of the hidden layer", minimum=1)
     radius: int = option(2, "words on each side of the centre: 2 makes windows of 5", minimum=1, maximum=50)
-    batch_size: int = option(1024, "windows in a step", minimum=1)
-    lr: float = option(2e-3, "learning rate", minimum=0)
     epochs: int = option(10, "passes over the text", minimum=0)
+    lr: float = option(0.03, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are unknown", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
     hold_out: float = option(
         0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
     )
+    threads: int | None = option(
+        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
+    )
+    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
 
 
 class Polyglot(Trainable, NeuralVectors):
@@ -66,9 +73,6 @@ class Polyglot(Trainable, NeuralVectors):
     def train(cls, data: Corpus, options: PolyglotOptions, run: Run) -> Self:
         import torch
 
-        from polyseme.training.loop import fit
-        from polyseme.words.networks import PolyglotTask
-
         start = older_vectors(run.start, options.dim)
         plan = plan_words(data, options.min_count, options.max_size, start)
         training, held_out = (
@@ -78,7 +82,53 @@ class Polyglot(Trainable, NeuralVectors):
         module = cls.network(len(plan.vocabulary), options)
         if start is not None:
             cls.take_over(module, plan, start)
-        fit(PolyglotTask(module, training, held_out, options), options, run)
+        _learn(module, training, held_out, options, run)
         about = About(data.segmentation, data.facts, run.curve)
         counts = class_counts(plan.vocabulary, training.numbers)
         return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
+
+
+def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions, run: Run) -> None:
+    """Train the weights where they lie."""
+    from polyseme.words.kernels.random import random_state
+    from polyseme.words.kernels.windows import rank_windows
+
+    weights = {name: parameter.detach().numpy() for name, parameter in module.named_parameters()}
+    snapshot = run.resumed()
+    if snapshot:
+        snapshot.fill(**weights)
+    batches = Batches(np.flatnonzero(training.numbers < training.unknown), CHUNK, options.seed)
+
+    def rank(places: Numbers, lr: float, *numbers: int) -> tuple[float, float]:
+        state, result = random_state(options.seed, *numbers), np.zeros(2)
+        rank_windows(
+            training.numbers, places, training.unknown, weights["words.weight"], weights["inner.weight"],
+            weights["inner.bias"], weights["out.weight"][0], lr, state, result,
+        )  # fmt: skip
+        return float(result[0]), float(result[1])
+
+    with preparing(run.progress):
+        rank(batches.places[:0], 0.0)  # compiled before the clock of the training starts
+    Epochs(
+        bounds=np.minimum(np.arange(len(batches) + 1) * CHUNK, len(batches.places)),
+        epochs=options.epochs,
+        lr=options.lr,
+        threads=available_threads(options.threads),
+        train=lambda epoch, chunk, begin, end, lr, _: rank(batches(epoch, chunk), lr, epoch, chunk),
+        keep=lambda state: run.save(Snapshot(weights, state)),
+        check=lambda: all(np.isfinite(weight.sum(dtype=np.float64)) for weight in weights.values()),
+        score=lambda: held_out_scores(module, held_out),
+    ).run(run, snapshot.state if snapshot else {})
+
+
+def held_out_scores(module: PolyglotNet, stream: WordStream) -> dict[str, float]:
+    """The mean loss, and the share of windows that score above their altered copies; nothing where there is no text."""
+    from polyseme.words.networks import window_losses
+
+    places = np.flatnonzero(stream.numbers < stream.unknown)
+    if not len(places):
+        return {}
+    losses = window_losses(
+        module, stream, places, np.random.default_rng(20080705).integers(0, stream.unknown, len(places))
+    )
+    return {"held_out_loss": float(losses.mean()), "right": float((losses < 1).double().mean())}
