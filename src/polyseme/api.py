@@ -306,7 +306,7 @@ def plan_fit(
     **options: Any,
 ) -> FitPlan:
     """What ``fit`` would do: examples read, encoders opened, options checked. Folds and seeds repeat it."""
-    from polyseme.tasks.fit import FitPlan
+    from polyseme.tasks.fit import FitPlan, with_head
 
     row = catalog.find_task(task)
     known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
@@ -321,7 +321,7 @@ def plan_fit(
     ]
     examples: Any = read_data(task, row.learns_from, train, reading, progress)
     held: Any = None if dev is None else read_data(task, row.learns_from, dev, reading, progress)
-    return FitPlan(task, _named(row.where), checked, examples, held, encoders, prints)
+    return FitPlan(task, _named(row.where), with_head(task, checked, encoders), examples, held, encoders, prints)
 
 
 def load_task(path: str | Path) -> TaskModel:

@@ -10,10 +10,12 @@ from tests.tasks.test_classify import CountingEncoder
 from tests.tasks.test_pair import pairs
 
 import polyseme
+from polyseme.api import plan_fit
 from polyseme.errors import OptionError
 from polyseme.sentences.learned import ClassifyTask
-from polyseme.sentences.transformer import SentenceTransformer
-from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options
+from polyseme.sentences.transformer import Dense, SentenceTransformer
+from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
+from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, tuned_epochs
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 
@@ -30,6 +32,12 @@ def elmo():
 @pytest.fixture(scope="module")
 def bert(shared_data):
     return polyseme.load(shared_data / "models" / "hf_tiny" / "bert-tiny-zh")
+
+
+def inner_encoder(model):
+    """The encoder that learned with a classifier."""
+    found = model.encoder
+    return found.encoder if isinstance(found, SentenceTransformer) else found.inputs.encoders[0]
 
 
 @pytest.mark.parametrize("name", ["elmo", "bert"])
@@ -52,7 +60,7 @@ def test_an_encoder_learns_with_the_task_and_the_given_one_stays(name, head, req
     before = [sentence.layers for sentence in encoder.encode_tokens(lines[:2])]
     more = {"hidden": 8} if head == "bilstm-max" else {}
     model = polyseme.fit("classify", texts, encoder=encoder, head=head, encoder_mode="finetune", **SMALL, **more)
-    moved = [sentence.layers for sentence in model.encoder.inputs.encoders[0].encode_tokens(lines[:2])]
+    moved = [sentence.layers for sentence in inner_encoder(model).encode_tokens(lines[:2])]
     assert any((a != b).any() for a, b in zip(moved, before, strict=True))
     for a, b in zip(before, encoder.encode_tokens(lines[:2]), strict=True):
         np.testing.assert_array_equal(a, b.layers)
@@ -95,13 +103,14 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
     texts = Examples.of(reviews(24))
     given = {name: tensor.clone() for name, tensor in bert.network.state_dict().items()}
     model = polyseme.fit("classify", texts, encoder=bert, head="linear", encoder_mode="finetune", top_layers=1, **SMALL)
-    learned = model.encoder.inputs.encoders[0].network.state_dict()
+    learned = inner_encoder(model).network.state_dict()
     moved = {name for name, tensor in learned.items() if not torch.equal(tensor, given[name])}
     top = max(int(name.split("encoder.layer.")[1].split(".")[0]) for name in given if "encoder.layer." in name)
     assert moved
     assert all(f"encoder.layer.{top}." in name for name in moved)
 
-    task = ClassifyTask(model.encoder, model.output, texts, None)
+    own = head_options("classify", model.options, len(texts))
+    task = ClassifyTask(TunedTexts(model.encoder, own), model.output, texts, None)
     rates = {name.rsplit("network.", 1)[-1]: group.lr_factor for name, group in task.groups(0).items()}
     layer = "whole.bert.encoder.layer."
     known = [rates[f"{layer}{number}."] for number in range(top + 1)]
@@ -116,6 +125,50 @@ def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert
     ]
     lines = [text for text, _ in reviews(4, seed=3)]
     np.testing.assert_allclose(both[0].probabilities(lines), both[1].probabilities(lines), atol=1e-6)
+
+
+def test_vectors_in_training_are_those_of_the_sentence_encoder(bert):
+    encoder = SentenceTransformer(bert, ("mean", "max"), [Dense(2 * bert.dim, 6)])
+    texts = ["房间很干净。", "好", "", "服务员的态度 unbelievable 极了，下次还来。"]
+    tuned = TunedTexts(encoder, None)
+    with torch.no_grad():
+        vectors = tuned.net.eval()(tuned.prepare(texts).batch(np.arange(4))).vectors.numpy()
+    np.testing.assert_allclose(vectors, encoder.encode(texts), atol=1e-5)
+
+
+def test_of_a_long_text_both_ends_are_read(bert):
+    encoder = encoder_to_tune(bert, 12, bert.about)
+    long = "一二三四五六七八九十百千万上下左右大小多少"
+    np.testing.assert_allclose(encoder.encode([long]), encoder.encode([long[:5] + long[-5:]]), atol=1e-6)
+
+
+def test_the_pieces_that_are_not_read_stay_as_they_are(bert, monkeypatch):
+    monkeypatch.setattr("polyseme.contexts.transformer.tuning.LARGE_TABLE", 1)
+    texts = Examples.of(reviews(16))
+    model = polyseme.fit("classify", texts, encoder=bert, encoder_mode="finetune", weight_decay=0.1, **SMALL)
+    tables = [one.network.whole.get_input_embeddings().weight for one in (bert, model.encoder.encoder)]
+    moved = {n for n, (a, b) in enumerate(zip(*tables, strict=True)) if not torch.equal(a, b)}
+    read = {n for ids in bert.pieces.ids([row.text for row in texts]) for n in ids.tolist()}
+    assert moved
+    assert moved <= read | {*bert.pieces.before, *bert.pieces.behind}
+
+
+def test_a_transformer_that_learns_has_a_head_that_suits_it_unless_one_is_given(bert, elmo):
+    def chosen(task, train, encoder, **options):
+        return plan_fit(task, train, None, encoder, **options).options.head
+
+    texts, tuned = Examples.of(reviews(8)), {"encoder_mode": "finetune"}
+    assert chosen("classify", texts, bert, **tuned) == "linear"
+    assert chosen("classify", texts, SentenceTransformer(bert), **tuned) == "linear"
+    assert chosen("classify", texts, bert, **tuned, head="rnn") == "rnn"
+    assert [chosen("classify", texts, *given) for given in ([bert], [None])] == ["textcnn", "textcnn"]
+    assert chosen("classify", texts, elmo, **tuned) == "textcnn"
+    assert chosen("pair", pairs(8), bert, **tuned) == "cross"
+    assert chosen("pair", pairs(8), bert) == "bilstm-max"
+
+
+def test_the_fewer_examples_the_more_passes_over_them():
+    assert [tuned_epochs(n) for n in (50, 1000, 4000, 12_000, 10**6)] == [20, 14, 5, 3, 2]
 
 
 def test_fine_tuning_has_defaults_of_its_own_and_what_is_given_wins():

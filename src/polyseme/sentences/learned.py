@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.transformer.tuning import begin_learning
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
@@ -45,6 +46,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     """Inputs and a module over them. A subclass says which module its options speak of."""
 
     options: LearnedOptions
+    at_once: int = BATCH_TOKENS
     numbered = False  # whether the module reads the numbers of sentences
     trains_further = False
 
@@ -147,6 +149,10 @@ class EncoderNet(nn.Module):
         encoding: Encoding = self.encoder(self.inputs(batch))
         return encoding
 
+    def penalty(self) -> Tensor | float:
+        """What the weights of the layers add to the loss of a text."""
+        return self.inputs.penalty()
+
 
 class Batched(Protocol):
     """Texts that batches are cut from."""
@@ -155,6 +161,27 @@ class Batched(Protocol):
 
     def batch(self, rows: Ints) -> Any:
         """Some of the texts, as a network reads them; it has ``to(device)``."""
+        ...
+
+
+class Learner(Protocol):
+    """An encoder that learns with a task."""
+
+    dim: int
+    at_once: int  # tokens of a batch when no gradients are wanted
+
+    @property
+    def options(self) -> Any:
+        """Those of the training."""
+        ...
+
+    @property
+    def net(self) -> Any:
+        """From a batch to its ``Encoding``; ``penalty()`` is added to the loss of each text."""
+        ...
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> Batched:
+        """Look at texts once."""
         ...
 
 
@@ -234,6 +261,8 @@ class ExampleTask(BatchTask):
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
+        if isinstance(options, LearnedOptions):
+            begin_learning(module, options.encoder_dropout)
         self.batches = sized_batches(sizes, options.batch_size, options.seed)
 
     def n_steps(self, epoch: int) -> int:
@@ -273,11 +302,11 @@ class ExampleTask(BatchTask):
 class Classifier(nn.Module):
     """An encoder's net and the layer over it."""
 
-    def __init__(self, net: EncoderNet, output: nn.Module) -> None:
+    def __init__(self, net: Any, output: nn.Module) -> None:
         super().__init__()
         self.net, self.output = net, output
 
-    def forward(self, batch: InputBatch) -> tuple[Tensor, Encoding]:
+    def forward(self, batch: Any) -> tuple[Tensor, Encoding]:
         """Logits ``(B, classes)``."""
         encoding = self.net(batch)
         return self.output(encoding.vectors), encoding
@@ -290,7 +319,7 @@ class ClassifyTask(ExampleTask):
 
     def __init__(
         self,
-        encoder: LearnedEncoder,
+        encoder: Learner,
         output: nn.Module,
         training: Examples,
         dev: Examples | None,
@@ -303,7 +332,7 @@ class ClassifyTask(ExampleTask):
         self.weights = class_weights(self.targets, len(training.labels), encoder.options.class_weights)
         self.dev_texts = encoder.prepare(texts_of(dev), progress) if dev is not None else None
         self.dev_targets = targets_of(dev, training.labels) if dev is not None else None
-        self.score = score or self.accuracy
+        self.score, self.at_once = score or self.accuracy, encoder.at_once
 
     def loss_of(self, rows: Ints) -> Tensor:
         logits, encoding = self.module(self.texts.batch(rows).to(self.device))
@@ -312,12 +341,13 @@ class ClassifyTask(ExampleTask):
         total = F.cross_entropy(logits, targets, weight=weights, reduction="sum")
         if encoding.penalty is not None:
             total = total + encoding.penalty.sum()
-        return total + len(rows) * self.module.net.inputs.penalty()
+        penalty: Tensor | float = self.module.net.penalty()
+        return total + len(rows) * penalty
 
     def evaluate(self, module: nn.Module) -> Score | None:
         if self.dev_texts is None:
             return None
-        return self.score(run_batches(module, self.dev_texts, lambda found: found[0]))
+        return self.score(run_batches(module, self.dev_texts, lambda found: found[0], self.at_once))
 
     def accuracy(self, logits: FloatArray) -> Score:
         """The share of held-out texts whose label has the highest logit."""

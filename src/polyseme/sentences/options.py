@@ -85,6 +85,12 @@ class LearnedOptions(InputOptions):
     layer_rates: float = option(
         1.1, "fine-tuning: how many times faster a layer learns than the one below it", minimum=1
     )
+    encoder_dropout: float = option(
+        0.0, "fine-tuning: share of a Transformer's own numbers dropped in training", minimum=0, maximum=0.95
+    )
+    max_pieces: int = option(
+        256, "fine-tuning: pieces of a text, or of a pair, that a Transformer reads; of more, not the middle", minimum=8
+    )
     top_layers: int | None = option(
         None, "fine-tuning: layers of the encoder that learn, from the top; unless given, all", minimum=0
     )

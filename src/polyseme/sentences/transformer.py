@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.pieces import joined
+from polyseme.contexts.transformer.pieces import Ints, joined
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
@@ -58,7 +58,9 @@ class SentenceTransformerOptions:
 
     max_pieces: int = option(0, "pieces read at once, special ones counted; 0: as many as the network can", minimum=0)
     long_texts: str = option(
-        "windows", "what is done with longer texts: read in overlapping windows, or cut off", choices=("windows", "cut")
+        "windows",
+        "what is done with longer texts: read in overlapping windows, cut off, or read without their middle",
+        choices=("windows", "cut", "ends"),
     )
     lower: bool = option(False, "letters are lowered before the tokenizer sees them")
     prompt: str = option("", "text put before every text")
@@ -160,9 +162,7 @@ class SentenceTransformer(Model, SentenceEncoder):
     @torch.inference_mode()
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``."""
-        sequences = self.encoder.pieces.ids([self._text(text) for text in texts])
-        if self.options.long_texts == "cut":
-            sequences = [ids[: self.runner.room] for ids in sequences]
+        sequences = self.sequences(texts)
         pooled = torch.zeros(len(texts), self.pooling.out)
         for number, states in self.runner.run(sequences, Layers.read("top", self.encoder.n_layers)):
             if states.shape[1]:  # a text without a piece, read by a network without special ones, has the zero vector
@@ -170,6 +170,15 @@ class SentenceTransformer(Model, SentenceEncoder):
         for step in self.steps:
             pooled = step(pooled)
         return np.asarray(pooled.numpy(), dtype=np.float32)
+
+    def sequences(self, texts: Sequence[Sentence]) -> list[Ints]:
+        """The pieces of each text that are read."""
+        found, room = self.encoder.pieces.ids([self._text(text) for text in texts]), self.runner.room
+        if self.options.long_texts == "windows":
+            return found
+        first = room if self.options.long_texts == "cut" else room - room // 2
+        last = room - first
+        return [ids if len(ids) <= room else np.concatenate([ids[:first], ids[len(ids) - last :]]) for ids in found]
 
     def _text(self, sentence: Sentence) -> str:
         text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]

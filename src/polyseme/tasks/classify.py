@@ -34,7 +34,7 @@ from polyseme.sentences.learned import (
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
+from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
 from polyseme.tasks.labels import class_scorer, tell_odd_labels, tell_unknown_labels
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
@@ -80,7 +80,7 @@ class Classify(TaskModel):
         cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
     ) -> Self:
         check_classes(train)
-        own = head_options(cls.method, options)
+        own = head_options(cls.method, options, len(train))
         tell_odd_labels(train, dev)
         if options.head == "fasttext":
             return cls._fit_fasttext(train, encoders, options, own, run)
@@ -95,12 +95,12 @@ class Classify(TaskModel):
             output = new_output(encoder, own, len(train.labels), frozen=True)
             task: ExampleTask = VectorTask(encoder, output, train, dev, own, score, run.progress)
         else:
-            encoder = new_encoder(options.head, texts_of(train), encoders, about, own)
+            tuned = tuned_texts(encoders, about, own)
+            learner = tuned or new_encoder(options.head, texts_of(train), encoders, about, own)
+            encoder = tuned.encoder if tuned else learner
             output = new_output(encoder, own, len(train.labels))
-            task = ClassifyTask(encoder, output, train, dev, run.progress, score)
-        fit(task, own, run)
-        if isinstance(encoder, LearnedEncoder):
-            encoder.net.eval()
+            task = ClassifyTask(learner, output, train, dev, run.progress, score)
+        fit(task, own, run)  # which leaves the module ready to answer
         return cls(options, encoder, output, train.labels, about)
 
     @classmethod

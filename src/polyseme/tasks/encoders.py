@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.attention import Han, SelfAttention
@@ -18,6 +19,8 @@ from polyseme.sentences.convolution import Dcnn, TextCnn
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.lift import lift
 from polyseme.sentences.recurrent import BiLstmMax, Rnn
+from polyseme.sentences.transformer import SentenceTransformer
+from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.store.model import About
 from polyseme.tasks.options import LinearOptions
 
@@ -48,6 +51,16 @@ def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | N
         Layers.read(options.layers, encoder.n_layers)
         return lift(encoder, "sentences", pool=options.pool, layers=options.layers)
     return lift(encoder, "sentences", pool=options.pool)
+
+
+def tuned_texts(encoders: Sequence[Any], about: About, options: Any) -> TunedTexts | None:
+    """The one Transformer whose vectors of texts learn with the task; None where words have vectors of their own."""
+    if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "finetune":
+        return None
+    plain = not (options.dim or options.bigrams or options.letters) and options.layers == "top"
+    if not plain or not isinstance(encoders[0], (SentenceTransformer, TransformerEncoder)):
+        return None
+    return TunedTexts(encoder_to_tune(encoders[0], options.max_pieces, about), options)
 
 
 def encoded_once(encoder: SentenceEncoder, texts: list[str], progress: Progress) -> FloatArray:

@@ -10,13 +10,15 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.errors import OptionError
 from polyseme.options import identity_of
+from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import Report, TaskModel
-from polyseme.tasks.options import TaskOptions
+from polyseme.tasks.options import TaskOptions, usual_head
 from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from polyseme.words.files.published import PublishedFastText
@@ -75,6 +77,15 @@ class FitPlan:
         if not self.options.held_out:
             raise OptionError("several seeds are compared on held-out examples: give dev, or a share held_out")
         return self.options.held_out
+
+
+def with_head(task: str, options: TaskOptions, encoders: Sequence[Any]) -> TaskOptions:
+    """The options with the head that suits the encoders, where none was given."""
+    if options.head != "auto":
+        return options
+    learns = getattr(options, "encoder_mode", None) == "finetune"
+    tuned = learns and len(encoders) == 1 and isinstance(encoders[0], (SentenceTransformer, TransformerEncoder))
+    return dataclasses.replace(options, head=usual_head(task, tuned=tuned))
 
 
 def mean_and_deviation(reports: Sequence[Report]) -> tuple[Figures, Figures]:

@@ -51,7 +51,7 @@ class MlpOptions(LinearOptions):
 class TaskOptions:
     """What every task has."""
 
-    head: str = option("linear", "what stands over the encoder")
+    head: str = option("auto", "what stands over the encoder")
     metric: str | None = option(None, "figure that the best weights are chosen by; unless given, the task's own")
     held_out: float = option(
         0.1, "share of the examples that tells when to stop, where none are given for it", minimum=0, maximum=0.9
@@ -233,19 +233,26 @@ class ReaderOptions(LearnedOptions):
 
 
 SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
+SEEN, MOST_EPOCHS = 12_000, 20  # examples that fine-tuning sees beside two passes over all, and its most passes
 # What a head takes where encoders learn with it, unless it is given: rates that leave them most of what they know.
 FINETUNED: dict[str, Any] = {
-    "epochs": 5, "lr": 1e-3, "schedule": "slanted", "layers": "top", "dropout": 0.1, "input_dropout": 0.0,
-    "weight_decay": 0.01, "clip_norm": 1.0,
+    "epochs": f"2 + {SEEN:,} / examples, at most {MOST_EPOCHS}", "lr": 1e-3,
+    "schedule": "slanted", "layers": "top", "dropout": 0.1, "input_dropout": 0.0,
+    "weight_decay": 0.01, "clip_norm": 1.0, "patience": 0,
 }  # fmt: skip
+# The head over a Transformer that learns with the task, unless one is given.
+TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear"}
 HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
 
 
-def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskOptions]:
+def joined_options(task: str) -> type[TaskOptions]:
     """The options of a task: its own, and all that its heads have."""
+    heads = HEADS[task]
     own = {field.name: field for field in dataclasses.fields(TaskOptions)}
-    choices = {**own["head"].metadata, "choices": tuple(heads)}
-    fields: list[tuple[str, Any, Any]] = [("head", str, dataclasses.field(default=next(iter(heads)), metadata=choices))]
+    first, tuned = next(iter(heads)), TUNED_HEADS.get(task)
+    told = f"; auto: {first}" + (f", and {tuned} where a Transformer is fine-tuned" if tuned else "")
+    about = {**own["head"].metadata, "choices": ("auto", *heads), "help": own["head"].metadata["help"] + told}
+    fields: list[tuple[str, Any, Any]] = [("head", str, dataclasses.field(default="auto", metadata=about))]
     by_name: dict[str, dict[str, dataclasses.Field[Any]]] = {}
     for head, kind in heads.items():
         for field in dataclasses.fields(kind):
@@ -253,8 +260,9 @@ def joined_options(name: str, doc: str, heads: Mapping[str, type]) -> type[TaskO
     for option_name, of_head in by_name.items():
         hint = typing.get_type_hints(heads[next(iter(of_head))])[option_name]
         fields.append((option_name, *_joined(hint, of_head, len(heads))))
+    name = f"{task.capitalize()}Options"
     made: type[TaskOptions] = dataclasses.make_dataclass(name, fields, bases=(TaskOptions,), frozen=True)
-    made.__doc__, made.__module__ = doc, __name__
+    made.__doc__, made.__module__ = f"Options of {task}.", __name__
     return made
 
 
@@ -284,9 +292,19 @@ def _named(value: Any, heads: list[str], n_heads: int) -> str:
     return str(value) if len(heads) > n_heads // 2 else f"{value} {', '.join(heads)}"
 
 
-def head_options(task: str, options: TaskOptions) -> Any:
+def usual_head(task: str, *, tuned: bool = False) -> str:
+    """The head where none is given; over a Transformer that learns with the task, another one may be best."""
+    return (TUNED_HEADS.get(task) if tuned else None) or next(iter(HEADS[task]))
+
+
+def tuned_epochs(n_examples: int) -> int:
+    """Passes of fine-tuning over so many examples: the fewer there are, the more."""
+    return min(2 + round(SEEN / max(n_examples, 1)), MOST_EPOCHS)
+
+
+def head_options(task: str, options: TaskOptions, n_examples: int = 0) -> Any:
     """The options of the head that was chosen; one given that it does not have is an OptionError."""
-    kind = HEADS[task][options.head]
+    kind = HEADS[task][usual_head(task) if options.head == "auto" else options.head]
     known = {field.name for field in dataclasses.fields(kind)}
     own = {field.name for field in dataclasses.fields(TaskOptions)}
     given = {}
@@ -299,7 +317,8 @@ def head_options(task: str, options: TaskOptions) -> Any:
                 raise OptionError(f"the head {options.head} has no option {field.name!r}: {_with(task, field.name)}")
             continue
         given[field.name] = value
-    tuned = {name: value for name, value in FINETUNED.items() if name in known}
+    usually = {**FINETUNED, "epochs": tuned_epochs(n_examples)}
+    tuned = {name: value for name, value in usually.items() if name in known}
     usual = getattr(kind, "encoder_mode", "frozen")
     return make_options(kind, {**tuned, **given} if given.get("encoder_mode", usual) == "finetune" else given)
 
@@ -309,7 +328,7 @@ def _with(task: str, name: str) -> str:
     return f"it is one of {', '.join(heads)}"
 
 
-ClassifyOptions = joined_options("ClassifyOptions", "Options of classify.", CLASSIFY_HEADS)
-PairOptions = joined_options("PairOptions", "Options of pair.", PAIR_HEADS)
-TagOptions = joined_options("TagOptions", "Options of tag.", TAG_HEADS)
-SpanOptions = joined_options("SpanOptions", "Options of span.", SPAN_HEADS)
+ClassifyOptions = joined_options("classify")
+PairOptions = joined_options("pair")
+TagOptions = joined_options("tag")
+SpanOptions = joined_options("span")

@@ -18,7 +18,7 @@ from polyseme.errors import OptionError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.nouns import FloatArray, Progress
 from polyseme.sentences.inputs import fill, segmentation_of
-from polyseme.sentences.learned import BATCH_TOKENS, TIE, ExampleTask, output_layer, softmax
+from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -70,7 +70,7 @@ class Pair(TaskModel):
     def fit(
         cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
     ) -> Self:
-        own = head_options(cls.method, options)
+        own = head_options(cls.method, options, len(train))
         goal = goal_of(train, own)
         if isinstance(goal, Classes):
             tell_odd_labels(train, dev)
@@ -163,7 +163,7 @@ def run_pairs(net: nn.Module, prepared: PreparedPairs, n_outputs: int) -> FloatA
     """What the net says to all pairs, in their order; those of about one length run together."""
     device = next(net.parameters()).device
     found = np.zeros((len(prepared.sizes), n_outputs), dtype=np.float32)
-    for rows in BudgetBatches(prepared.sizes, tokens=BATCH_TOKENS, seed=0, padded=True, most=AT_ONCE).in_order():
+    for rows in BudgetBatches(prepared.sizes, tokens=prepared.at_once, seed=0, padded=True, most=AT_ONCE).in_order():
         with torch.inference_mode():
             found[rows] = net(prepared.batch(rows, device))[0].cpu().numpy()
     return found

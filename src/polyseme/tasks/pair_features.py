@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.elmo.options import parse_filters
+from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.pieces import joined
 from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
-from polyseme.sentences.learned import EncoderNet, LearnedEncoder
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, copied, fill
+from polyseme.sentences.learned import BATCH_TOKENS, Batched, EncoderNet, LearnedEncoder
 from polyseme.sentences.matching import (
     Arc1Module,
     Arc2Module,
@@ -30,9 +31,10 @@ from polyseme.sentences.matching import (
 from polyseme.sentences.recursive import Rae
 from polyseme.sentences.sources import Ints
 from polyseme.sentences.transformer import SentenceTransformer
+from polyseme.sentences.tuned import TextNet, TunedTexts
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder
+from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
 from polyseme.tasks.options import CrossOptions, MatchingOptions
 from polyseme.text.segment import Segmentation
 
@@ -76,6 +78,7 @@ class PreparedPairs(ABC):
     """Pairs that an encoder or a frozen one has looked at."""
 
     sizes: Ints
+    at_once: int = BATCH_TOKENS  # tokens of a batch when no gradients are wanted
 
     @abstractmethod
     def batch(self, rows: Ints, device: torch.device) -> Any:
@@ -85,11 +88,11 @@ class PreparedPairs(ABC):
 class TextPairs(PreparedPairs):
     """Pairs as token vectors."""
 
-    def __init__(self, both: PreparedTexts, n: int) -> None:
+    def __init__(self, both: Batched, n: int) -> None:
         self.both, self.n = both, n
         self.sizes = np.maximum(both.sizes[:n], both.sizes[n:])
 
-    def batch(self, rows: Ints, device: torch.device) -> tuple[InputBatch, InputBatch]:
+    def batch(self, rows: Ints, device: torch.device) -> tuple[Any, Any]:
         return self.both.batch(rows).to(device), self.both.batch(rows + self.n).to(device)
 
 
@@ -109,18 +112,19 @@ class VectorPairs(PreparedPairs):
 class Learned(Features):
     """A sentence encoder that learns, the same for both texts."""
 
-    def __init__(self, encoder: LearnedEncoder) -> None:
-        self.encoder, self.dim = encoder, 4 * encoder.dim
-        self._net = Siamese(encoder.net)
+    def __init__(self, learner: LearnedEncoder | TunedTexts) -> None:
+        self.learner, self.dim = learner, 4 * learner.dim
+        self._net = Siamese(learner.net)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
-        return TextPairs(self.encoder.prepare(_both(pairs), progress), len(pairs))
+        return TextPairs(self.learner.prepare(_both(pairs), progress), len(pairs))
 
     def net(self) -> nn.Module:
         return self._net
 
     def parts(self) -> Parts:
-        return Parts({}, {}, {}, {"encoder": self.encoder})
+        encoder = self.learner.encoder if isinstance(self.learner, TunedTexts) else self.learner
+        return Parts({}, {}, {}, {"encoder": encoder})
 
 
 class Frozen(Features):
@@ -168,14 +172,15 @@ class Matching(Features):
 class Cross(Features):
     """A Transformer that reads both texts as one input and learns with the task: the state of the first piece."""
 
-    def __init__(self, encoder: TransformerEncoder) -> None:
+    def __init__(self, encoder: TransformerEncoder, max_pieces: int) -> None:
         self.encoder, self.dim = encoder, encoder.dim
+        self.runner = Runner(encoder.network, encoder.pieces, limit=max_pieces)
         self._net = CrossNet(FirstState(encoder.network))
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
         segmentation = self.encoder.segmentation
         raw = [tuple(segmentation.normalised(_raw(text)) for text in pair) for pair in pairs]
-        return CrossPairs(PairReader(self.encoder.runner), raw)
+        return CrossPairs(PairReader(self.runner), raw)
 
     def net(self) -> nn.Module:
         return self._net
@@ -189,14 +194,16 @@ def _raw(text: Sentence) -> str:
 
 
 class CrossPairs(PreparedPairs):
-    """Pairs as they are written."""
+    """Pairs cut into pieces once."""
+
+    at_once = BATCH_PIECES
 
     def __init__(self, read: PairReader, pairs: Sequence[Any]) -> None:
-        self.read, self.pairs = read, pairs
-        self.sizes = np.array([len(first) + len(second) + 3 for first, second in pairs], dtype=np.int64)
+        self.read, self.cut = read, read.cut(pairs)
+        self.sizes = np.array([len(ids) for ids, _ in self.cut], dtype=np.int64)
 
     def batch(self, rows: Ints, device: torch.device) -> tuple[Tensor, ...]:
-        return tuple(tensor.to(device) for tensor in self.read([self.pairs[row] for row in rows.tolist()]))
+        return tuple(tensor.to(device) for tensor in self.read.together([self.cut[row] for row in rows.tolist()]))
 
 
 class CrossNet(nn.Module):
@@ -213,14 +220,15 @@ class CrossNet(nn.Module):
 class Siamese(nn.Module):
     """[u; v; |u - v|; u∗v] of two texts under one encoder."""
 
-    def __init__(self, net: EncoderNet) -> None:
+    def __init__(self, net: EncoderNet | TextNet) -> None:
         super().__init__()
         self.net = net
 
-    def forward(self, pair: tuple[InputBatch, InputBatch]) -> tuple[Tensor, Tensor | float]:
+    def forward(self, pair: tuple[Any, Any]) -> tuple[Tensor, Tensor | float]:
         found = [self.net(batch) for batch in pair]
+        first, second = (one.vectors for one in found)
         penalty = sum((one.penalty.sum() for one in found if one.penalty is not None), start=torch.zeros(()))
-        return compared(found[0].vectors, found[1].vectors), penalty + len(pair[0].mask) * self.net.inputs.penalty()
+        return compared(first, second), penalty + len(first) * self.net.penalty()
 
 
 class Matched(nn.Module):
@@ -260,7 +268,7 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
         given = [one.encoder if isinstance(one, SentenceTransformer) else one for one in encoders]
         if len(given) != 1 or not isinstance(given[0], TransformerEncoder):
             raise OptionError("the head cross fine-tunes a Transformer that reads both texts at once: give one encoder")
-        return Cross(copied(given[0]))
+        return Cross(copied(given[0]), options.max_pieces)
     if isinstance(options, MatchingOptions):
         segmentation = about.segmentation or Segmentation()
         with torch.random.fork_rng(devices=[]):
@@ -272,7 +280,7 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
     frozen = frozen_encoder(encoders, options)
     if frozen is not None:
         return Frozen(frozen)
-    return Learned(new_encoder(head, _both(pairs), encoders, about, options))
+    return Learned(tuned_texts(encoders, about, options) or new_encoder(head, _both(pairs), encoders, about, options))
 
 
 def features_from(head: str, parts: Parts, about: About, options: Any) -> Features:
@@ -286,9 +294,12 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
     if isinstance(options, CrossOptions):
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        return Cross(encoder)
-    if isinstance(encoder, LearnedEncoder) and not any(name.startswith("net.") for name in parts.tensors):
-        return Learned(encoder)  # a frozen one has a net of its own beside it
+        return Cross(encoder, options.max_pieces)
+    if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own beside it
+        if isinstance(encoder, SentenceTransformer):
+            return Learned(TunedTexts(encoder, options))
+        if isinstance(encoder, LearnedEncoder):
+            return Learned(encoder)
     if not isinstance(encoder, SentenceEncoder):
         raise FormatError("the model folder was altered: it has no sentence encoder in encoder/")
     frozen = Frozen(encoder)

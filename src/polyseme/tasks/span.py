@@ -117,7 +117,7 @@ class Span(TaskModel):
     def fit(
         cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
     ) -> Self:
-        own = head_options(cls.method, options)
+        own = head_options(cls.method, options, len(train))
         if dev is None and options.held_out:
             train, dev = train.split(options.held_out, own.seed)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)

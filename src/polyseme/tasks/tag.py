@@ -146,7 +146,7 @@ class Tag(TaskModel):
         if len(train.labels) < 2:
             raise TrainingError(f"all words of {train.path} have one tag: there is nothing to tell apart")
         options = _settled(options, train)
-        own = head_options(cls.method, options)
+        own = head_options(cls.method, options, len(train))
         if isinstance(own, TagLmOptions) and not encoders:
             raise OptionError("the head taglm takes a language model: give an encoder")
         _tell_unknown_tags(train, dev)

@@ -13,27 +13,16 @@ weights are those of ``transformers``. Training further starts from any masked l
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.text.corpus import Corpus
-from polyseme.training.run import Run, Trainable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from polyseme.contexts.transformer.trained import TrainedTransformer
 
 
-class Bert(TransformerEncoder, Trainable):
+class Bert(TrainedTransformer):
     """A masked language model that was trained here."""
 
     method: ClassVar[str] = "bert"
     Options: ClassVar[type] = BertOptions
+    recipe: ClassVar[str] = "polyseme.contexts.bert.train:train_bert"
     options: BertOptions
-
-    @classmethod
-    def train(cls, corpus: Corpus, options: BertOptions, run: Run) -> Self:
-        """Learn from a corpus."""
-        trained: Self = import_module("polyseme.contexts.bert.train").train_bert(cls, corpus, options, run)
-        return trained

@@ -12,27 +12,16 @@ included.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from polyseme.contexts.gpt.options import GptOptions
-from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.text.corpus import Corpus
-from polyseme.training.run import Run, Trainable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from polyseme.contexts.transformer.trained import TrainedTransformer
 
 
-class Gpt(TransformerEncoder, Trainable):
+class Gpt(TrainedTransformer):
     """A causal language model that was trained here."""
 
     method: ClassVar[str] = "gpt"
     Options: ClassVar[type] = GptOptions
+    recipe: ClassVar[str] = "polyseme.contexts.gpt.train:train_gpt"
     options: GptOptions
-
-    @classmethod
-    def train(cls, corpus: Corpus, options: GptOptions, run: Run) -> Self:
-        """Learn from a corpus."""
-        trained: Self = import_module("polyseme.contexts.gpt.train").train_gpt(cls, corpus, options, run)
-        return trained

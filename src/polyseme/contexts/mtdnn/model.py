@@ -11,28 +11,17 @@ from all of its paragraph.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from polyseme.contexts.mtdnn.options import MtDnnOptions
-from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.text.examples import Examples
-from polyseme.training.run import Run, Trainable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from polyseme.contexts.transformer.trained import TrainedTransformer
 
 
-class MtDnn(TransformerEncoder, Trainable):
+class MtDnn(TrainedTransformer):
     """A Transformer below the heads of several tasks."""
 
     method: ClassVar[str] = "mtdnn"
     Options: ClassVar[type] = MtDnnOptions
+    recipe: ClassVar[str] = "polyseme.contexts.mtdnn.train:train_mtdnn"
     options: MtDnnOptions
     trains_further: ClassVar[bool] = False
-
-    @classmethod
-    def train(cls, data: dict[str, Examples], options: MtDnnOptions, run: Run) -> Self:
-        """Learn from labelled texts and pairs by name, all at once."""
-        trained: Self = import_module("polyseme.contexts.mtdnn.train").train_mtdnn(cls, data, options, run)
-        return trained

@@ -50,6 +50,10 @@ class Runner:
         """A sequence as a batch of its own, special pieces around it."""
         return self._batch([ids], [(0, windows(len(ids), self.room, causal=self.network.causal)[0])])
 
+    def together(self, sequences: Sequence[Ints]) -> Batch:
+        """Sequences that the network can read at once as one batch, special pieces around each."""
+        return self._batch(sequences, [(number, Window.whole(len(ids))) for number, ids in enumerate(sequences)])
+
     def _length(self, window: Window) -> int:
         return len(self.pieces.before) + window.end - window.start + len(self.pieces.behind)
 

@@ -1,4 +1,8 @@
-"""A Transformer that learns with a task: words from pieces, long sentences in windows, pairs as one input."""
+"""A Transformer that learns with a task: words from pieces, long sentences in windows, pairs as one input.
+
+A batch reads few of the pieces there are, and a step would spend more time on the others than on them: the gradient of
+the table of pieces holds the rows that were read, and the optimiser moves these alone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,18 @@ from torch import Tensor, nn
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import joined, readable
+
+LARGE_TABLE = 4096  # rows, from which on a gradient of some of them costs less than one of all
+
+
+def begin_learning(module: nn.Module, dropout: float) -> None:
+    """Make all networks in a module ready to learn, with this share of their numbers dropped."""
+    for network in [one for one in module.modules() if isinstance(one, Network)]:
+        for inner in network.modules():
+            if isinstance(inner, nn.Dropout):
+                inner.p = dropout
+            elif isinstance(inner, nn.Embedding) and inner.num_embeddings >= LARGE_TABLE:
+                inner.sparse = True
 
 
 class WordReader:
@@ -52,7 +68,7 @@ class WordLayers(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
         """``(B, T, L, D)``: the mean of a word's pieces, or its first or last; zeros for a word without any."""
-        layers = self.network(Batch(ids, mask))
+        layers = self.network(Batch(ids, None if bool(mask.all()) else mask))
         states = torch.stack([layers[number] for number in self.wanted], dim=2)  # (R, P, L, D)
         flat = states.flatten(0, 1)
         summed = flat.new_zeros(counts.numel() + 1, *flat.shape[1:]).index_add(0, owner.flatten(), flat)
@@ -65,11 +81,15 @@ class PairReader:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> tuple[Tensor, ...]:
-        """Pieces ``(B, P)``, their mask and types. Of a pair too long for the network the longer text gives way."""
-        found = [self.fitted(first, second) for first, second in pairs]
-        ids, mask = padded_pieces([one.ids for one in found], self.runner.padding)
-        return ids, mask, filled([one.type_ids for one in found], 0)
+    def cut(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """The pieces of each pair and their types. Of one too long for the network the longer text gives way."""
+        found = (self.fitted(first, second) for first, second in pairs)
+        return [(one.ids, one.type_ids) for one in found]
+
+    def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
+        """Pairs as one batch: pieces ``(B, P)``, their mask and types."""
+        ids, mask = padded_pieces([ids for ids, _ in cut], self.runner.padding)
+        return ids, mask, filled([types for _, types in cut], 0)
 
     def fitted(self, first: str, second: str) -> Encoding:
         """One pair, cut until the network can read it."""
@@ -92,7 +112,8 @@ class FirstState(nn.Module):
         self.network = network
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        top = self.network(Batch(ids, mask, types if bool(types.any()) else None))[-1]
+        padded = None if bool(mask.all()) else mask
+        top = self.network(Batch(ids, padded, types if bool(types.any()) else None))[-1]
         place = (
             mask.sum(dim=1) - 1 if self.network.causal else torch.zeros(len(ids), dtype=torch.long, device=ids.device)
         )

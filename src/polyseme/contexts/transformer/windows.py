@@ -21,11 +21,16 @@ class Window(NamedTuple):
     first: int
     last: int
 
+    @classmethod
+    def whole(cls, n: int) -> Window:
+        """Of all pieces."""
+        return cls(0, n, 0, n)
+
 
 def windows(n: int, room: int, *, causal: bool) -> list[Window]:
     """Windows of ``room`` pieces over ``n``, each half over the one before; one where all fit."""
     if n <= room:
-        return [Window(0, n, 0, n)]
+        return [Window.whole(n)]
     stride = max(room // 2, 1)
     starts = [*range(0, n - room, stride), n - room]
     bounds = [0]

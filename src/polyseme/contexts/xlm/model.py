@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.contexts.transformer.windows import Window
 from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.errors import FormatError, OptionError
@@ -33,9 +33,6 @@ from polyseme.neural.mix import ScalarMix
 from polyseme.nouns import EncodedSentence, FloatArray, LayerChoice, Sentence
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.text.corpus import Corpus
-from polyseme.text.parallel import Parallel
-from polyseme.training.run import Run, Trainable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,11 +58,12 @@ class LanguageRunner(Runner):
         return batch._replace(languages=languages[:, None].expand_as(batch.ids))
 
 
-class Xlm(TransformerEncoder, Trainable):
+class Xlm(TrainedTransformer):
     """A network of several languages, and how often each language has each piece."""
 
     method: ClassVar[str] = "xlm"
     Options: ClassVar[type] = XlmOptions
+    recipe: ClassVar[str] = "polyseme.contexts.xlm.train:train_xlm"
     options: XlmOptions
 
     def __init__(
@@ -81,12 +79,6 @@ class Xlm(TransformerEncoder, Trainable):
     ) -> None:
         super().__init__(options, network, pieces, mix=mix, about=about)
         self.languages, self.frequencies = languages, frequencies
-
-    @classmethod
-    def train(cls, data: dict[str, Corpus | Parallel], options: XlmOptions, run: Run) -> Self:
-        """Learn from a corpus of each language by its name, and from ``parallel`` text."""
-        trained: Self = import_module("polyseme.contexts.xlm.train").train_xlm(cls, data, options, run)
-        return trained
 
     @cached_property
     def runner(self) -> LanguageRunner:

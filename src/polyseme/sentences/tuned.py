@@ -1,0 +1,109 @@
+"""A Transformer that learns with a task as a sentence encoder (微调): its own pooling and layers, over whole batches.
+
+    v = f(W · pool_t h_t + b),   the encoder's steps behind the pooling, but without a normalisation at their end
+
+A layer over vectors of length one would learn slowly, so the last normalisation is left out. Texts become pieces once;
+of a text with more than ``max_pieces`` the middle is left out (Sun et al., "How to Fine-Tune BERT for Text
+Classification?", 2019, found both ends to tell more than the beginning alone).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from polyseme.contexts.transformer.encode import BATCH_PIECES
+from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.network import Batch
+from polyseme.nouns import Progress, Sentence, silent
+from polyseme.sentences.inputs import copied
+from polyseme.sentences.modules import Encoding
+from polyseme.sentences.sources import Ints
+from polyseme.sentences.transformer import Normalise, SentenceTransformer, SentenceTransformerOptions, Step
+from polyseme.store.model import About
+
+
+def encoder_to_tune(
+    given: SentenceTransformer | TransformerEncoder, max_pieces: int, about: About
+) -> SentenceTransformer:
+    """A copy of a Transformer that gives a vector per text; what it learns, the given one does not."""
+    one: Any = copied(given)
+    steps: list[Step] = []
+    options = SentenceTransformerOptions()
+    if isinstance(one, SentenceTransformer):
+        inner, modes, steps, options = one.encoder, one.pooling.modes, list(one.steps), one.options
+        while steps and isinstance(steps[-1], Normalise):
+            steps.pop()
+    else:
+        inner, modes = one, ("lasttoken",) if one.network.causal else ("mean",)
+    most = min(max_pieces, options.max_pieces or max_pieces)
+    options = dataclasses.replace(options, max_pieces=most, long_texts="ends")
+    return SentenceTransformer(inner, modes, steps, options=options, about=about)
+
+
+@dataclass(frozen=True)
+class PieceBatch:
+    """Some texts as a network reads them, and how many places each has."""
+
+    batch: Batch
+    lengths: list[int]
+
+    def to(self, device: torch.device) -> PieceBatch:
+        """The same there."""
+        if device.type == "cpu":
+            return self
+        mask = self.batch.mask
+        return PieceBatch(Batch(self.batch.ids.to(device), None if mask is None else mask.to(device)), self.lengths)
+
+
+class PieceTexts:
+    """Texts cut into pieces."""
+
+    def __init__(self, encoder: SentenceTransformer, texts: Sequence[Sentence]) -> None:
+        self.runner, self.sequences = encoder.runner, encoder.sequences(texts)
+        around = len(self.runner.pieces.before) + len(self.runner.pieces.behind)
+        self.sizes: Ints = np.array([len(ids) + around for ids in self.sequences], dtype=np.int64)
+
+    def batch(self, rows: Ints) -> PieceBatch:
+        """Some of the texts."""
+        return PieceBatch(self.runner.together([self.sequences[row] for row in rows]), self.sizes[rows].tolist())
+
+
+class TextNet(nn.Module):
+    """The network, the pooling and the steps of an encoder."""
+
+    def __init__(self, encoder: SentenceTransformer) -> None:
+        super().__init__()
+        self.network, self.pooling = encoder.encoder.network, encoder.pooling
+        self.steps = nn.Sequential(*encoder.steps)
+
+    def forward(self, texts: PieceBatch) -> Encoding:
+        top = self.network(texts.batch)[-1]  # (B, T, D)
+        nothing = top.new_zeros(self.pooling.out)
+        rows = zip(top, texts.lengths, strict=True)
+        pooled = torch.stack([self.pooling(states[:length]) if length else nothing for states, length in rows])
+        return Encoding(self.steps(pooled))
+
+    def penalty(self) -> float:
+        """What is added to a loss: nothing."""
+        return 0.0
+
+
+class TunedTexts:
+    """An encoder that learns, as training on examples reads it."""
+
+    at_once = BATCH_PIECES
+
+    def __init__(self, encoder: SentenceTransformer, options: Any) -> None:
+        self.encoder, self.options, self.dim = encoder, options, encoder.dim
+        self.net = TextNet(encoder)
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PieceTexts:
+        """Texts as pieces."""
+        return PieceTexts(self.encoder, texts)
