@@ -1,9 +1,10 @@
-"""Quality of fine-tuned Transformers on dev data, by the defaults of ``polyseme fit``.
+"""Quality of fine-tuned Transformers on dev data, by the defaults of ``polyseme fit --encoder-mode finetune``.
 
     python benchmarks/tuning.py --data ../shared/data --english FOLDER --chinese FOLDER [--only sst2,trec] [--seeds 3]
 
 Every result is kept in ``--results`` as soon as it is there, and the table between the marks of
 docs/results-transformers.md is written from all that are. ``--folds 1`` fits the first of five folds alone.
+``--only labels`` fits few examples of TREC, ``--only layers`` parts of the encoder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import argparse
 import json
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,31 +38,24 @@ class Trial(NamedTuple):
     language: str
     figure: str
     bar: float
-    options: dict[str, Any]
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
-CLASSIFY = {"head": "linear", "encoder_mode": "finetune"}
 TRIALS = {
-    "trec": Trial("classify", "trec/TREC.train", None, "english", "accuracy", 95, CLASSIFY),
-    "sst2": Trial(
-        "classify", "sst2/stsa.binary.train", "sst2/stsa.binary.dev", "english", "accuracy", 87,
-        {**CLASSIFY, "epochs": 3},
-    ),
-    "mrpc": Trial("pair", "mrpc/msr_paraphrase_train.txt", None, "english", "f1", 86, {"head": "cross"}),
-    "stsb": Trial(
-        "pair", "stsb/stsb-en-train.csv", "stsb/stsb-en-dev.csv", "english", "spearman", 86, {"head": "cross"}
-    ),
+    "trec": Trial("classify", "trec/TREC.train", None, "english", "accuracy", 95, {"label_parts": 1}),
+    "sst2": Trial("classify", "sst2/stsa.binary.train", "sst2/stsa.binary.dev", "english", "accuracy", 87),
+    "mrpc": Trial("pair", "mrpc/msr_paraphrase_train.txt", None, "english", "f1", 86),
+    "stsb": Trial("pair", "stsb/stsb-en-train.csv", "stsb/stsb-en-dev.csv", "english", "spearman", 86),
     "weibo_ner": Trial(
-        "tag", "weibo_ner/weiboNER_2nd_conll.train", "weibo_ner/weiboNER_2nd_conll.dev", "chinese", "f1", 50, CLASSIFY
+        "tag", "weibo_ner/weiboNER_2nd_conll.train", "weibo_ner/weiboNER_2nd_conll.dev", "chinese", "entity_f1", 50
     ),
-    "resume_ner": Trial(
-        "tag", "resume_ner/train.char.bmes", "resume_ner/dev.char.bmes", "chinese", "f1", 94, CLASSIFY
-    ),
-    "ocnli": Trial("pair", "ocnli/train.10k.json", None, "chinese", "accuracy", 58, {"head": "cross", "epochs": 3}),
-    "chnsenticorp": Trial(
-        "classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv", "chinese", "accuracy", 92,
-        {**CLASSIFY, "epochs": 2},
-    ),
+    "resume_ner": Trial("tag", "resume_ner/train.char.bmes", "resume_ner/dev.char.bmes", "chinese", "entity_f1", 94),
+    "ocnli": Trial("pair", "ocnli/train.10k.json", None, "chinese", "accuracy", 58),
+    "chnsenticorp": Trial("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv", "chinese", "accuracy", 92),
+}
+LABELS = (100, 300, 1000)  # examples of the curve of few labels
+PARTS: dict[str, dict[str, Any]] = {
+    "all layers": {}, "the top two layers": {"top_layers": 2}, "the added layer alone": {"top_layers": 0}
 }  # fmt: skip
 
 
@@ -81,51 +77,103 @@ def main() -> None:
     more = {name: json.loads(value) for name, value in (given.split("=", 1) for given in options.set)}
     for name in options.only.split(","):
         for seed in range(1, options.seeds + 1):
-            run(name, seed, encoders, options, more, known)
-            options.results.write_text(json.dumps(known, indent=1))
-            write_table(options.page, "fine-tuning", rows_of(known))
+            if name == "labels":
+                for n in LABELS:
+                    run(Fit("trec", seed, more, n), encoders, options, known)
+            elif name == "layers":
+                for part in PARTS.values():
+                    run(Fit("trec", seed, {**more, **part}), encoders, options, known)
+            else:
+                run(Fit(name, seed, more), encoders, options, known)
 
 
-def run(
-    name: str, seed: int, encoders: dict[str, Any], options: argparse.Namespace, more: dict[str, Any], known: Any
-) -> None:
-    """Fit one trial with one seed, over its dev data or its folds, where that was not done before."""
-    trial = TRIALS[name]
-    begun = time.process_time()
-    data = options.data / "tasks"
+class Fit(NamedTuple):
+    """A trial with a seed and options of its own, on all examples or so many."""
+
+    trial: str
+    seed: int
+    options: dict[str, Any]
+    examples: int = 0  # 0: all
+
+    @property
+    def key(self) -> str:
+        """Its name among the results."""
+        return f"{self.trial} {self.seed} {json.dumps(self.options)}" + (f" {self.examples}" if self.examples else "")
+
+
+def run(fit: Fit, encoders: dict[str, Any], options: argparse.Namespace, known: Any) -> None:
+    """Fit over the dev data or the folds, where that was not done before."""
+    trial, data = TRIALS[fit.trial], options.data / "tasks"
     plan = plan_fit(
         trial.task, data / trial.train, None if trial.dev is None else data / trial.dev, encoders[trial.language],
-        threads=1, seed=seed, **{**trial.options, **more},
+        threads=1, seed=fit.seed, encoder_mode="finetune", **{**trial.options, **fit.options},
     )  # fmt: skip
-    key = f"{name} {seed} {json.dumps(more)}"
-    found = known.setdefault(key, {"trial": name, "seed": seed, "options": more, "scores": []})
+    found = known.setdefault(fit.key, {**fit._asdict(), "scores": [], "cpu": 0.0})
     for number in range(len(found["scores"]), 1 if trial.dev else options.folds):
-        score = scored(plan, number)
+        begun = time.process_time()
+        score, curve = scored(plan, number, fit.examples)
         found["scores"].append(score.figures)
-        found["cpu"] = found.get("cpu", 0.0) + time.process_time() - begun
-        log.info("%s seed %d: %s", name, seed, score.figures)
+        found["cpu"] += time.process_time() - begun
+        found["curve"] = curve
+        log.info("%s: %s", fit.key, score.figures)
+        options.results.write_text(json.dumps(known, indent=1))
+        report(options.page, known)
 
 
-def scored(plan: FitPlan, number: int) -> Any:
-    """The report of a fit on the dev data, or on a fold of five."""
+def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
+    """The report of a fit on the dev data, or on a fold of five, and its curve."""
+    run = Run()
     if plan.dev is not None:
-        return plan.fit(Run()).score(plan.dev)
+        return plan.fit(run).score(plan.dev), run.curve
     train, test = list(plan.train.folds(5, 1))[number]
-    return plan.cls.fit(train, None, plan.encoders, plan.options, Run()).score(test)
+    if examples:
+        train = train.split(examples / len(train), 1)[1]
+    return plan.cls.fit(train, None, plan.encoders, plan.options, run).score(test), run.curve
+
+
+def report(page: Path, known: dict[str, Any]) -> None:
+    """Write the tables of what is known."""
+    write_table(page, "fine-tuning", rows_of(known))
+    write_table(page, "few-labels", rows_of_labels(known))
+    write_table(page, "layers", rows_of_parts(known))
+
+
+def mean_of(known: dict[str, Any], **wanted: Any) -> tuple[list[float], float]:
+    """The figures of TREC of all fits that are as wanted, in per cent, and the CPU-minutes of one."""
+    own = [found for found in known.values() if all(found[name] == value for name, value in wanted.items())]
+    scores = [100 * score[TRIALS[found["trial"]].figure] for found in own for score in found["scores"]]
+    return scores, sum(found["cpu"] for found in own) / max(len(scores), 1) / 60
+
+
+def rows_of_labels(known: dict[str, Any]) -> list[list[str]]:
+    """The curve of few labels."""
+    rows = [["examples", "accuracy", "CPU-minutes a fit"]]
+    for n in (*LABELS, 0):
+        scores, minutes = mean_of(known, trial="trec", options={}, examples=n)
+        if scores:
+            rows.append([f"{n or 'all (4,362)'}", f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
+    return rows
+
+
+def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
+    """What is gained by learning more of the encoder."""
+    rows = [["what learns", "accuracy", "CPU-minutes a fit"]]
+    for name, part in PARTS.items():
+        scores, minutes = mean_of(known, trial="trec", options=part, examples=0)
+        if scores:
+            rows.append([name, f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
+    return rows
 
 
 def rows_of(known: dict[str, Any]) -> list[list[str]]:
     """The table's rows, the header first."""
     rows = [["task", "figure", "bar", "mean", "deviation", "fits", "CPU-minutes a fit"]]
     for name, trial in TRIALS.items():
-        own = [found for found in known.values() if found["trial"] == name and not found["options"]]
-        scores = [100 * score[trial.figure] for found in own for score in found["scores"]]
+        scores, minutes = mean_of(known, trial=name, options={}, examples=0)
         if scores:
             spread = f"{np.std(scores, ddof=1):.1f}" if len(scores) > 1 else "–"
-            cpu = sum(found["cpu"] for found in own) / len(scores) / 60
-            rows.append(
-                [name, trial.figure, f"{trial.bar:g}", f"{np.mean(scores):.1f}", spread, f"{len(scores)}", f"{cpu:.1f}"]
-            )
+            figures = [f"{trial.bar:g}", f"{np.mean(scores):.1f}", spread, f"{len(scores)}", f"{minutes:.1f}"]
+            rows.append([name, trial.figure, *figures])
     return rows
 
 

@@ -310,14 +310,18 @@ def _decoder(module: Tagger) -> CRF:
 
 
 def _settled(options: TaskOptions, train: Examples) -> TaskOptions:
-    """The options with bigrams and letters decided: the first for characters, the second for words."""
+    """The options with bigrams and letters decided: the first for characters, the second for words.
+
+    A layer over an encoder that learns has neither: it sees the neighbours and the pieces of a word itself.
+    """
     rows: list[Any] = [train[number] for number in range(min(len(train), 1000))]
     tokens = [token for row in rows for token in row.tokens]
     characters = sum(len(token) == 1 for token in tokens) > 0.9 * len(tokens)
     known: Any = options
+    wanted = not (known.head == "linear" and known.encoder_mode == "finetune")
     chosen = {
-        "bigrams": known.bigrams if known.bigrams is not None else BIGRAMS * characters,
-        "letters": known.letters if known.letters is not None else LETTERS * (not characters),
+        "bigrams": known.bigrams if known.bigrams is not None else BIGRAMS * (wanted and characters),
+        "letters": known.letters if known.letters is not None else LETTERS * (wanted and not characters),
     }
     return dataclasses.replace(options, **chosen)  # type: ignore[arg-type]
 
