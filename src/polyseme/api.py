@@ -17,7 +17,6 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import ContextEncoder, Progress, SentenceEncoder
 from polyseme.options import identity_of, make_options, renamed
 from polyseme.progress import shown
-from polyseme.sentences.lift import lift
 from polyseme.store.fingerprint import folder_fingerprint, model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts
 from polyseme.store.model import About, Model
@@ -243,6 +242,8 @@ def _distilled(
     place: Output,
 ) -> Distilled:
     opened = load(model) if isinstance(model, (str, Path)) else model
+    from polyseme.sentences.lift import lift  # whose models of sentences a question about words does not wait for
+
     encoder = lift(opened, "contexts")
     checked = make_options(DistilOptions, {**options, "encoder": opened.method})
     corpus = text_for(opened, data, run.progress)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.text import Text
+from threadpoolctl import threadpool_limits
 
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.rows_file import FORMATS, write_rows
@@ -72,7 +73,9 @@ def senses(
         raise click.UsageError(f"{flag} needs --in: a sentence in which the word is used")
     if sentence is not None and (use or out):
         raise click.UsageError(f"{'--use' if use else '--out'} lists the uses of a word; --in asks about one sentence")
+    threadpool_limits(1)  # so little work that threads would only wait for each other
     opened = Index.open(index, model=model, corpus=corpus)
+    opened.read_plainly()
     static = _static(compare, word, topn or 10) if compare else None
     if sentence is not None:
         _used_alike(opened, word, sentence, position, any_word, topn or 10, layer, static, as_json)

@@ -1,12 +1,38 @@
 """Occurrences and senses, a concordance by plain words, and texts by meaning. 按词义检索，语料检索，语义检索"""
 
-from polyseme.search.build import IndexOptions, build_index
-from polyseme.search.concordances import Concordance, concordance
-from polyseme.search.hits import Hit, Sense, WordSenses
-from polyseme.search.index import Index
-from polyseme.search.texts import TextHit, TextIndex
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyseme.search.build import IndexOptions, build_index
+    from polyseme.search.concordances import Concordance, concordance
+    from polyseme.search.hits import Hit, Sense, WordSenses
+    from polyseme.search.index import Index
+    from polyseme.search.texts import TextHit, TextIndex
+
+# Imported at first use: a question does not wait for what makes an index.
+_LAZY = {
+    "Concordance": "concordances",
+    "Hit": "hits",
+    "Index": "index",
+    "IndexOptions": "build",
+    "Sense": "hits",
+    "TextHit": "texts",
+    "TextIndex": "texts",
+    "WordSenses": "hits",
+    "build_index": "build",
+    "concordance": "concordances",
+}
 
 __all__ = [
     "Concordance", "Hit", "Index", "IndexOptions", "Sense", "TextHit", "TextIndex", "WordSenses", "build_index",
     "concordance",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f"polyseme.search.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'polyseme.search' has no attribute {name!r}")

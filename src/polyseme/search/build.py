@@ -33,7 +33,7 @@ from polyseme.search.places import words_beside
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
-from polyseme.search.states import KINDS, chosen_layers, encode_states, layer_states, resolve_kind
+from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
 from polyseme.search.unfinished import State, Sums
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
@@ -41,8 +41,8 @@ from polyseme.version import VERSION
 
 log = logging.getLogger(__name__)
 
-_BLOCK_TOKENS = 8192  # encoded between two writes
-_CHECKPOINT_TOKENS = 20 * _BLOCK_TOKENS
+_BLOCK_TOKENS = 1 << 15  # encoded between two writes: many sentences of each length are read together
+_CHECKPOINT_TOKENS = 5 * _BLOCK_TOKENS
 _WORDS_TO_LEARN_FROM = 40  # how far uses lie apart, from so many words with
 _OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
 _WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are looked for
@@ -341,9 +341,9 @@ class _Builder:
             ids = np.concatenate([corpus.ids[offsets[i] : offsets[i + 1]] for i in sentences])
             mask = (ids < len(self.kept)) & self.kept[np.minimum(ids, len(self.kept) - 1)]
         found: dict[int, list[FloatArray]] = {layer: [] for layer in self.layers}
-        for sentence in encode_states(self.encoder, tokens, self.kind):
-            for layer in self.layers:
-                found[layer].append(layer_states(sentence.layers, layer, self.kind))
+        for sentence in encode_states(self.encoder, tokens, self.kind, self.layers):
+            for layer, states in zip(self.layers, sentence, strict=True):
+                found[layer].append(states)
         return {layer: np.concatenate(states)[mask] for layer, states in found.items()}
 
     def _save_state(self, part: Path) -> None:

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from polyseme.linear import principal_components
 from polyseme.nouns import FloatArray, Progress, silent
+from polyseme.search.mixture import mixture
 
 DIRECTIONS = 8
 APART = 0.2  # where the corpus is too small to learn it from
@@ -85,30 +85,8 @@ def _components(vectors: FloatArray, seed: int) -> NDArray[np.int64]:
     points = principal_components(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
     if n < FEWEST or points.shape[1] == 0:
         return np.zeros(n, dtype=np.int64)
-    posterior = _mixture(points, min(_MOST, n // _POINTS_PER_GROUP), seed)
+    posterior = mixture(points, min(_MOST, n // _POINTS_PER_GROUP), seed)
     return _by_size(_merged(posterior).argmax(axis=1))
-
-
-def _mixture(points: NDArray[np.float64], most: int, seed: int) -> NDArray[np.float64]:
-    """Posterior probabilities of the components of the mixture with the lowest BIC, ``(n, k)``."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
-    from threadpoolctl import threadpool_limits
-
-    best, posterior = np.inf, np.ones((len(points), 1))
-    patience = 3  # sizes tried beyond the best
-    scale = float(points.var(axis=0).mean())
-    with warnings.catch_warnings(), threadpool_limits(1):  # so few points that threads only wait for each other
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for k in range(1, most + 1):
-            mixture = GaussianMixture(k, covariance_type="diag", reg_covar=1e-3 * scale, random_state=seed, max_iter=60)
-            mixture.fit(points)
-            bic = float(mixture.bic(points))
-            if bic < best:
-                best, posterior = bic, mixture.predict_proba(points)
-            elif k >= posterior.shape[1] + patience:
-                break
-    return np.asarray(posterior)
 
 
 def _merged(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +121,8 @@ def _joins(vectors: FloatArray, labels: NDArray[np.int64]) -> list[tuple[NDArray
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    found, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    """Numbered by falling size; of equal ones, that which comes first in the text."""
+    found, first, places, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     rank = np.empty(len(found), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(found))
+    rank[np.lexsort((first, -counts))] = np.arange(len(found))
     return rank[places]

@@ -31,7 +31,7 @@ from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.senses import Substitutes, expected_words, find_senses, offers_substitutes
-from polyseme.search.states import KINDS, encode_states, layer_states
+from polyseme.search.states import KINDS, MIXED, encode_states
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
@@ -126,6 +126,15 @@ class Index:
         sources.check_encoder(encoder, self._model_record, self.path)
         self._model = encoder
 
+    def read_plainly(self) -> None:
+        """For a few questions: let the model read with NumPy alone, where it can, and not wait for torch."""
+        from polyseme.contexts.elmo.plain import open_plain
+
+        if "encoder" not in self.__dict__ and not isinstance(self._model, ContextEncoder):
+            plain = open_plain(self.model_path())
+            if plain is not None:
+                self.use(plain)
+
     def count(self, word: str) -> int:
         """Occurrences of a word in the index; 0 where it is not in it."""
         rows = self._rows(word)
@@ -149,14 +158,17 @@ class Index:
         """
         tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
         layer = self._layer(layer)
-        states = next(iter(encode_states(self.encoder, [tokens], self._kind))).layers
-        chosen = layer_states(states, layer, self._kind)[place : place + 1] if layer < len(states) else states[0]
-        projection = self._projections[layer]
-        if chosen.shape != (1, len(projection.mean)):
-            raise FormatError(f"{self.path} was made with another model than the one it is given now")
-        vector = projection.vectors(chosen)[0]
+        vector = self._projections[layer].vectors(self._state(tokens, place, layer))[0]
         asked = (tokens, place)
         return self._nearest(vector, tokens[place], topn=topn, any_word=any_word, layer=layer, asked=asked)
+
+    def _state(self, tokens: list[str], place: int, layer: int) -> FloatArray:
+        """What the model makes of one token, ``(1, D)``."""
+        if layer < self.encoder.n_layers or self._kind in MIXED:
+            (states,) = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
+            if states.shape[1] == len(self._projections[layer].mean):
+                return states[place : place + 1]
+        raise FormatError(f"{self.path} was made with another model than the one it is given now")
 
     def cutoff(self, *, any_word: bool = False) -> float | None:
         """The score below which a hit is no more likely used alike than not; None of an index that did not learn it."""

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from polyseme.api import load
 from polyseme.errors import FormatError
 from polyseme.nouns import ContextEncoder
 from polyseme.store.fingerprint import files_of, model_fingerprint
@@ -80,6 +79,8 @@ def _other_model(what: str | Path, index: Path) -> FormatError:
 
 def load_encoder(path: str | Path) -> tuple[ContextEncoder, str]:
     """A model that gives a vector to every occurrence, and the fingerprint of the files it was read from."""
+    from polyseme.api import load  # and with it all kinds of models, which a question does not always need
+
     for _ in range(_TRIES):
         before = _signature(Path(path))
         model = load(path)

@@ -10,7 +10,7 @@ sum, which says what the place expects, whichever side expects it. Below they st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -26,7 +26,9 @@ KINDS = ("auto", "predicting", "word", *MIXED)
 class Predicting(Protocol):
     """A context encoder that also gives the states that predict each word."""
 
-    def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]: ...
+    def encode_predicting(
+        self, sentences: Iterable[Sentence], layers: Sequence[int] | None = None
+    ) -> Iterator[EncodedSentence]: ...
 
 
 def resolve_kind(encoder: ContextEncoder, kind: str) -> str:
@@ -39,21 +41,26 @@ def resolve_kind(encoder: ContextEncoder, kind: str) -> str:
     return kind if kind != "auto" else "predicting" if able else "word"
 
 
-def encode_states(encoder: ContextEncoder, sentences: Iterable[Sentence], kind: str) -> Iterator[EncodedSentence]:
-    """States of every token, all layers, sentence by sentence."""
+def encode_states(
+    encoder: ContextEncoder, sentences: Iterable[Sentence], kind: str, layers: Sequence[int]
+) -> Iterator[list[FloatArray]]:
+    """The states that stand for a sentence's tokens, ``(T, D)`` of each asked layer, sentence by sentence.
+
+    At the top layer of ``predicting`` states both directions are added: ``(T, D/2)``.
+    """
     if kind == "predicting":
         assert isinstance(encoder, Predicting)
-        return encoder.encode_predicting(sentences)
-    return encoder.encode_tokens(sentences, layers=kind if kind in MIXED else "all")
+        for sentence in encoder.encode_predicting(sentences, layers):
+            yield [_added(states) if layer == encoder.n_layers - 1 else states
+                   for layer, states in zip(layers, sentence.layers, strict=True)]  # fmt: skip
+    else:
+        for sentence in encoder.encode_tokens(sentences, layers=kind if kind in MIXED else "all"):
+            yield [sentence.layers[layer] for layer in layers]
 
 
-def layer_states(layers: FloatArray, layer: int, kind: str) -> FloatArray:
-    """The states at one layer that stand for the tokens: ``(L, T, D) -> (T, D)``; ``(T, D/2)`` where they are added."""
-    states: FloatArray = layers[layer]
-    if kind == "predicting" and layer == len(layers) - 1:
-        half = states.shape[1] // 2
-        return np.asarray(states[:, :half] + states[:, half:])
-    return states
+def _added(states: FloatArray) -> FloatArray:
+    half = states.shape[1] // 2
+    return np.asarray(states[:, :half] + states[:, half:])
 
 
 def chosen_layers(encoder: ContextEncoder, names: str, kind: str) -> list[int]:

@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.contexts.elmo.options import BiLMShape
+
 BYTE_ROWS = 261
 CHARACTER_SPECIALS = 6
 WORD_SPECIALS = 3
@@ -100,3 +102,17 @@ class Alphabet:
         if self.look_up_cut:
             words = [word[: self.max_characters - 2] for word in words]
         return np.array([special.get(w, self._word.get(w, unknown)) for w in words], dtype=np.int64)
+
+
+def make_alphabet(options: BiLMShape, *, characters: list[str], words: list[str]) -> Alphabet:
+    """The alphabet these options speak of, over these characters and words."""
+    kind = options.value("alphabet")
+    marks = ("<S>", "</S>") if kind == "bytes" or options.conventions == "bilm-tf" else ("<bos>", "<eos>")
+    return Alphabet(
+        kind,
+        options.value("max_characters"),
+        characters if kind in ("chars", "chars+words") else [],
+        words if kind in ("words", "chars+words") else [],
+        *marks,
+        look_up_cut=options.conventions == "manylangs",
+    )

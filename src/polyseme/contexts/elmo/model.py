@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet
+from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
@@ -108,12 +108,14 @@ class Elmo(Trainable, ContextEncoder):
             return self._stateful(map(self.tokens_of, several(sentences)), planes, batch_size)
         return self._stateless(self.token_lists(sentences), planes)
 
-    def encode_predicting(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
-        """The states from which the biLM predicts each token, all layers: forward at t-1, backward at t+1.
+    def encode_predicting(
+        self, sentences: Iterable[Sentence], layers: Sequence[int] | None = None
+    ) -> Iterator[EncodedSentence]:
+        """The states from which the biLM predicts each token, all layers or some: forward at t-1, backward at t+1.
 
         They know a word's context and not the word itself, so they tell its senses apart better than its own states.
         """
-        planes = Planes(range(self.n_layers), predicting=True)
+        planes = Planes(range(self.n_layers) if layers is None else layers, predicting=True)
         return self._stateless(self.token_lists(sentences), planes)
 
     def reset_state(self) -> None:
@@ -228,20 +230,6 @@ class Elmo(Trainable, ContextEncoder):
         project = "encoder.projection.weight" in tensors
         bilm = filled(BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project), tensors)
         return cls(options, alphabet, bilm, classes=words if n_classes else None, mix=mix, about=about)
-
-
-def make_alphabet(options: ElmoOptions, *, characters: list[str], words: list[str]) -> Alphabet:
-    """The alphabet these options speak of, over these characters and words."""
-    kind = options.value("alphabet")
-    marks = ("<S>", "</S>") if kind == "bytes" or options.conventions == "bilm-tf" else ("<bos>", "<eos>")
-    return Alphabet(
-        kind,
-        options.value("max_characters"),
-        characters if kind in ("chars", "chars+words") else [],
-        words if kind in ("words", "chars+words") else [],
-        *marks,
-        look_up_cut=options.conventions == "manylangs",
-    )
 
 
 def filled(config: BiLMConfig, tensors: dict[str, torch.Tensor]) -> BiLM:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.elmo.alphabet import WORD_SPECIALS
+from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, make_alphabet
 from polyseme.contexts.elmo.batches import (
     Batch,
     Ints,
@@ -33,7 +33,7 @@ from polyseme.contexts.elmo.batches import (
 )
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.further import joined, take_over
-from polyseme.contexts.elmo.model import Elmo, make_alphabet
+from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
 from polyseme.errors import OptionError, TrainingError

@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from polyseme.contexts.elmo.alphabet import BYTE_ROWS
+from polyseme.contexts.elmo.alphabet import BYTE_ROWS, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
-from polyseme.contexts.elmo.model import Elmo, filled, make_alphabet
+from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix

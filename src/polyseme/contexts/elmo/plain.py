@@ -1,0 +1,214 @@
+"""An ELMo that reads a few sentences with NumPy alone (不用 torch 读几句话).
+
+For a question that a command asks once: importing torch takes longer than reading a sentence. It gives the numbers of
+``model.py``, but for rounding, one sentence at a time; ``bilm.py`` and ``neural/lstm.py`` have the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
+from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.disk.opened import Opened, steady
+from polyseme.errors import OptionError
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
+from polyseme.options import make_options, renamed
+from polyseme.store.fingerprint import folder_fingerprint
+from polyseme.store.folder import MARKER, MODEL, read_parts
+from polyseme.store.model import About
+from polyseme.text.segment import Segmentation
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+class PlainElmo(ContextEncoder):
+    """A biLM with an LSTM reader, its weights where they lie on disk."""
+
+    def __init__(self, options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, classes: list[str], about: About):
+        self.options, self.alphabet, self.tensors, self.about = options, alphabet, tensors, about
+        self.classes = classes  # the words of the softmax
+        self.dim, self.n_layers = 2 * options.value("projection"), options.n_layers + 1
+
+    @property
+    def language(self) -> str | None:
+        """Both ways, unless the biLM came without its softmax."""
+        return "both-ways" if self.classes else None
+
+    def tokenize(self, text: str) -> list[str]:
+        """Cut raw text the way the training text was cut."""
+        return (self.about.segmentation or Segmentation()).tokens(text)
+
+    def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
+        """Vectors of every token, sentence by sentence."""
+        choice = Layers.read(layers, self.n_layers)
+        scalars = np.exp(self.tensors["mix.scalars"] - np.max(self.tensors["mix.scalars"]))
+        mix = (scalars / scalars.sum() * self.tensors["mix.gamma"]).tolist()
+        for tokens in self.token_lists(sentences):
+            inner = self._states(tokens)[:, :, 1:-1]  # (L+1, 2, T, P)
+            yield EncodedSentence(tokens, choice.planes(np.concatenate([inner[:, 0], inner[:, 1]], axis=2), mix))
+
+    def encode_predicting(
+        self, sentences: Iterable[Sentence], layers: Sequence[int] | None = None
+    ) -> Iterator[EncodedSentence]:
+        """The states from which each token is predicted: forward at t-1, backward at t+1."""
+        wanted = list(range(self.n_layers) if layers is None else layers)
+        for tokens in self.token_lists(sentences):
+            states = self._states(tokens)[wanted]
+            yield EncodedSentence(tokens, np.concatenate([states[:, 0, :-2], states[:, 1, 2:]], axis=2))
+
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The words the biLM expects at a place from what stands on both sides of it, with their probabilities."""
+        tokens = self.tokens_of(sentence)
+        if not self.classes or topn < 1 or not 0 <= position < len(tokens):
+            raise OptionError(f"nothing is expected at position {position} of {len(tokens)} tokens")
+        top = self._states(tokens)[-1]  # (2, T + 2, P)
+        both = top[0, position] + top[1, position + 2]  # boundaries counted: t - 1 and t + 1
+        # log p→ + log p←, but for what all words share
+        logits = (self.tensors["softmax_weight"] @ both + 2 * self.tensors["softmax_bias"])[: len(self.classes)]
+        powers = np.exp(logits - logits.max())
+        best = np.argpartition(-powers, min(topn, len(powers)) - 1)[:topn]
+        best = best[np.lexsort((best, -powers[best]))]
+        return [(self.classes[word], float(powers[word] / powers.sum())) for word in best]
+
+    # ---- the biLM
+
+    def _states(self, tokens: list[str]) -> FloatArray:
+        """All layers of a sentence between its boundaries, in the order of the text: ``(L+1, 2, T+2, P)``."""
+        whole = [self.alphabet.bos, *tokens, self.alphabet.eos]
+        distinct = list(dict.fromkeys(whole))
+        number = {word: row for row, word in enumerate(distinct)}
+        words = self._words(distinct)[[number[word] for word in whole]]
+        x = np.stack([words, words[::-1]])  # (2, T+2, P), each direction in its order of reading
+        planes = [x]
+        for layer in range(self.options.n_layers):
+            out = self._lstm(x, layer)
+            x = out + x if layer and self.options.skip else out
+            planes.append(x)
+        return np.stack([np.stack([plane[0], plane[1, ::-1]]) for plane in planes])
+
+    def _words(self, words: list[str]) -> FloatArray:
+        """Vectors without context, ``(W, P)``."""
+        tensors, found = self.tensors, []
+        if self.alphabet.names:
+            found.append(np.asarray(tensors["encoder.words"][self.alphabet.name_all(words)], dtype=np.float32))
+        if self.alphabet.spells:
+            found.append(self._spelt(words))
+        x = np.concatenate(found, axis=1)
+        return self._linear("encoder.projection", x) if "encoder.projection.weight" in tensors else x
+
+    def _spelt(self, words: list[str]) -> FloatArray:
+        tensors, longest = self.tensors, self.options.value("max_characters")
+        letters, lengths = self.alphabet.spell_all(words)
+        padded = np.full((len(words), longest), self.alphabet.padding)
+        padded[:, : letters.shape[1]] = letters
+        table = np.asarray(tensors["encoder.characters"][padded], dtype=np.float32)  # (W, slots, d)
+        found = []
+        for place, (width, number) in enumerate(self.options.filter_list()):
+            starts = longest - width + 1
+            windows = np.concatenate([table[:, k : k + starts] for k in range(width)], axis=2)  # (W, starts, width·d)
+            weight = tensors[f"encoder.convolutions.{place}.weight"].transpose(2, 1, 0).reshape(-1, number)
+            found.append((windows @ weight).max(axis=1) + tensors[f"encoder.convolutions.{place}.bias"])
+        x = np.concatenate(found, axis=1)
+        x = np.maximum(x, 0) if self.options.activation == "relu" else np.tanh(x)
+        for place in range(self.options.value("n_highway")):
+            gate = _sigmoid(self._linear(f"encoder.gates.{place}", x))
+            x = gate * np.maximum(self._linear(f"encoder.transforms.{place}", x), 0) + (1 - gate) * x
+        return np.asarray(x, dtype=np.float32)
+
+    def _linear(self, name: str, x: FloatArray) -> FloatArray:
+        return np.asarray(x @ self.tensors[f"{name}.weight"].T + self.tensors[f"{name}.bias"], dtype=np.float32)
+
+    def _lstm(self, x: FloatArray, layer: int) -> FloatArray:
+        """One layer of both directions, ``(2, T, P) -> (2, T, P)``."""
+        tensors, options = self.tensors, self.options
+        recurrent = tensors[f"layers.{layer}.w_recurrent"]  # (2, 4H, P)
+        projection = tensors.get(f"layers.{layer}.w_projection")  # (2, P, H)
+        inputs = x @ tensors[f"layers.{layer}.w_input"].transpose(0, 2, 1) + tensors[f"layers.{layer}.bias"][:, None]
+        cell = np.zeros((2, options.value("hidden")), dtype=np.float32)
+        state = np.zeros((2, x.shape[2]), dtype=np.float32)
+        out = np.empty_like(x)
+        for step in range(x.shape[1]):
+            gates = inputs[:, step] + (recurrent @ state[:, :, None])[:, :, 0]
+            i, f, g, o = np.split(gates, 4, axis=1)
+            cell = _clipped(_sigmoid(f) * cell + _sigmoid(i) * np.tanh(g), options.cell_clip)
+            state = _sigmoid(o) * np.tanh(cell)
+            if projection is not None:
+                state = _clipped((projection @ state[:, :, None])[:, :, 0], options.projection_clip)
+            out[:, step] = state
+        return out
+
+
+def open_plain(path: str | Path) -> PlainElmo | None:
+    """The model at ``path``; None if it is anything but an ELMo of ours that reads with LSTMs."""
+    if not (Path(path) / MARKER).is_file():
+        return None
+
+    def once() -> PlainElmo | None:
+        with MODEL.open(path) as folder:
+            return _plain(folder)
+
+    return steady(path, once)
+
+
+def _plain(folder: Opened) -> PlainElmo | None:
+    found = folder.found
+    if found["method"] != "elmo" or found["options"].get("reader", "lstm") != "lstm":
+        return None
+    folder.verify()
+    try:
+        options: ElmoOptions = make_options(ElmoOptions, renamed("elmo", found["options"]))
+    except OptionError:
+        return None  # who loads it says why
+    parts, said = read_parts(folder), found.get("segmentation")
+    words = parts.tables.get("vocab", [])
+    alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
+    if not _fits(options, alphabet, parts.tensors, len(words) + WORD_SPECIALS):
+        return None
+    segmentation = Segmentation.from_json(said, where=folder.path / MARKER) if said else None
+    about = About(segmentation=segmentation, fingerprint=folder_fingerprint(folder))
+    return PlainElmo(options, alphabet, parts.tensors, words if "softmax_weight" in parts.tensors else [], about)
+
+
+def _fits(options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, n_classes: int) -> bool:
+    """Whether the weights are all there, float32 and of the shapes that the options ask for."""
+    hidden, size, spelt = options.value("hidden"), options.value("projection"), 0
+    wanted: dict[str, tuple[int, ...]] = {"mix.scalars": (options.n_layers + 1,), "mix.gamma": (1,)}
+    if alphabet.names:
+        wanted["encoder.words"] = (alphabet.n_words, options.value("word_dim"))
+    if alphabet.spells:
+        wanted["encoder.characters"] = (alphabet.n_characters, options.value("char_dim"))
+        spelt = sum(number for _, number in options.filter_list())
+        for place, (width, number) in enumerate(options.filter_list()):
+            wanted[f"encoder.convolutions.{place}.weight"] = (number, options.value("char_dim"), width)
+            wanted[f"encoder.convolutions.{place}.bias"] = (number,)
+        for place in range(options.value("n_highway")):
+            for name in ("transforms", "gates"):
+                wanted[f"encoder.{name}.{place}.weight"] = (spelt, spelt)
+                wanted[f"encoder.{name}.{place}.bias"] = (spelt,)
+    width = spelt + (options.value("word_dim") if alphabet.names else 0)
+    if width != size or "encoder.projection.weight" in tensors:
+        wanted |= {"encoder.projection.weight": (size, width), "encoder.projection.bias": (size,)}
+    for layer in range(options.n_layers):
+        for name in ("w_input", "w_recurrent"):
+            wanted[f"layers.{layer}.{name}"] = (2, 4 * hidden, size)
+        wanted[f"layers.{layer}.bias"] = (2, 4 * hidden)
+        if size < hidden:
+            wanted[f"layers.{layer}.w_projection"] = (2, size, hidden)
+    if "softmax_weight" in tensors:
+        wanted |= {"softmax_weight": (n_classes, size), "softmax_bias": (n_classes,)}
+    shapes = {name: array.shape for name, array in tensors.items()}
+    return shapes == wanted and all(array.dtype == np.float32 for array in tensors.values())
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)), dtype=np.float32)
+
+
+def _clipped(x: FloatArray, bound: float) -> FloatArray:
+    return np.clip(x, -bound, bound) if bound else x
