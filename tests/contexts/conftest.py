@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.alphabet import make_alphabet
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions
 

@@ -36,9 +36,7 @@ def test_its_numbers_are_those_of_torch(random_elmo, tmp_path, options):
             plain.encode_tokens(SENTENCES, layers=layers), elmo.encode_tokens(SENTENCES, layers=layers), strict=True
         ):
             np.testing.assert_allclose(one.layers, other.layers, atol=2e-5)
-    for one, other in zip(
-        plain.encode_predicting(SENTENCES, [2]), elmo.encode_predicting(SENTENCES, [2]), strict=True
-    ):
+    for one, other in zip(plain.encode_predicting(SENTENCES, [2]), elmo.encode_predicting(SENTENCES, [2]), strict=True):
         np.testing.assert_allclose(one.layers, other.layers, atol=2e-5)
     if elmo.language:
         one, other = plain.substitutes(SENTENCES[0], 1), elmo.substitutes(SENTENCES[0], 1)

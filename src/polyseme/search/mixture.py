@@ -41,7 +41,9 @@ def _fitted(points: Points, labels: NDArray[np.int64], least: float) -> tuple[Po
         sizes = posterior.sum(axis=0) + 1e-10
         means = posterior.T @ points / sizes[:, None]
         variances = np.maximum(posterior.T @ squares / sizes[:, None] - means**2, 0) + least
-        distances = squares @ (1 / variances).T - 2 * points @ (means / variances).T + (means**2 / variances).sum(axis=1)
+        distances = (
+            squares @ (1 / variances).T - 2 * points @ (means / variances).T + (means**2 / variances).sum(axis=1)
+        )
         logs = np.log(sizes / len(points)) - 0.5 * (distances + np.log(2 * np.pi * variances).sum(axis=1))  # (n, k)
         top = logs.max(axis=1, keepdims=True)
         powers = np.exp(logs - top)

@@ -104,7 +104,7 @@ class PlainElmo(ContextEncoder):
 
     def _spelt(self, words: list[str]) -> FloatArray:
         tensors, longest = self.tensors, self.options.value("max_characters")
-        letters, lengths = self.alphabet.spell_all(words)
+        letters, _ = self.alphabet.spell_all(words)
         padded = np.full((len(words), longest), self.alphabet.padding)
         padded[:, : letters.shape[1]] = letters
         table = np.asarray(tensors["encoder.characters"][padded], dtype=np.float32)  # (W, slots, d)
