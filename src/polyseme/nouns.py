@@ -378,6 +378,14 @@ def batched(sentences: Iterable[Sentence], size: int) -> Iterator[list[Sentence]
         yield batch
 
 
+def filled_rows(matrix: FloatArray) -> NDArray[np.bool_]:
+    """Which rows are not all zeros: nearly always the first number tells."""
+    filled = matrix[:, 0] != 0 if matrix.shape[1] else np.zeros(len(matrix), dtype=bool)
+    doubtful = np.flatnonzero(~filled)
+    filled[doubtful] = matrix[doubtful].any(axis=1)
+    return filled
+
+
 def unit_rows(matrix: FloatArray) -> FloatArray:
     """The rows scaled to length one; a zero row stays zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)

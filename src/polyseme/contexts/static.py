@@ -18,6 +18,7 @@ from polyseme.nouns import (
     Layers,
     Sentence,
     WordVectors,
+    filled_rows,
     pages,
 )
 from polyseme.store.folder import Parts
@@ -32,7 +33,7 @@ TOKENS_AT_ONCE = 4096  # looked up together
 def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
     """Vectors of words, ``(n, D)``: a word that has none takes that of its small letters; zeros without either."""
     found = vectors.lookup(names)
-    missing = [place for place in np.flatnonzero(~found.any(axis=1)).tolist() if names[place] != names[place].lower()]
+    missing = [place for place in np.flatnonzero(~filled_rows(found)).tolist() if names[place] != names[place].lower()]
     found[missing] = vectors.lookup([names[place].lower() for place in missing])
     return found
 

@@ -22,6 +22,7 @@ sentences. Words that this text does not have count as most rare: p(w) = 0, the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from polyseme.nouns import (
     Layers,
     Sentence,
     SentenceEncoder,
+    filled_rows,
     pages,
     several,
     text_batches,
@@ -155,7 +157,7 @@ class Pooled(Model, SentenceEncoder):
         if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
             for batch in text_batches(texts):
                 for lists in pages(self.encoder.tokenize_all(batch), _GROUP_TOKENS):
-                    yield lists, looked_up(self.encoder.words, [token for tokens in lists for token in tokens])
+                    yield lists, looked_up(self.encoder.words, list(chain.from_iterable(lists)))
             return
         held: list[list[str]] = []
         planes: list[FloatArray] = []
@@ -174,13 +176,15 @@ class Pooled(Model, SentenceEncoder):
         """``(N, D) -> (n, dim)``"""
         result = np.zeros((len(texts), self.dim), dtype=np.float32)
         owner = np.repeat(np.arange(len(texts)), [len(tokens) for tokens in texts])
-        known = vectors.any(axis=1)
+        known = filled_rows(vectors)
         weights = self._token_weights(texts)
         if not known.all():
             vectors, owner = vectors[known], owner[known]
             weights = weights[known] if weights is not None else None
-        filled, starts = np.unique(owner, return_index=True)
-        if len(filled):
+        lengths = np.bincount(owner, minlength=len(texts))
+        filled = lengths > 0
+        if filled.any():
+            starts = (np.cumsum(lengths) - lengths)[filled]
             result[filled] = self._without_directions(self._pool(vectors, starts, weights))
         return result
 
@@ -211,8 +215,8 @@ class Pooled(Model, SentenceEncoder):
             return reading.scores_of(texts, self.reader)
         if self.options.pool not in FITTED:
             return None
-        weights, rare = self._weights, self._weights[""]
-        return np.array([weights.get(token, rare) for tokens in texts for token in tokens], dtype=np.float32)
+        tokens = chain.from_iterable(texts)
+        return np.fromiter(map(self._weights.get, tokens, repeat(self._weights[""])), dtype=np.float32)
 
     def _without_directions(self, vectors: FloatArray) -> FloatArray:
         if self.directions is None:

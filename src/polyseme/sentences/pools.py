@@ -6,6 +6,8 @@ is empty: whoever calls has set those aside.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,23 @@ from polyseme.nouns import FloatArray
 
 Starts = NDArray[np.int64]
 MOST_ATTENTION = 10.0  # nats of surprisal, beyond which a word holds a reader no longer
+
+
+def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Starts) -> NDArray[Any]:
+    """What ``operation.reduceat`` gives: the first rows of all texts at once, then the second …, the longest first.
+
+    NumPy's own goes through one dimension after another, and takes ten times as long.
+    """
+    lengths = np.diff(np.append(starts, len(vectors)))
+    order = np.argsort(-lengths, kind="stable")
+    shorter, begins = -lengths[order], starts[order]
+    found = vectors[begins]
+    for step in range(1, int(lengths.max())):
+        n = int(np.searchsorted(shorter, -step))  # texts that have so many words
+        operation(found[:n], vectors[begins[:n] + step], out=found[:n])
+    result = np.empty_like(found)
+    result[order] = found
+    return result
 
 
 def weighted_mean(
@@ -41,7 +60,7 @@ def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: 
 
 def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:
     """The greatest number of each dimension."""
-    return np.asarray(np.maximum.reduceat(vectors, starts, axis=0))
+    return reduced(np.maximum, vectors, starts)
 
 
 def first(vectors: FloatArray, starts: Starts) -> FloatArray:
@@ -68,12 +87,12 @@ def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) 
 def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray:
     """(mean x^p)^(1/p), in complex numbers, of which the real part is kept; p = ±∞: the maximum, the minimum."""
     if np.isinf(power):
-        return maximum(vectors, starts) if power > 0 else np.asarray(np.minimum.reduceat(vectors, starts, axis=0))
+        return maximum(vectors, starts) if power > 0 else reduced(np.minimum, vectors, starts)
     if power == 1:
         return weighted_mean(vectors, starts, None)
     numbers = vectors.astype(np.complex128)
     with np.errstate(divide="ignore", invalid="ignore"):
-        sums = np.add.reduceat(numbers**power, starts, axis=0)
+        sums = reduced(np.add, numbers**power, starts)
         means = (sums / np.diff(np.append(starts, len(vectors)))[:, None]) ** (1 / power)
     # A zero among the numbers makes a mean of a negative power zero: the limit for small ones.
     return np.nan_to_num(means.real, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
@@ -94,7 +113,7 @@ def read_powers(written: str) -> tuple[float, ...]:
 
 def even_dimensions(vectors: FloatArray, starts: Starts) -> FloatArray:
     """Each dimension divided by its length over the text's tokens, as the authors of uSIF do before weighing."""
-    squares = np.add.reduceat(vectors * vectors, starts, axis=0)
+    squares = reduced(np.add, vectors * vectors, starts)
     norms = np.sqrt(np.where(squares > 0, squares, 1))
     owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
     return np.asarray(vectors / norms[owner], dtype=np.float32)

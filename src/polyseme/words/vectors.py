@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -118,11 +119,14 @@ class WordVectors(Model, nouns.WordVectors):
 
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """The vector of each word, (n, D); zeros for a word that has none."""
-        index, found = self.key_to_index, np.zeros((len(words), self.vector_size), dtype=np.float32)
-        rows = np.fromiter((index.get(word, -1) for word in words), dtype=np.int64, count=len(words))
-        known = rows >= 0
-        found[known] = dense_rows(self.vectors[rows[known]])
-        for place in np.flatnonzero(~known).tolist() if self.subwords else ():
+        rows = np.fromiter(map(self.key_to_index.get, words, repeat(-1)), dtype=np.int64, count=len(words))
+        unknown = np.flatnonzero(rows < 0)
+        if len(unknown) == len(words):
+            found = np.zeros((len(words), self.vector_size), dtype=np.float32)
+        else:
+            found = np.asarray(dense_rows(self.vectors[np.maximum(rows, 0)]), dtype=np.float32)
+        found[unknown] = 0
+        for place in unknown.tolist() if self.subwords else ():
             unseen = self._unseen(words[place])
             found[place] = 0 if unseen is None else unseen
         return found
