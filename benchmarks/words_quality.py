@@ -21,11 +21,10 @@ TRIALS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # name, method or class
     ("gensim Word2Vec (sg=1)", "Word2Vec", {"sg": 1}),
     ("gensim FastText (CBOW)", "FastText", {}),
     ("word2vec, lr 0.025", "word2vec", {"lr": 0.025}),
-    ("word2vec, lr 0.05", "word2vec", {"lr": 0.05}),
     ("**word2vec**", "word2vec", {}),
-    ("fastText, lr 0.05", "fasttext", {"lr": 0.05}),
+    ("fastText, lr 0.025", "fasttext", {"lr": 0.025}),
     ("**fastText**", "fasttext", {}),
-    ("GloVe, x_max 100, lr 0.05", "glove", {"x_max": 100.0, "lr": 0.05}),
+    ("GloVe, x_max 100", "glove", {"x_max": 100.0}),
     ("**GloVe**", "glove", {}),
 )
 

@@ -309,6 +309,11 @@ class SentenceEncoder(ABC):
         return self.encode(sentences, **options)
 
     @property
+    def mteb_model_meta(self) -> None:
+        """What mteb tells a model by; it takes one that has no description of itself, but not one without this."""
+        return None
+
+    @property
     def model_card_data(self) -> Any:
         """What sentence-transformers' evaluators tell their figures."""
         return _NoCard()

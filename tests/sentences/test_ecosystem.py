@@ -56,6 +56,31 @@ def test_sentence_transformers_evaluators_take_an_encoder_as_a_model(encoder):
     assert retrieved["cosine_accuracy@1"] == 1
 
 
+def test_mteb_evaluates_an_encoder(encoder):
+    mteb, datasets = pytest.importorskip("mteb"), pytest.importorskip("datasets")
+    first, second = TEXTS[:3], ["the cat", "a dog", "music"]
+    gold = [1.0, 0.5, 0.0]
+    unstated = (
+        "reference date domains task_subtypes license annotations_creators dialect sample_creation bibtex_citation"
+    )
+
+    class Pairs(mteb.abstasks.AbsTaskSTS):
+        metadata = mteb.abstasks.task_metadata.TaskMetadata(
+            name="Pairs", description="Three pairs.", dataset={"path": "none", "revision": "1"}, type="STS",
+            category="t2t", modalities=["text"], eval_splits=["test"], eval_langs=["eng-Latn"],
+            main_score="cosine_spearman", **dict.fromkeys(unstated.split()),
+        )  # fmt: skip
+        min_score, max_score = 0, 1
+
+        def load_data(self, **_):
+            rows = {"sentence1": first, "sentence2": second, "score": gold}
+            self.dataset, self.data_loaded = {"test": datasets.Dataset.from_dict(rows)}, True
+
+    found = mteb.evaluate(encoder, [Pairs()], cache=None).task_results[0].scores["test"][0]
+    cosines = encoder.similarity_pairwise(first, second)
+    assert found["cosine_pearson"] == pytest.approx(np.corrcoef(cosines, gold)[0, 1], abs=1e-5)
+
+
 def test_encode_takes_the_arguments_of_sentence_transformers_and_batches_of_mteb(encoder):
     plain = encoder.encode(TEXTS)
     unit = encoder.encode(TEXTS, batch_size=2, normalize_embeddings=True, show_progress_bar=False, device="cpu")

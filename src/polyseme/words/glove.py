@@ -48,7 +48,7 @@ class GloveOptions:
     window: int = option(10, "words on each side that count as near", minimum=1, maximum=1000)
     symmetric: bool = option(True, "whether words on both sides count, or only those before")
     weights: str = option("harmonic", "what a pair counts: 1/distance, or 1", choices=("harmonic", "flat"))
-    x_max: float = option(100.0, "count from which on a cell has full weight", minimum=1e-9)
+    x_max: float = option(10.0, "count from which on a cell has full weight", minimum=1e-9)
     alpha: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
     epochs: int = option(25, "passes over the cells", minimum=1)
     lr: float = option(0.05, "AdaGrad's learning rate", minimum=1e-9)

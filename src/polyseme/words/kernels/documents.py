@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from polyseme.nouns import FloatArray
 from polyseme.words.kernels.document_windows import predict_from_places, predict_from_windows
-from polyseme.words.kernels.predict import PIECE, TRIES, Text, stage, unstage
-from polyseme.words.kernels.random import Alias, draw, next_random
+from polyseme.words.kernels.predict import PIECE, Text, draw_others, stage, unstage
+from polyseme.words.kernels.random import Alias, next_random
 from polyseme.words.kernels.rows import (
     FAST,
     INLINE,
@@ -185,17 +185,7 @@ def _share(
         targets[half, n_words] = word
         signs[half, n_words] = F(1)
         n_words += 1
-    for j in range(n_words, n_words + negative):
-        word = draw(state, threshold, other)
-        tries, k = 0, 0
-        while k < j:
-            k += 1
-            if targets[half, k - 1] == word:
-                tries += 1
-                word = draw(state, threshold, other) if tries < TRIES else (word + 1) % threshold.size
-                k = 0
-        targets[half, j] = word
-        signs[half, j] = F(-1)
+    draw_others(n_words, negative, threshold, other, state, half, targets, signs)
     return n_words
 
 

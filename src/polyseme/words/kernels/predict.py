@@ -289,16 +289,28 @@ def contrast(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> int:
-    """Negative sampling: the centre word and ``negative`` other words, all different; how many they are.
-
-    A row staged twice would lose one of its steps.
-    """
+    """Negative sampling: the centre word and ``negative`` other words, all different; how many they are."""
     targets[half, 0] = centre
     signs[half, 0] = F(1)
-    for j in range(1, negative + 1):
+    draw_others(1, negative, threshold, other, state, half, targets, signs)
+    return negative + 1
+
+
+@njit(**INLINE)
+def draw_others(
+    n_words: int,
+    negative: int,
+    threshold: NDArray[np.uint32],
+    other: NDArray[np.int32],
+    state: NDArray[np.uint64],
+    half: int,
+    targets: NDArray[np.int64],
+    signs: FloatArray,
+) -> None:
+    """Put ``negative`` words behind the first ``n_words``, none twice: a row staged twice would lose a step."""
+    for j in range(n_words, n_words + negative):
         word = draw(state, threshold, other)
-        tries = 0
-        k = 0
+        tries, k = 0, 0
         while k < j:
             k += 1
             if targets[half, k - 1] == word:
@@ -307,7 +319,6 @@ def contrast(
                 k = 0
         targets[half, j] = word
         signs[half, j] = F(-1)
-    return negative + 1
 
 
 @njit(**INLINE)
