@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import v_measure_score
 
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.nouns import unit_rows
 from polyseme.search import Index
 from polyseme.search.agreement import neighbour_scores
-from polyseme.search.alike import SHARED
-from polyseme.search.cluster import cluster
+from polyseme.search.cluster import SHARED, cluster
 from polyseme.search.selection import tells_something
 from polyseme.search.sorting import even_sample
 
@@ -36,23 +36,23 @@ def measure(index: Index, pairs: int, seed: int = 1) -> dict[str, float]:
     apart = float(index.facts["apart"])
     right, measures, parted, whole = [], [], [], []
     for first, second in zip(drawn[::2], drawn[1::2], strict=False):
-        one, other = vectors_of(index, first), vectors_of(index, second)
+        one, other = drawn_evenly(index, first), drawn_evenly(index, second)
         other = other[: max(FEWEST // 4, int(len(one) * rng.uniform(0.25, 1)))]
-        both = np.concatenate([one, other])
         truth = np.repeat([0, 1], [len(one), len(other)])
+        both = index.vectors(np.concatenate([one, other]))
         right.append(neighbour_scores(unit_rows(both - SHARED * both.mean(axis=0)), truth, 10)[1])
-        labels = cluster(both, apart=apart)
+        labels = cluster(index.told(np.concatenate([one, other])), apart=apart)
         measures.append(v_measure_score(truth, labels))
         parted.append(labels.max() > 0)
-        whole.append(cluster(one, apart=apart).max() == 0)
+        whole.append(cluster(index.told(one), apart=apart).max() == 0)
     means = (float(np.mean(values)) for values in (right, measures, parted, whole))
     return dict(zip(("nearest", "V", "parted", "whole"), means, strict=True))
 
 
-def vectors_of(index: Index, word: str) -> FloatArray:
-    """Occurrences of a word, evenly drawn."""
+def drawn_evenly(index: Index, word: str) -> NDArray[np.int64]:
+    """Occurrences of a word, by their places in the index."""
     own = index.occurrences(word)
-    return index.vectors(own.start + even_sample(len(own), MOST))
+    return own.start + even_sample(len(own), MOST)
 
 
 def main() -> None:

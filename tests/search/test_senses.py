@@ -11,9 +11,11 @@ import pytest
 from polyseme.nouns import FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.search.alike import find_splits, learn_cutoffs
-from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes
+from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes, v_measure
 from polyseme.search.listing import Listing
+from polyseme.search.mixture import mixture
 from polyseme.search.senses import offers_substitutes
+from polyseme.search.telling import learn_telling, told
 from polyseme.text.corpus import Corpus
 
 from .conftest import DIM, Neighbours
@@ -198,3 +200,40 @@ def test_the_typical_sentences_of_a_use_differ(tmp_path: Path) -> None:
     (use,) = index.senses("打", max_senses=1).senses
     assert sum("、" in hit.text for hit in use.typical) <= 1  # not five lists of names where there are sentences
     assert len({word for hit in use.typical for word in ("电话", "手机", "号码") if word in hit.text}) > 1
+
+
+def test_a_mixture_is_as_likely_as_that_of_scikit_learn() -> None:
+    from sklearn.mixture import GaussianMixture
+
+    points = groups(120, 60, 40)(np.random.default_rng(3))[:, :4]
+    posterior = mixture(points, 6, seed=1)
+    peer = min((GaussianMixture(k, covariance_type="diag", random_state=1).fit(points) for k in range(1, 7)),
+               key=lambda fitted: fitted.bic(points))  # fmt: skip
+    assert posterior.shape[1] == peer.n_components
+    assert posterior.sum(axis=1) == pytest.approx(np.ones(220))
+    assert v_measure(peer.predict(points), posterior.argmax(axis=1)) > 0.95
+
+
+def test_the_v_measure_is_that_of_scikit_learn() -> None:
+    from sklearn.metrics import v_measure_score
+
+    rng = np.random.default_rng(2)
+    truth, labels = rng.integers(0, 3, 50), rng.integers(0, 5, 50)
+    assert v_measure(truth, labels) == pytest.approx(v_measure_score(truth, labels))
+    assert v_measure(truth, truth) == pytest.approx(1.0)
+    assert v_measure(np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)) == 1.0
+
+
+def test_uses_are_told_apart_where_words_differ_and_not_where_every_word_varies() -> None:
+    rng = np.random.default_rng(6)
+    spread = np.where(np.arange(D) < 8, 6.0, 0.3)  # every word varies in the first eight directions
+    centres = rng.normal(size=(60, D)) * (np.arange(D) >= 8)  # words differ in the others
+    words = [(centre + spread * rng.normal(size=(50, D))).astype(np.float32) for centre in centres]
+    directions = learn_telling(words)
+    assert directions is not None
+    assert np.abs(directions[:8, :20]).max() < 0.05 * np.abs(directions[8:, :20]).max()
+    both = np.concatenate(words[:2])
+    truth = np.repeat([0, 1], 50)
+    assert v_measure(truth, cluster(told(both, directions))) > 0.95 > v_measure(truth, cluster(both))
+    assert learn_telling(words[:10]) is None  # too few to learn from
+    assert told(both, None) is both

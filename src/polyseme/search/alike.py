@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from polyseme.linear import principal_components
 from polyseme.nouns import FloatArray, Progress, silent, unit_rows
-from polyseme.search.cluster import cluster, silhouettes
+from polyseme.search.cluster import SHARED, cluster, silhouettes
 
 Looked = tuple[FloatArray, NDArray[np.int64]]
 
-SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
 _ONE_IN_A_HUNDRED = 0.99
 _RIGHT = 0.9
 _SAME_BESIDE = 0.5  # the share of one word beside a group's occurrences from which on it is a set phrase

@@ -33,6 +33,7 @@ from polyseme.search.places import words_beside
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
+from polyseme.search.telling import learn_telling, told
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
 from polyseme.search.unfinished import State, Sums
 from polyseme.store import tensors as tensor_file
@@ -43,8 +44,9 @@ log = logging.getLogger(__name__)
 
 _BLOCK_TOKENS = 1 << 15  # encoded between two writes: many sentences of each length are read together
 _CHECKPOINT_TOKENS = 5 * _BLOCK_TOKENS
-_WORDS_TO_LEARN_FROM = 40  # how far uses lie apart, from so many words with
+_WORDS_TO_LEARN_FROM = 80  # how far uses lie apart, from so many words with
 _OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
+_WORDS_TO_TELL = 600  # the directions in which words differ, from so many
 _WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are looked for
 
 
@@ -112,6 +114,7 @@ class _Builder:
         self.layers = chosen_layers(encoder, options.layers, self.kind)
         self.kept = indexed_words(corpus.vocabulary, min_count=options.min_count, skip=options.skip)
         self.counts = np.where(self.kept, corpus.vocabulary.counts, 0)
+        self.offsets = Places(self.counts).offsets
         self.n = int(self.counts.sum())
         if not self.n:
             raise OptionError(
@@ -243,7 +246,8 @@ class _Builder:
                 seed=self.options.seed,
                 progress=self.progress,
             )
-        tables: dict[str, NDArray[Any]] = {"words": Places(self.counts).offsets}
+        learnt, telling = self._learnt()
+        tables: dict[str, NDArray[Any]] = {"words": self.offsets, **telling}
         for layer, projection in self.projections.items():
             tables.update(projection.tensors(f"layer{layer}"))
         if cells:
@@ -253,7 +257,7 @@ class _Builder:
             "model": self.model,
             "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
             "options": options_to_json(self.options),
-            "facts": self._facts(cells, recall),
+            "facts": {**self._facts(cells, recall), **learnt},
             **({"recipe": self.recipe} if self.recipe else {}),
         }
         names = [*self._arrays(), layout.TABLES, *([layout.CELLS] if cells else [])]
@@ -275,42 +279,47 @@ class _Builder:
             "cells": len(cells.centres) if cells else 0,
             "probes": cells.probes if cells else 0,
             "recall": round(recall, 4),
-            **self._learnt(),
         }
 
-    def _learnt(self) -> dict[str, Any]:
-        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves."""
-        offsets, first = Places(self.counts).offsets, self.layers[0]
-        vocabulary = self.corpus.vocabulary
-        fewest, most = _OCCURRENCES_TO_LEARN_FROM
+    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves.
 
-        def vectors_of(word: int) -> FloatArray:
-            rows = offsets[word] + even_sample(int(self.counts[word]), most)
-            return self.projections[first].decode(self.codes[first][rows])
+        Facts, and the directions in which uses are told apart, which stand among the tables.
+        """
+        vocabulary, first = self.corpus.vocabulary, self.layers[0]
+        fewest, most = _OCCURRENCES_TO_LEARN_FROM
+        frequent = np.flatnonzero(self.counts >= fewest)
+        drawn = np.random.default_rng(self.options.seed).permutation(frequent).tolist()
+        telling = {
+            layer: learn_telling([self._vectors(word, fewest, layer) for word in drawn[:_WORDS_TO_TELL]])
+            for layer in self.layers
+        }
 
         def look(word: str) -> Looked:
             number = vocabulary.index[word]
-            rows = offsets[number] + even_sample(int(self.counts[number]), most)
-            return vectors_of(number), words_beside(self.corpus, np.asarray(self.tokens[rows]))
+            beside = words_beside(self.corpus, np.asarray(self.tokens[self._sampled(number, most)]))
+            return told(self._vectors(number, most, first), telling[first]), beside
 
-        frequent = np.flatnonzero(self.counts >= fewest)
-        rng = np.random.default_rng(self.options.seed)
-        sample = [vectors_of(int(word)) for word in rng.permutation(frequent)[:_WORDS_TO_LEARN_FROM]]
-        apart = learn_apart(sample, seed=self.options.seed, progress=self.progress)
+        sample = [self._vectors(word, most, first) for word in drawn[:_WORDS_TO_LEARN_FROM]]
+        seen = [told(vectors, telling[first]) for vectors in sample]
+        apart = learn_apart(seen, seed=self.options.seed, progress=self.progress)
         alike, alike_words = learn_cutoffs(sample)
-        told = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
-        splits = find_splits(
-            told[:_WORDS_LOOKED_AT],
-            look,
-            apart=apart,
-            progress=self.progress,
-        )
-        return {
+        told_words = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
+        splits = find_splits(told_words[:_WORDS_LOOKED_AT], look, apart=apart, progress=self.progress)
+        facts = {
             "apart": round(apart, 4),
             "alike": None if alike is None else round(alike, 4),
             "alike_words": None if alike_words is None else round(alike_words, 4),
             "splits": [[word, round(score, 3)] for word, score in splits],
         }
+        return facts, {f"layer{layer}.telling": found for layer, found in telling.items() if found is not None}
+
+    def _sampled(self, word: int, most: int) -> NDArray[np.int64]:
+        """Occurrences of a word, evenly drawn."""
+        return np.asarray(self.offsets[word] + even_sample(int(self.counts[word]), most))
+
+    def _vectors(self, word: int, most: int, layer: int) -> FloatArray:
+        return self.projections[layer].decode(self.codes[layer][self._sampled(word, most)])
 
     def _fit(self) -> None:
         # Sentences spread evenly over the corpus, so that every part of it has a say.

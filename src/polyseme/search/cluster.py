@@ -1,13 +1,15 @@
 """How many groups do these vectors form, and which? One is a possible answer.
 
-1. A mixture of Gaussians is fitted in the few main directions of the vectors, its size chosen by BIC.
-2. Real groups are no Gaussians, and BIC spends several on one of them; components that run into each other are joined
+1. Each vector becomes the mean of its nearest ones: what is chance in one place fades, and the nearest are used alike
+   far more often than not.
+2. A mixture of Gaussians is fitted in the few main directions of the vectors, its size chosen by BIC.
+3. Real groups are no Gaussians, and BIC spends several on one of them; components that run into each other are joined
    again, by the directly estimated misclassification probability (Hennig, "Methods for merging Gaussian mixture
    components", 2010), τ being the posterior probabilities:
 
        q(i, j) = max( Σ τ_i·[assigned to j] / Σ τ_i ,  Σ τ_j·[assigned to i] / Σ τ_j )  >  0.05
 
-3. What is left apart may still be one sense in two set phrases. Vectors are centred over all words, so the cosine of
+4. What is left apart may still be one sense in two set phrases. Vectors are centred over all words, so the cosine of
    two means has a meaning of its own: groups with a cosine above ``apart`` are joined too. ``learn_apart`` finds that
    bound from the corpus itself: pairs of words taken for one (pseudo-words) should part, single words should not.
 """
@@ -20,31 +22,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.linear import principal_components
-from polyseme.nouns import FloatArray, Progress, silent
+from polyseme.nouns import FloatArray, Progress, silent, unit_rows
 from polyseme.search.mixture import mixture
 
 DIRECTIONS = 8
+SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
 APART = 0.2  # where the corpus is too small to learn it from
 FEWEST = 12  # points below which there is nothing to find
 _MOST = 10  # components that are tried
 _POINTS_PER_DIRECTION = 12  # few points are looked at in fewer directions
 _POINTS_PER_GROUP = 6
 _OVERLAP = 0.05
+_NEIGHBOURS = 20
+_BOUNDS = np.arange(-0.2, 0.61, 0.02)  # that are tried
 
 
 def cluster(vectors: FloatArray, *, max_clusters: int = 8, apart: float = APART, seed: int = 1) -> NDArray[np.int64]:
     """A label for each vector, ``(n, d) -> (n,)``; 0 is the largest group, and they are numbered without gaps."""
     labels = _components(vectors, seed) if max_clusters > 1 else np.zeros(len(vectors), dtype=np.int64)
-    for joined, cosine in _joins(vectors, labels):
-        if cosine <= apart and labels.max() < max_clusters:
-            break
-        labels = joined
-    return labels
-
-
-def nearest_parting(vectors: FloatArray, *, seed: int = 1) -> float:
-    """The lowest ``apart`` with which the vectors form more than one group; 1 where no bound parts them."""
-    return min((cosine for _, cosine in _joins(vectors, _components(vectors, seed))), default=1.0)
+    return _joined(labels, _joins(vectors, labels), apart, max_clusters)
 
 
 def silhouettes(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
@@ -65,28 +61,58 @@ def silhouettes(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
 
 
 def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progress = silent) -> float:
-    """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each."""
+    """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each.
+
+    It is the one with the largest mean V-measure of the pairs + half of the share of single words that it leaves
+    whole: some of them do have several uses.
+    """
     if len(words) < 10:
         return APART
-    mixed = [np.concatenate([a, b[: max(len(b) // 2, 1)]]) for a, b in zip(words[::2], words[1::2], strict=False)]
-    partings = []
-    for vectors in (*words, *mixed):
-        partings.append(nearest_parting(vectors, seed=seed))
-        progress("how far senses lie apart", len(partings), len(words) + len(mixed))
-    single, double = partings[: len(words)], partings[len(words) :]
-    # Senses of a word lie nearer to each other than two words do: the bound is high enough to part nine of ten pairs,
-    # with a margin, and never so high that most single words would part.
-    whole = float(np.median(single))
-    return float(np.clip((min(float(np.quantile(double, 0.9)), whole) + whole) / 2, 0.0, 0.6))
+    pairs = [(a, b[: max(len(b) // 2, 1)]) for a, b in zip(words[::2], words[1::2], strict=False)]
+    found = []
+    for vectors in (*words, *(np.concatenate(pair) for pair in pairs)):
+        labels = _components(vectors, seed)
+        found.append((labels, _joins(vectors, labels)))
+        progress("how far senses lie apart", len(found), len(words) + len(pairs))
+    truths = [np.repeat([0, 1], [len(a), len(b)]) for a, b in pairs]
+    single, double = found[: len(words)], found[len(words) :]
+    worth = [
+        np.mean([_joined(*one, bound).max() == 0 for one in single]) / 2
+        + np.mean([v_measure(truth, _joined(*one, bound)) for one, truth in zip(double, truths, strict=True)])
+        for bound in _BOUNDS
+    ]
+    return float(_BOUNDS[int(np.argmax(worth))])
+
+
+def v_measure(truth: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """Harmonic mean of homogeneity and completeness (Rosenberg and Hirschberg, 2007)."""
+    table = np.zeros((int(truth.max()) + 1, int(labels.max()) + 1))
+    np.add.at(table, (truth, labels), 1 / len(labels))
+    of_truth, of_labels, of_both = (_entropy(p) for p in (table.sum(axis=1), table.sum(axis=0), table.ravel()))
+    shared = of_truth + of_labels - of_both
+    return 1.0 if of_truth + of_labels == 0 else 2 * shared / (of_truth + of_labels)
+
+
+def _entropy(shares: NDArray[np.float64]) -> float:
+    some = shares[shares > 0]
+    return float(-(some * np.log(some)).sum())
 
 
 def _components(vectors: FloatArray, seed: int) -> NDArray[np.int64]:
     n = len(vectors)
-    points = principal_components(vectors, min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
+    points = principal_components(_through_neighbours(vectors), min(DIRECTIONS, max(2, n // _POINTS_PER_DIRECTION)))
     if n < FEWEST or points.shape[1] == 0:
         return np.zeros(n, dtype=np.int64)
     posterior = mixture(points, min(_MOST, n // _POINTS_PER_GROUP), seed)
     return _by_size(_merged(posterior).argmax(axis=1))
+
+
+def _through_neighbours(vectors: FloatArray) -> FloatArray:
+    """Each vector as the mean of its nearest ones, itself among them. A second time, clouds would fall to pieces."""
+    seen = unit_rows(vectors - SHARED * vectors.mean(axis=0))
+    k = min(_NEIGHBOURS, max(len(vectors) // 3, 1))
+    near = np.argpartition(-(seen @ seen.T), k - 1, axis=1)[:, :k]
+    return unit_rows(seen[near].mean(axis=1))
 
 
 def _merged(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,6 +144,17 @@ def _joins(vectors: FloatArray, labels: NDArray[np.int64]) -> list[tuple[NDArray
         labels = _by_size(np.where(labels == j, i, labels))
         found.append((labels, float(cosines[i, j])))
     return found
+
+
+def _joined(
+    labels: NDArray[np.int64], joins: list[tuple[NDArray[np.int64], float]], apart: float, most: int = 8
+) -> NDArray[np.int64]:
+    """The labels after all joins of groups that lie nearer than ``apart``, or are too many."""
+    for joined, cosine in joins:
+        if cosine <= apart and labels.max() < most:
+            break
+        labels = joined
+    return labels
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
