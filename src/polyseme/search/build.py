@@ -33,8 +33,8 @@ from polyseme.search.places import words_beside
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
-from polyseme.search.telling import learn_telling, told
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
+from polyseme.search.telling import learn_telling, told
 from polyseme.search.unfinished import State, Sums
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus

@@ -168,9 +168,9 @@ class Index:
     def _state(self, tokens: list[str], place: int, layer: int) -> FloatArray:
         """What the model makes of one token, ``(1, D)``."""
         if layer < self.encoder.n_layers or self._kind in MIXED:
-            (states,) = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
-            if states.shape[1] == len(self._projections[layer].mean):
-                return states[place : place + 1]
+            found = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
+            if found and found[0].shape[1] == len(self._projections[layer].mean):
+                return found[0][place : place + 1]
         raise FormatError(f"{self.path} was made with another model than the one it is given now")
 
     def cutoff(self, *, any_word: bool = False) -> float | None:

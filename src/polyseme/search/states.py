@@ -44,7 +44,7 @@ def resolve_kind(encoder: ContextEncoder, kind: str) -> str:
 def encode_states(
     encoder: ContextEncoder, sentences: Iterable[Sentence], kind: str, layers: Sequence[int]
 ) -> Iterator[list[FloatArray]]:
-    """The states that stand for a sentence's tokens, ``(T, D)`` of each asked layer, sentence by sentence.
+    """The states that stand for a sentence's tokens, ``(T, D)`` of each asked layer there is, sentence by sentence.
 
     At the top layer of ``predicting`` states both directions are added: ``(T, D/2)``.
     """
@@ -55,7 +55,7 @@ def encode_states(
                    for layer, states in zip(layers, sentence.layers, strict=True)]  # fmt: skip
     else:
         for sentence in encoder.encode_tokens(sentences, layers=kind if kind in MIXED else "all"):
-            yield [sentence.layers[layer] for layer in layers]
+            yield [sentence.layers[layer] for layer in layers if layer < len(sentence.layers)]
 
 
 def _added(states: FloatArray) -> FloatArray:
