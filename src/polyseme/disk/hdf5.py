@@ -40,10 +40,15 @@ class CheckedFile(io.FileIO):
 
 @contextmanager
 def written_hdf5(path: Path) -> Iterator[Any]:
-    """An ``h5py.File`` that is whole when the block ends well."""
+    """An ``h5py.File`` that is whole when the block ends well.
+
+    What could not be written is missed when HDF5 reads it again: the first failure is told, not what followed from it.
+    """
     import h5py
 
     with CheckedFile(path, "w+") as disk:
-        with h5py.File(disk, "w") as file:
-            yield file
-        disk.check()
+        try:
+            with h5py.File(disk, "w") as file:
+                yield file
+        finally:
+            disk.check()

@@ -34,7 +34,7 @@ def told_when_full(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         if not is_full(error):
-            if isinstance(error, OSError) and error.filename is None:
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
                 error.filename = str(path)
             raise
         raise DiskFull(_fullest(path, error).absolute()) from None
