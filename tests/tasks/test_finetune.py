@@ -8,9 +8,12 @@ import torch
 from tests.tasks.conftest import reviews
 from tests.tasks.test_classify import CountingEncoder
 from tests.tasks.test_pair import pairs
+from transformers import BertConfig, BertModel
 
 import polyseme
 from polyseme.api import plan_fit
+from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.tuning import usual_rate
 from polyseme.errors import OptionError
 from polyseme.sentences.learned import ClassifyTask
 from polyseme.sentences.transformer import Dense, SentenceTransformer
@@ -114,7 +117,7 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
     rates = {name.rsplit("network.", 1)[-1]: group.lr_factor for name, group in task.groups(0).items()}
     layer = "whole.bert.encoder.layer."
     known = [rates[f"{layer}{number}."] for number in range(top + 1)]
-    assert known == pytest.approx([0.1 / 1.1 ** (top - number) for number in range(top + 1)])
+    assert known == pytest.approx([0.2 / 1.1 ** (top - number) for number in range(top + 1)])
 
 
 def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert):
@@ -167,8 +170,15 @@ def test_a_transformer_that_learns_has_a_head_that_suits_it_unless_one_is_given(
     assert chosen("pair", pairs(8), bert) == "bilstm-max"
 
 
+@pytest.mark.parametrize(("dim", "rate"), [(48, 0.2), (768, 0.05), (1024, 0.02)])
+def test_the_wider_a_transformer_the_more_slowly_it_learns(dim, rate):
+    config = BertConfig(vocab_size=8, hidden_size=dim, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4)
+    assert usual_rate(Network(BertModel(config))) == rate
+    assert usual_rate(torch.nn.Linear(2, 2)) == 0.1
+
+
 def test_the_fewer_examples_the_more_passes_over_them():
-    assert [tuned_epochs(n) for n in (50, 1000, 4000, 12_000, 10**6)] == [20, 14, 5, 3, 2]
+    assert [tuned_epochs(n) for n in (50, 1000, 4000, 8000, 10**6)] == [20, 7, 3, 3, 2]
 
 
 def test_fine_tuning_has_defaults_of_its_own_and_what_is_given_wins():

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.transformer.tuning import begin_learning
+from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
@@ -29,6 +29,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
+from polyseme.training.device import chosen_device
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import ParameterGroup
 from polyseme.training.run import Run, Trainable
@@ -262,7 +263,8 @@ class ExampleTask(BatchTask):
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
         if isinstance(options, LearnedOptions):
-            begin_learning(module, options.encoder_dropout)
+            sparse = chosen_device(options.device).type != "mps"  # which has no sparse gradients
+            begin_learning(module, options.encoder_dropout, sparse=sparse)
         self.batches = sized_batches(sizes, options.batch_size, options.seed)
 
     def n_steps(self, epoch: int) -> int:
@@ -281,10 +283,9 @@ class ExampleTask(BatchTask):
         layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
         n, options = max(layers.values(), default=-1) + 1, self.options
         learning = n + 1 if options.top_layers is None else options.top_layers
+        top = options.encoder_lr if options.encoder_lr is not None else usual_rate(self.module.get_submodule(network))
         return {
-            name: ParameterGroup(
-                lr_factor=options.encoder_lr * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning
-            )
+            name: ParameterGroup(lr_factor=top * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning)
             for name, layer in {network: -1, **layers}.items()
         }
 

@@ -49,7 +49,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 def _ramp(states: Tensor) -> Tensor:
-    return torch.arange(1, len(states) + 1, dtype=states.dtype)[:, None]
+    return torch.arange(1, len(states) + 1, dtype=states.dtype, device=states.device)[:, None]
 
 
 @dataclass(frozen=True)

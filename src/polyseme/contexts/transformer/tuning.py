@@ -20,14 +20,26 @@ from polyseme.contexts.transformer.pieces import joined, readable
 LARGE_TABLE = 4096  # rows, from which on a gradient of some of them costs less than one of all
 
 
-def begin_learning(module: nn.Module, dropout: float) -> None:
+RATES = ((512, 0.2), (768, 0.05))  # of encoders up to so many numbers a state, as shares of the added layer's rate
+WIDE_RATE, OTHER_RATE = 0.02, 0.1  # of wider ones, and of encoders that are no Transformers
+
+
+def usual_rate(module: nn.Module) -> float:
+    """The share of the learning rate that suits the encoder in a module: the wider it is, the less."""
+    width = next((one.dim for one in module.modules() if isinstance(one, Network)), None)
+    if width is None:
+        return OTHER_RATE
+    return next((rate for most, rate in RATES if width <= most), WIDE_RATE)
+
+
+def begin_learning(module: nn.Module, dropout: float, *, sparse: bool) -> None:
     """Make all networks in a module ready to learn, with this share of their numbers dropped."""
     for network in [one for one in module.modules() if isinstance(one, Network)]:
         for inner in network.modules():
             if isinstance(inner, nn.Dropout):
                 inner.p = dropout
             elif isinstance(inner, nn.Embedding) and inner.num_embeddings >= LARGE_TABLE:
-                inner.sparse = True
+                inner.sparse = sparse
 
 
 class WordReader:

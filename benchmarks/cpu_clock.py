@@ -1,0 +1,19 @@
+"""Limits of time in CPU-seconds: what a training of so many minutes learns does not depend on what else runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from unittest.mock import patch
+
+from polyseme.training import loop
+from polyseme.training.run import Run
+
+
+@contextmanager
+def cpu_clock() -> Iterator[Run]:
+    """A run whose ``minutes`` are those of this process's CPU time."""
+    with patch.object(loop, "time", SimpleNamespace(monotonic=time.process_time)):
+        yield Run(began=time.process_time())
