@@ -32,6 +32,7 @@ from polyseme.search.agreement import neighbour_scores
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 from polyseme.text.parallel import Parallel
+from polyseme.training.loop import Loop
 from polyseme.training.run import Run
 from words_records import DATA, TEXTS, Results, table, write_section
 
@@ -84,6 +85,12 @@ def mean(records: list[dict[str, Any]], key: str = "value") -> str:
     return f"{statistics.mean(record[key] for record in records):.1f}"
 
 
+def cpu_clock(loop: Loop) -> float:
+    """Seconds of a training, as the option minutes counts them: those of the CPU."""
+    found = vars(loop).setdefault("begun", time.process_time() - loop.seconds)
+    return float(time.process_time() - found)
+
+
 # ---- ULMFiT
 
 SMALL = {"dim": 128, "hidden": 256, "n_layers": 2, "max_size": 15_000}
@@ -116,7 +123,7 @@ def ulmfit(bench: Bench, name: str) -> None:
     language, units = GENERAL[name]
 
     def pretrain(path: Path) -> None:
-        polyseme.train("ulmfit", general(bench.folder, language), out=path, minutes=5, units=units, threads=1, **SMALL)
+        polyseme.train("ulmfit", general(bench.folder, language), out=path, minutes=8, units=units, threads=1, **SMALL)
 
     general_model = bench.model(f"{language}.ulmfit", pretrain)
 
@@ -197,7 +204,7 @@ def cove(bench: Bench) -> None:
     train, held_out = pairs.split(HELD_OUT / len(pairs), 1)
 
     def learn(path: Path) -> None:
-        polyseme.train("cove", train, out=path, word_vectors=str(glove(bench.folder)), minutes=6, threads=1)
+        polyseme.train("cove", train, out=path, word_vectors=str(glove(bench.folder)), minutes=3, threads=1)
 
     model = bench.model("en.cove", learn)
     words, rows = polyseme.load(glove(bench.folder)), []
@@ -248,7 +255,7 @@ def readers(bench: Bench) -> None:
 
     def measure(row: str, seed: int) -> dict[str, Any]:
         def learn(path: Path) -> None:
-            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=2, dropout=0.1, threads=1, seed=seed)
+            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=1, dropout=0.1, threads=1, seed=seed)
 
         model = bench.model(f"{row}.{seed}.elmo", learn)
         last = model.about.curve[-1]
@@ -324,7 +331,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=(), help="rows that are measured; unless given, all")
     given = parser.parse_args()
     given.folder.mkdir(exist_ok=True, parents=True)
-    time.monotonic = time.process_time  # what the option minutes counts
+    Loop.clock = cpu_clock  # type: ignore[method-assign]
     bench = Bench(Results(given.results), given.folder, given.models, given.seeds, tuple(given.only))
     if given.what == "ulmfit":
         ulmfit(bench, given.set)

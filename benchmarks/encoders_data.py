@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+import polyseme
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
@@ -72,3 +73,11 @@ def inference_pairs() -> Examples:
     rte = Examples.read(TASKS / "rte" / "train.tsv", kind="pairs")
     rows = [(row.first, row.second, str(row.label).lower()) for part in (sick, rte) for row in part]  # type: ignore[union-attr]
     return Examples.of(rows)
+
+
+def small_bert(folder: Path) -> Path:
+    """A BERT of two layers that read the novels."""
+    path = folder / "bert"
+    if not path.exists():
+        polyseme.train("bert", books(folder), out=path, size="tiny", max_size=6000, epochs=1, threads=1)
+    return path

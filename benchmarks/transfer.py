@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import polyseme
-from encoders import books, glove, inference_pairs
+from encoders_data import books, glove, inference_pairs
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.sentences.lift import lift
@@ -70,7 +70,7 @@ def encoders(folder: Path) -> dict[str, Callable[[], Any]]:
         "surprisal of GloVe 50d": lambda: lift(word_vectors(), "sentences", pool="surprisal", data=counted()),
         "pmean of GloVe 50d": lambda: lift(word_vectors(), "sentences", pool="pmean"),
         "BiLSTM-max, untrained": lambda: pairs(epochs=0),
-        "infersent (SICK-E, RTE)": lambda: pairs(epochs=5),
+        "infersent (SICK-E, RTE)": lambda: pairs(),
         "quick-thought (9 novels)": lambda: polyseme.train(
             "quick-thought",
             books(folder),

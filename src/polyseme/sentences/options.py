@@ -187,7 +187,7 @@ class InferSentOptions(PairOptions):
     encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
     hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
     batch_size: int = option(64, "pairs of a batch", minimum=1)
-    epochs: int = option(8, "most passes over the pairs", minimum=0)
+    epochs: int = option(6, "most passes over the pairs", minimum=0)
     schedule: str = option("linear", "how the learning rate falls towards the end")
     dropout: float = option(0.1, "share dropped in a nonlinear classifier", minimum=0, maximum=0.95)
 
