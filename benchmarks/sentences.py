@@ -47,7 +47,8 @@ WIC = {
 }
 CLAUSES = re.compile("[，。；！？：、,.;!?:\n]")
 DOCUMENTS, SEEDS = 1000, (1, 2, 3)
-RATES = {"dbow": (0.025, 0.05, 0.08), "dm": (0.025, 0.1)}  # of gensim: its default, its best on other texts, and ours
+# Learning rates of gensim: its best on other texts, its default, and ours where that is another one.
+RATES = {"dbow": (0.05, 0.025, 0.08), "dm": (0.1, 0.025)}
 TEXTS, QUERIES = 1_000_000, 500
 
 Models = Callable[[str], Any]
@@ -256,7 +257,7 @@ def doc2vec(models: Models, results: Records) -> None:
         own: dict[str, Any] = {}
         for who, run, lr in (("polyseme", ours, None), *(("gensim", gensims, lr) for lr in rates)):
             found = []
-            for seed in SEEDS:
+            for seed in SEEDS if lr in (None, rates[0]) else SEEDS[:1]:
 
                 def measure(run: Any = run, seed: int = seed, lr: Any = lr, kind: str = architecture) -> dict[str, Any]:
                     return run(kind, seed, lr, *texts())

@@ -1,10 +1,10 @@
 """Training word vectors against gensim and fastText, per CPU-second, back to back; and their quality beside it.
 
-    python benchmarks/words.py [--text FILE] [--tokens N]    a table of ratios, in a few minutes
+    python benchmarks/words.py [--text FILE] [--tokens N] [--runs N]    a table of ratios, in a few minutes
     python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe beside gensim's own defaults
     python benchmarks/words.py --methods [--size N] [--seconds S]    all methods on the same text for the same time
     python benchmarks/words.py --rare [--size N]             words that are seen seldom
-    python benchmarks/words.py --language [--size N]         perplexity of NNLM and of Kneser-Ney
+    python benchmarks/words.py --language [--size N] [--orders N …]     perplexity of NNLM and of Kneser-Ney
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
@@ -39,7 +39,6 @@ from polyseme.words.further import plan_words
 from words_plain import plain_nnlm, plain_polyglot
 from words_records import DATA, Results, wiki, write_section
 
-RUNS = 3
 SHARED: dict[str, Any] = {"window": 5, "negative": 5, "sample": 1e-3, "min_count": 5, "epochs": 1}
 
 
@@ -65,6 +64,7 @@ class Task(NamedTuple):
     corpus: Corpus
     sentences: list[list[str]]
     file: str
+    runs: int = 3
 
     @property
     def words(self) -> int:
@@ -119,9 +119,11 @@ def fasttexts(file: str, words: int, **options: Any) -> float:
     return words / 1000 / (two - one)
 
 
-def compared(name: str, bar: float, peer: str, mine: Callable[[], float], theirs: Callable[[], float]) -> Result:
+def compared(
+    runs: int, name: str, bar: float, peer: str, mine: Callable[[], float], theirs: Callable[[], float]
+) -> Result:
     """The medians of a few runs in turn."""
-    pairs = [(mine(), theirs()) for _ in range(RUNS)]
+    pairs = [(mine(), theirs()) for _ in range(runs)]
     result = Result(name, median(a for a, _ in pairs), peer, median(b for _, b in pairs), bar)
     print(result.line(), flush=True)
     return result
@@ -129,21 +131,21 @@ def compared(name: str, bar: float, peer: str, mine: Callable[[], float], theirs
 
 def skipgram(task: Task, dim: int, bar: float) -> Result:
     return compared(
-        f"word2vec skip-gram, d={dim}", bar, "gensim",
+        task.runs, f"word2vec skip-gram, d={dim}", bar, "gensim",
         lambda: ours(task, "word2vec", dim=dim), lambda: gensims(task, GensimWord2Vec, dim, sg=1),
     )  # fmt: skip
 
 
 def cbow(task: Task) -> Result:
     return compared(
-        "word2vec CBOW, d=100", 2, "gensim",
+        task.runs, "word2vec CBOW, d=100", 2, "gensim",
         lambda: ours(task, "word2vec", dim=100, architecture="cbow"), lambda: gensims(task, GensimWord2Vec, 100, sg=0),
     )  # fmt: skip
 
 
 def hierarchical(task: Task) -> Result:
     return compared(
-        "word2vec hierarchical, d=100", 2, "gensim",
+        task.runs, "word2vec hierarchical, d=100", 2, "gensim",
         lambda: ours(task, "word2vec", dim=100, loss="hierarchical"),
         lambda: gensims(task, GensimWord2Vec, 100, sg=1, hs=1, negative=0),
     )  # fmt: skip
@@ -154,13 +156,21 @@ def subwords(task: Task) -> list[Result]:
     name = "fastText, d=100, n-grams 3-6"
     return [
         compared(
+            task.runs,
             name,
             3,
             "gensim",
             lambda: ours(task, "fasttext", **mine),
             lambda: gensims(task, GensimFastText, 100, sg=1),
         ),
-        compared(name, 4, "fasttext", lambda: ours(task, "fasttext", **mine), lambda: fasttexts(task.file, task.words)),
+        compared(
+            task.runs,
+            name,
+            4,
+            "fasttext",
+            lambda: ours(task, "fasttext", **mine),
+            lambda: fasttexts(task.file, task.words),
+        ),
     ]
 
 
@@ -172,7 +182,7 @@ def glove(task: Task) -> Result:
         polyseme.train("glove", task.corpus, dim=100, epochs=3, threads=1, progress=clock)
         return 2 * clock.speed()  # each cell of the symmetric matrix is learned in both directions
 
-    return compared("GloVe cell updates, d=100", 1, "bar", updates, lambda: 1600.0)
+    return compared(task.runs, "GloVe cell updates, d=100", 1, "bar", updates, lambda: 1600.0)
 
 
 def wordrank(task: Task) -> Result:
@@ -184,10 +194,10 @@ def wordrank(task: Task) -> Result:
         return 2 * clock.speed()
 
     ours_, glove_ = (lambda: updates("wordrank", window=10, period=5)), (lambda: updates("glove"))
-    return compared("WordRank cell updates, d=100", 0, "GloVe here", ours_, glove_)
+    return compared(task.runs, "WordRank cell updates, d=100", 0, "GloVe here", ours_, glove_)
 
 
-def strokes(corpus: Corpus, folder: Path) -> Result:
+def strokes(corpus: Corpus, folder: Path, runs: int) -> Result:
     """cw2vec against fastText's program on words that are spelt in strokes, with no more n-grams a word."""
     plan, table = plan_words(corpus, 5, None, None), Strokes.read()
     counts, words = plan.vocabulary.counts, plan.vocabulary.words
@@ -206,7 +216,12 @@ def strokes(corpus: Corpus, folder: Path) -> Result:
     task = Task(corpus, [], str(spelt))
     theirs = {"minn": 3, "maxn": maxn, "bucket": 500_000}
     return compared(
-        name, 2, "fasttext", lambda: ours(task, "cw2vec", dim=100), lambda: fasttexts(task.file, task.words, **theirs)
+        runs,
+        name,
+        2,
+        "fasttext",
+        lambda: ours(task, "cw2vec", dim=100),
+        lambda: fasttexts(task.file, task.words, **theirs),
     )
 
 
@@ -227,8 +242,17 @@ def neural(task: Task) -> list[Result]:
 
     n = len(task.corpus.vocabulary.cut(min_count=5))
     return [
-        compared(f"NNLM, n=5, {n:,} words", 3, "plain torch", lambda: passes("nnlm", 1), lambda: plain_nnlm(n)),
-        compared(f"Polyglot, {n:,} words", 3, "plain torch", lambda: passes("polyglot", 5), lambda: plain_polyglot(n)),
+        compared(
+            task.runs, f"NNLM, n=5, {n:,} words", 3, "plain torch", lambda: passes("nnlm", 1), lambda: plain_nnlm(n)
+        ),
+        compared(
+            task.runs,
+            f"Polyglot, {n:,} words",
+            3,
+            "plain torch",
+            lambda: passes("polyglot", 5),
+            lambda: plain_polyglot(n),
+        ),
     ]
 
 
@@ -253,7 +277,7 @@ def speed_table(task: Task, chinese: Corpus, folder: Path) -> None:
         *subwords(task),
         glove(task),
         wordrank(task),
-        strokes(chinese, folder),
+        strokes(chinese, folder, task.runs),
         *neural(task),
     ]
     heading = f"{task.words:,} words, one thread, thousand words (or cells) per CPU-second"
@@ -267,13 +291,13 @@ def read_text(path: Path, most: int) -> str:
         return str(file.read(most))
 
 
-def english_task(text: Path, tokens: int, folder: Path) -> Task:
+def english_task(text: Path, tokens: int, folder: Path, runs: int) -> Task:
     """Lower-case words of about so many tokens."""
     (folder / "text").write_text(read_text(text, tokens * 6).lower(), encoding="utf-8")
     corpus = Corpus.build(folder / "text", folder / "corpus")
     sentences = list(corpus)
     (folder / "sentences").write_text("\n".join(" ".join(s) for s in sentences), encoding="utf-8")
-    return Task(corpus, sentences, str(folder / "sentences"))
+    return Task(corpus, sentences, str(folder / "sentences"), runs)
 
 
 def main() -> None:
@@ -285,6 +309,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000, 10_000_000], help="words (--defaults)")
     parser.add_argument("--size", type=int, default=2_500_000, help="words (the other parts)")
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds for each method (--methods)")
+    parser.add_argument("--runs", type=int, default=3, help="of each, of which the median counts")
+    parser.add_argument("--orders", type=int, nargs="*", default=[5, 3], help="of NNLM (--language)")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("words-results.jsonl"))
     asked = parser.parse_args()
@@ -298,11 +324,13 @@ def main() -> None:
         elif asked.rare:
             words_special.rare(results, folder, asked.size, asked.seeds)
         elif asked.language:
-            words_special.language_models(results, folder, asked.size)
+            words_special.language_models(results, folder, asked.size, asked.orders)
         elif asked.dimension:
             words_special.dimension(results, folder, asked.size)
         else:
-            speed_table(english_task(asked.text, asked.tokens, folder), wiki("zh", asked.tokens, folder), folder)
+            speed_table(
+                english_task(asked.text, asked.tokens, folder, asked.runs), wiki("zh", asked.tokens, folder), folder
+            )
 
 
 if __name__ == "__main__":

@@ -99,10 +99,10 @@ def _rare(folder: Path, size: int, seeds: int, method: str) -> dict[str, Any]:
 # Language models
 
 
-def language_models(results: Results, folder: Path, size: int) -> None:
+def language_models(results: Results, folder: Path, size: int, orders: list[int]) -> None:
     """Held-out perplexity of NNLM and of an interpolated Kneser-Ney model of the same order, over the same classes."""
     rows = []
-    for name, order in product(("红楼梦", "enwiki"), (5, 3)):
+    for name, order in product(("红楼梦", "enwiki"), orders):
         measure = partial(_language_model, folder, size, name, order)
         found = results.once(measure, part="language", text=name, order=order, words=size)
         ratio = f"{100 * (found['nnlm'] / found['kn'] - 1):+.0f} %"
