@@ -245,7 +245,7 @@ def gensims(
         model.train(tagged, total_examples=len(tagged), epochs=model.epochs)
 
     training = timed(train)[1]
-    vectors, inference = timed(lambda: [model.infer_vector(query) for query in queries])
+    vectors, inference = timed(lambda: [model.infer_vector(query, alpha=min(lr, 0.05)) for query in queries])
     return {"training": training, "inference": inference, "recall": recall(vectors, model.dv.vectors)}
 
 

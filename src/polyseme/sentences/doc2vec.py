@@ -66,10 +66,12 @@ class Doc2VecOptions:
     sample: float = option(1e-3, "words more frequent than this are skipped at random; 0: none is", minimum=0)
     epochs: int = option(10, "passes over the text", minimum=1)
     lr: float | None = option(
-        None, "learning rate at the start; it falls to zero in a straight line; unless given, dbow 0.08, dm 0.1, else 0.05",
+        None,
+        "learning rate at the start; it falls to zero in a straight line; unless given, 0.08 (dbow), 0.1 (dm) or 0.05",
         minimum=1e-9,
-    )  # fmt: skip
+    )
     inference_epochs: int = option(10, "passes over a new text", minimum=1)
+    inference_lr: float = option(0.05, "learning rate at their start", minimum=1e-9)
     min_count: int = option(5, "words seen fewer times are left out", minimum=1)
     max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
     texts: str = option(
@@ -291,15 +293,14 @@ class _Inference:
         found = np.repeat(self.first, len(texts), axis=0)
         options = self.options
         states = np.concatenate([random_state(options.seed, epoch, 1) for epoch in range(options.inference_epochs)])
-        infer_documents(
-            text, self.alias, self.plan, found, self.inputs, self.outputs, rate_of(options), states, self.table
-        )
+        lr = options.inference_lr
+        infer_documents(text, self.alias, self.plan, found, self.inputs, self.outputs, lr, states, self.table)
         found[lengths == 0] = 0
         return np.ascontiguousarray(found[:, : self.dim])
 
 
 def rate_of(options: Doc2VecOptions) -> float:
-    """The learning rate at the start, of training and of a new text."""
+    """The learning rate at the start of training."""
     return options.lr or RATES.get(options.architecture, RATE)
 
 
