@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -287,6 +288,7 @@ def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
         queries, texts = held_out[:: len(held_out) // QUERIES][:QUERIES], texts[-n_texts:]
         encoder = lift(models("zhwiki.w2v"), "sentences", pool="sif")
         index, building = timed(lambda: TextIndex.of(encoder, texts))
+        peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024  # megabytes, of this whole process
         vectors = unit_rows(encoder.encode(queries))
         queries = [query for query, vector in zip(queries, vectors, strict=True) if vector.any()]
         vectors = vectors[vectors.any(axis=1)]
@@ -305,14 +307,15 @@ def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
         whole, alone = (np.median([t[i] for t in times]) * 1000 for i in (0, 1))
         slow = float(np.quantile([t[0] for t in times], 0.95) * 1000)
         return {"texts": len(index), "building": building, "median_ms": whole, "p95_ms": slow, "nearest_ms": alone,
-                "recall": float(np.mean(right)), **{k: index.facts[k] for k in ("probes", "search")}}  # fmt: skip
+                "recall": float(np.mean(right)), "peak_mb": peak, "probes": index.facts["probes"]}  # fmt: skip
 
     results.measured(measure, section="search", texts=n_texts)
     rows = []
     for r in (r for r in results.records if r["key"]["section"] == "search"):
-        row = [f"{r['texts']:,}", f"{r['building']:.0f} s", f"{r['median_ms']:.1f} ms", f"{r['p95_ms']:.1f} ms"]
+        memory = f"{r['peak_mb'] / 1000:.1f} GB" if "peak_mb" in r else "–"
+        row = [f"{r['texts']:,}", f"{r['building']:.0f} s", memory, f"{r['median_ms']:.1f} ms", f"{r['p95_ms']:.1f} ms"]
         rows.append([*row, f"{r['nearest_ms']:.1f} ms", f"{r['recall']:.3f}"])
-    header = ["texts", "index made in", "a query, median", "95 %", "of which vectors compared", "recall@10"]
+    header = ["texts", "index made in", "peak memory", "a query, median", "95 %", "comparing vectors", "recall@10"]
     write_section("search", table(header, rows), FILE)
 
 

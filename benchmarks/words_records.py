@@ -75,15 +75,16 @@ def wiki(language: str, words: int, folder: Path) -> Corpus:
     return Corpus.open(path)
 
 
-def novel(folder: Path) -> Corpus:
-    """红楼梦."""
-    path = folder / "hongloumeng"
+def novel(words: int, folder: Path) -> Corpus:
+    """About so many words of 红楼梦, which has half a million."""
+    path = folder / f"hongloumeng-{words}"
     if not path.exists():
         with tarfile.open(DATA / "corpora" / "classics.tar.xz") as archive:
             name = next(n for n in archive.getnames() if n.endswith("simplified/红楼梦.txt"))
             file = archive.extractfile(name)
             assert file is not None
-            (folder / "text").write_bytes(file.read())
+            text = file.read().decode("utf-8")[: int(words * CHARACTERS["zh"])]
+        (folder / "text").write_text(text, encoding="utf-8")
         Corpus.build(folder / "text", path)
     return Corpus.open(path)
 

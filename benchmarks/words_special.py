@@ -113,7 +113,7 @@ def language_models(results: Results, folder: Path, size: int, orders: list[int]
 
 
 def _language_model(folder: Path, size: int, name: str, order: int) -> dict[str, Any]:
-    corpus = novel(folder) if name == "红楼梦" else wiki("en", size, folder)
+    corpus = novel(size, folder) if name == "红楼梦" else wiki("en", size, folder)
     model, cpu = timed(lambda: train("nnlm", corpus, order=order))
     plan = plan_words(corpus, model.options.min_count, None, None)
     streams = split_sentences(corpus, model.options.hold_out)
