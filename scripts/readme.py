@@ -14,6 +14,7 @@ from typing import Any
 
 from polyseme.api import options_of
 from polyseme.catalog import METHODS, Row
+from polyseme.catalog.chinese import in_chinese
 
 ROOT = Path(__file__).resolve().parents[1]
 BY_HAND = re.compile(r"\| option \| meaning \|\n\|---\|---\|\n(?:\|.*\n)+")
@@ -35,24 +36,33 @@ def methods(header: tuple[str, ...]) -> str:
     return table(header, [(f"`{r.name}`", r.chinese, r.kind, f"{r.paper} ({r.year})") for r in METHODS])
 
 
-def options(row: Row) -> str:
+def options(row: Row, *, chinese: bool = False) -> str:
     """The options of a method, those that change the speed only marked."""
     fields = dataclasses.fields(options_of(row.name))
-    rows = [(f"`{field.name}`", shown(field.default), meaning(field)) for field in fields]
-    return table(("option", "default", "meaning"), rows)
+    rows = [
+        (
+            f"`{field.name}`",
+            shown(field.default, chinese),
+            meaning(field, in_chinese(row.name, field.name) if chinese else ""),
+        )
+        for field in fields
+    ]
+    return table(("参数", "默认", "含义") if chinese else ("option", "default", "meaning"), rows)
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, chinese: bool = False) -> str:
     """A default as people write it; nothing where the meaning says what happens without the option."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return ("是" if value else "否") if chinese else "yes" if value else "no"
     return "" if value is None else f"`{value}`"
 
 
-def meaning(field: dataclasses.Field[Any]) -> str:
-    """The help text, the values that there are, and whether only the speed changes."""
-    choices = field.metadata["choices"]
-    named = f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
+def meaning(field: dataclasses.Field[Any], chinese: str = "") -> str:
+    """The help text, or that in Chinese, the values that there are, and whether only the speed changes."""
+    choices = [f"`{choice}`" for choice in field.metadata["choices"] or ()]
+    if chinese:
+        return chinese.replace("|", "\\|") + (f"：{'、'.join(choices)}" if choices else "")
+    named = f": {', '.join(choices)}" if choices else ""
     speed = " (speed only)" if field.metadata["changes"] == "speed" else ""
     return f"{field.metadata['help'].replace('|', chr(92) + '|')}{named}{speed}"
 

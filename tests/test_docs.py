@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import subprocess
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.catalog import METHODS
+from polyseme.api import options_of
+from polyseme.catalog import COMPOSED, METHODS, PUBLISHED, TASKS
+from polyseme.catalog.chinese import in_chinese
 from polyseme.cli.main import COMMANDS
+from polyseme.search import IndexOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 READMES = ("README.md", "README.zh-CN.md")
@@ -50,12 +54,17 @@ def test_every_method_has_a_page(row):
     assert (ROOT / "docs" / "methods" / f"{row.name}.md").read_text(encoding="utf-8").startswith("# ")
 
 
-def test_the_site_has_the_same_pages_in_both_languages(tmp_path):
+@pytest.fixture(scope="module")
+def docs():
+    """What writes the site."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        docs = importlib.import_module("docs")
+        yield importlib.import_module("docs")
     finally:
         sys.path.pop(0)
+
+
+def test_the_site_has_the_same_pages_in_both_languages(docs, tmp_path):
     for language in ("en", "zh"):
         docs.pages(language, tmp_path / language)
     english, chinese = (
@@ -67,3 +76,30 @@ def test_the_site_has_the_same_pages_in_both_languages(tmp_path):
     for page in tmp_path.rglob("*.md"):
         for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists() or target.startswith("../"), f"{page}: {target}"
+
+
+def test_every_page_of_the_site_is_there_in_chinese(docs, tmp_path):
+    docs.pages("zh", tmp_path)
+    for page in tmp_path.rglob("*.md"):
+        prose = re.sub(r"```.*?```|<math.*?</math>|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert re.search(r"[\u4e00-\u9fff]{2}", prose.split("\n", 1)[1]), page
+
+
+def test_every_option_is_explained_in_chinese(docs):
+    rows = [*METHODS, *TASKS, *COMPOSED, *PUBLISHED]
+    fields = {(row.name, f.name) for row in rows for f in dataclasses.fields(options_of(row.name))}
+    fields |= {("index", f.name) for f in dataclasses.fields(IndexOptions)}
+    assert [field for field in sorted(fields) if not in_chinese(*field)] == []
+    assert set(docs.summaries()) >= {row.name for row in METHODS}
+
+
+def test_formulas_are_drawn_by_the_browser_and_code_is_left_alone(docs):
+    text = docs.with_formulas("$$a_b$$ costs `$x$` and $k$:\n\n```sh\necho $HOME $PATH\n```\n")
+    assert text.count("<math") == 2
+    assert "<msub><mi>a</mi><mi>b</mi></msub>" in text
+    assert "`$x$`" in text
+    assert "echo $HOME $PATH" in text
+    for page in (ROOT / "docs").rglob("*.md"):
+        drawn = docs.with_formulas(page.read_text(encoding="utf-8"))
+        assert "$$" not in drawn, page
+        assert not re.search(r"\\[a-z]{2,}", "".join(re.findall(r"<math.*?</math>", drawn, re.DOTALL))), page

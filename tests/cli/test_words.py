@@ -156,6 +156,16 @@ def test_evaluate_prints_sections_and_json(vec: Path, tmp_path: Path) -> None:
     assert reports[1]["rows"][0]["used"] == 3
 
 
+def test_evaluate_reads_stdin(vec: Path) -> None:
+    pairs = "男人\t国王\t7\n男人\t女人\t1\n国王\t王后\t9\n"
+    (report,) = json.loads(run("evaluate", vec, "-", "--json", input=pairs).stdout)
+    assert (report["file"], report["kind"], report["rows"][0]["used"]) == ("stdin", "similarity", 3)
+    failed = run("evaluate", vec, "-", input="")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("polyseme: stdin ")  # and not the place of its copy
+    assert "name - once" in run("evaluate", vec, "-", "-", input=pairs).stderr
+
+
 def test_word_questions_need_no_torch_and_no_compiler(vec: Path) -> None:
     code = (
         "import sys, polyseme; wv = polyseme.load(sys.argv[1]); wv.most_similar('男人');"

@@ -168,6 +168,11 @@ def test_curves_are_drawn_from_the_records(open_page: Open) -> None:
     assert "words: 0.6" in texts(page, ".legend span")
 
 
+def test_options_are_explained_in_the_language_of_the_page(open_page: Open) -> None:
+    assert "读自哪个文件" in open_page("models", name="words", lang="zh").inner_text(".sheet")
+    assert "the file the vectors were read from" in open_page("models", name="words").inner_text(".sheet")
+
+
 def test_the_card_has_calls_to_copy(open_page: Open) -> None:
     page = open_page("models", name="words")
     calls = texts(page, ".sheet pre")

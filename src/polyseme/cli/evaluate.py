@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+STDIN = "stdin"
 FEW = 30  # pairs, below which a correlation is mostly chance
 
 
@@ -76,16 +83,20 @@ def evaluate(
     """How well MODEL does on files of words (WordSim, SimLex, questions-words, CA8 …), of sentence pairs (STS-B, SICK,
     CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
     SentEval does), on retrieval, on what its vectors tell of any text (probing) or, if it is a language model, on
-    plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used)."""
+    plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used).
+    FILE may be - for stdin."""
     from polyseme.evaluate.report import EvaluationSettings
 
+    if files.count("-") > 1:
+        raise click.UsageError("stdin can be read once: name - once")
     models = {path: opened_at(path, precision) for path in (model, *others)}
     tasks = tuple(name.strip() for name in probe.split(",")) if probe else ()
     lifted = cache(pooling.encoder)  # fitted once for all files
     settings = EvaluationSettings(as_texts=lifted, layers=pooling.options.get("layers", "mean"), probe=tasks, **asked)
     reports: list[dict[str, Any]] = []
     for number, file in enumerate(files):
-        found = [_examined(path, opened, file, settings) for path, opened in models.items()]
+        with _as_file(file) as place:
+            found = [_examined(path, opened, place, settings) for path, opened in models.items()]
         reports += [report if others else {k: v for k, v in report.items() if k != "model"} for report in found]
         good = [report for report in found if "rows" in report]
         if good and not as_json:
@@ -100,6 +111,19 @@ def evaluate(
         raise click.exceptions.Exit(1)
 
 
+@contextmanager
+def _as_file(name: str) -> Iterator[str]:
+    """The file itself; of stdin a copy, since a file is read twice: to tell what it is, and then the whole of it."""
+    if name != "-":
+        yield name
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / STDIN
+        with open(place, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        yield str(place)
+
+
 def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) -> dict[str, Any]:
     """What a model does on a file, or the error: the others are not lost."""
     from polyseme.evaluate.kinds import evaluate_file
@@ -107,7 +131,8 @@ def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) ->
     try:
         report = evaluate_file(model, file, settings)
     except PolysemeError as error:
-        return {"model": path, "file": file, "error": str(error)}
+        name = STDIN if Path(file).name == STDIN else file
+        return {"model": path, "file": name, "error": str(error).replace(file, name)}
     if report.kind == "similarity" and report.whole["used"] < FEW:
         log.warning("%s: %d pairs are too few for a figure to rely on", report.file, report.whole["used"])
     return {"model": path, **report.to_json()}

@@ -13,6 +13,7 @@ from typing import Any
 
 from polyseme import catalog
 from polyseme.api import load, recognise
+from polyseme.catalog.chinese import in_chinese
 from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
@@ -191,9 +192,10 @@ def model_card(item: Item) -> dict[str, Any]:
     card["options"] = []
     if options is not None:
         values = options_to_json(options)
+        known = {f.name: f.metadata.get("help", "") for f in dataclasses.fields(options)}
         card["options"] = [
-            {"name": f.name, "value": values[f.name], "help": f.metadata.get("help", "")}
-            for f in dataclasses.fields(options)
+            {"name": name, "value": values[name], "help": meaning, "chinese": in_chinese(card.get("method", ""), name)}
+            for name, meaning in known.items()
         ]
     about = getattr(item.thing, "about", None)
     card["corpus"] = _plain(about.corpus) if about else {}

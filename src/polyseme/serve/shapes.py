@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from polyseme.search.concordances import Line
+from polyseme.search.listing import UsedSo
+
 
 def _writable(text: str) -> str:
     if any("\ud800" <= c <= "\udfff" for c in text):
@@ -284,41 +287,14 @@ class Senses(BaseModel):
     points: list[SensePoint]
 
 
-class UsedSoShape(BaseModel):
-    use: int
-    score: float
-    margin: float
-    document: int
-    source: str
-    sentence: int
-    token: int
-    tag: str | None
-    before: str
-    text: str
-    start: int
-    end: int
-    behind: str
-
-
 class UsesShape(BaseModel):
     count: int
-    occurrences: list[UsedSoShape]
+    occurrences: list[UsedSo]
 
 
 class Found(BaseModel):
     total: int
     hits: list[HitShape]
-
-
-class LineShape(BaseModel):
-    document: int
-    source: str
-    sentence: int
-    token: int
-    start: int
-    end: int
-    text: str
-    tag: str | None
 
 
 class ConcordanceShape(BaseModel):
@@ -328,7 +304,7 @@ class ConcordanceShape(BaseModel):
     of_documents: int
     dispersion: float | None
     parts: list[int]
-    lines: list[LineShape]
+    lines: list[Line]
 
 
 class CollocateShape(BaseModel):

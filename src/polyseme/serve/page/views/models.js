@@ -1,7 +1,6 @@
 // What is loaded, and the card of one of them with calls to copy.
 
 import { get } from "../api.js";
-import { optionInChinese } from "../chinese.js";
 import { fill, h } from "../dom.js";
 import { code, empty, examples } from "../parts.js";
 import { link } from "../router.js";
@@ -43,7 +42,7 @@ function optionTable(options) {
   return h("div", { class: "scroll" }, h("table", {},
     h("thead", {}, h("tr", {}, ["option", "value", "meaning"].map((key) => h("th", { scope: "col" }, t(key))))),
     h("tbody", {}, options.map((one) => h("tr", {},
-      h("th", { scope: "row" }, one.name), h("td", {}, plain(one.value)), h("td", { class: "soft" }, getLanguage() === "zh" ? optionInChinese(one.name, one.help) : one.help))))));
+      h("th", { scope: "row" }, one.name), h("td", {}, plain(one.value)), h("td", { class: "soft" }, (getLanguage() === "zh" && one.chinese) || one.help))))));
 }
 
 function plain(value) {
