@@ -72,6 +72,7 @@ OPTIONS = {
     "hold_out": "留作检验的比例",
     "idf": "逆文档频率的算法",
     "inference_epochs": "为新文本求向量时的遍数",
+    "inference_lr": "为新文本求向量时的学习率",
     "inner": "前馈层的宽度",
     "input_dropout": "训练时词向量舍去的比例",
     "iterations": "迭代步数",

@@ -223,6 +223,7 @@ class _Builder:
             rows, _, _ = self._rows(places, first, last)
             for name, array in self._arrays().items():
                 self.sums.add(name, array[rows])
+                layout.release(array)
         if self.sums.to_json() != self.kept_sums:
             raise self._damaged()
         return places
@@ -319,7 +320,9 @@ class _Builder:
         return np.asarray(self.offsets[word] + even_sample(int(self.counts[word]), most))
 
     def _vectors(self, word: int, most: int, layer: int) -> FloatArray:
-        return self.projections[layer].decode(self.codes[layer][self._sampled(word, most)])
+        vectors = self.projections[layer].decode(self.codes[layer][self._sampled(word, most)])
+        layout.release(self.codes[layer])
+        return vectors
 
     def _fit(self) -> None:
         # Sentences spread evenly over the corpus, so that every part of it has a say.

@@ -7,7 +7,7 @@ read where they lie on disk: no second copy, nothing that faiss would have to re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def build_cells(
     sample = np.sort(rng.choice(n, size=min(n, k * _POINTS_PER_CENTRE), replace=False))
     progress("cells: centres", 0, 1)
     kmeans = faiss.Kmeans(projection.dim, k, niter=8, seed=seed, spherical=True, min_points_per_centroid=1)
-    kmeans.train(projection.decode(codes[sample]))
+    kmeans.train(np.concatenate([projection.decode(rows) for rows in _picked(codes, sample)]))
     progress("cells: centres", 1, 1)
     centres = np.ascontiguousarray(kmeans.centroids, dtype=np.float32)
     aside = file.with_name(".assigned.npy")  # on disk too: memory does not grow with the index
@@ -99,6 +99,14 @@ def build_cells(
     return cells, recall
 
 
+def _picked(codes: NDArray[Any], places: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+    """Codes at rising places, block by block: of the disk no more than a block is held in memory at a time."""
+    for begin in range(0, len(codes), BLOCK):
+        first, last = np.searchsorted(places, (begin, begin + BLOCK))
+        yield codes[places[first:last]]
+        release(codes)
+
+
 def _choose_probes(cells: Cells, codes: NDArray[Any], projection: Projection, rng: np.random.Generator) -> float:
     # The fewest cells that reach the target, counted against comparing every code; a query does not count itself.
     queries = np.sort(rng.choice(len(codes), size=min(QUERIES, len(codes)), replace=False))
@@ -112,6 +120,7 @@ def _choose_probes(cells: Cells, codes: NDArray[Any], projection: Projection, rn
             wanted = expected[expected != query][:10]
             kept += len(wanted)
             found += int(np.isin(wanted, cells.candidates(vector)).sum())
+        release(cells.rows)
         recall = found / max(kept, 1)
         if recall >= TARGET or cells.probes == len(cells.centres):
             break

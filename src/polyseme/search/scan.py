@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.nouns import FloatArray, unit_rows
+from polyseme.search.layout import release
 from polyseme.search.projection import Projection
 from polyseme.words.nearest import best_of_blocks
 
@@ -44,6 +46,10 @@ def mean(codes: NDArray[Any], projection: Projection) -> FloatArray:
 def nearest(codes: NDArray[Any], projection: Projection, vectors: FloatArray, *, topn: int) -> NDArray[np.int64]:
     """The ``topn`` nearest codes of each vector by comparing all, nearest first: ``(q, d) -> (q, topn)``."""
     queries = (vectors * projection.step).T  # (d, q)
-    starts = range(0, len(codes), BLOCK)
-    blocks = (np.asarray(codes[at : at + BLOCK].astype(np.float32) @ queries) for at in starts)  # (b, q)
-    return best_of_blocks(blocks, len(vectors), min(topn, len(codes)))[0]
+
+    def blocks() -> Iterator[FloatArray]:
+        for at in range(0, len(codes), BLOCK):
+            yield np.asarray(codes[at : at + BLOCK].astype(np.float32) @ queries)  # (b, q)
+            release(codes)
+
+    return best_of_blocks(blocks(), len(vectors), min(topn, len(codes)))[0]
