@@ -72,10 +72,8 @@ def write_antonyms(figures: dict[tuple[str, str], dict[str, Any]], size: int, se
         for (method, spoken), found in figures.items():
             if spoken == language:
                 cosines = [f"{found[name]:.2f}" for name in COLUMNS[:3]]
-                rows.append([f"`{method}`", *cosines, *(f"{found[name]:.0f} %" for name in COLUMNS[3:])])
-        n = max(found["pairs"] for (_, spoken), found in figures.items() if spoken == language)
-        sections.append(
-            f"{language}, {size / 1e6:g} M words, about {seconds:g} CPU seconds each, {n} pairs of antonyms\n\n"
-            + table(["", *COLUMNS], rows)
-        )
+                shares = [f"{found[name]:.0f} %" for name in COLUMNS[3:]]
+                rows.append([f"`{method}`", str(found["pairs"]), *cosines, *shares])
+        heading = f"{language}, {size / 1e6:g} M words, about {seconds:g} CPU seconds each"
+        sections.append(f"{heading}\n\n{table(['', 'pairs', *COLUMNS], rows)}")
     write_section("antonyms", "\n".join(sections), "antonyms.md")
