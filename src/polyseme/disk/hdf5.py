@@ -10,7 +10,7 @@ from typing import Any
 
 
 class CheckedFile(io.FileIO):
-    """A file for HDF5 to write to: it is told of no failure, and ``check`` raises the first there was."""
+    """A file for HDF5 to write to: it is told of no failure, and ``checked`` raises the first there was."""
 
     failed: OSError | None = None
 
@@ -32,23 +32,23 @@ class CheckedFile(io.FileIO):
                 self.failed = error
         return size or 0
 
-    def check(self) -> None:
-        """Raise what went wrong."""
-        if self.failed is not None:
-            raise self.failed
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Raise the first failure when the block ends.
+
+        Also where the block fails: HDF5 stumbles over what is missing when it reads again what it could not write.
+        """
+        try:
+            yield
+        finally:
+            if self.failed is not None:
+                raise self.failed
 
 
 @contextmanager
 def written_hdf5(path: Path) -> Iterator[Any]:
-    """An ``h5py.File`` that is whole when the block ends well.
-
-    What could not be written is missed when HDF5 reads it again: the first failure is told, not what followed from it.
-    """
+    """An ``h5py.File`` that is whole when the block ends well."""
     import h5py
 
-    with CheckedFile(path, "w+") as disk:
-        try:
-            with h5py.File(disk, "w") as file:
-                yield file
-        finally:
-            disk.check()
+    with CheckedFile(path, "w+") as disk, disk.checked(), h5py.File(disk, "w") as file:
+        yield file

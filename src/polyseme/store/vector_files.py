@@ -110,28 +110,27 @@ class _Hdf5(_Writer):
         low = self._h5py
         space = low.h5s.create_simple(vectors.shape)
         kind = self._small if 0 < vectors.nbytes <= _SMALL else self._large
-        dataset = low.h5d.create(self._file.id, str(self._count).encode(), low.h5t.IEEE_F32LE, space, kind)
-        if vectors.size:
-            dataset.write(space, space, np.ascontiguousarray(vectors, dtype="<f4"))
-        self._disk.check()
+        with self._disk.checked():
+            dataset = low.h5d.create(self._file.id, str(self._count).encode(), low.h5t.IEEE_F32LE, space, kind)
+            if vectors.size:
+                dataset.write(space, space, np.ascontiguousarray(vectors, dtype="<f4"))
         # Spooled: the later of two equal sentences wins when the JSON is read, as it does with AllenNLP.
         self._size += self._index.write(f'{", " if self._count else ""}{json.dumps(text.strip())}: "{self._count}"')
         self._count += 1
 
     def close(self) -> None:
-        if self._size > _LONGEST_INDEX:
-            log.warning("the texts are too long for one table: sentence_to_index is left out, datasets are by line")
-        else:
-            self._index.seek(0)
-            table = self._file.create_dataset("sentence_to_index", (1,), dtype=self._text)
-            table[0] = "{" + self._index.read() + "}"
-        self._file.close()
-        self._disk.check()
+        with self._disk.checked():
+            if self._size > _LONGEST_INDEX:
+                log.warning("the texts are too long for one table: sentence_to_index is left out, datasets are by line")
+            else:
+                self._index.seek(0)
+                table = self._file.create_dataset("sentence_to_index", (1,), dtype=self._text)
+                table[0] = "{" + self._index.read() + "}"
+            self._file.close()
 
     def release(self) -> None:
-        self._file.close()
-        self._disk.close()
-        self._index.close()
+        with self._index, self._disk, self._disk.checked():
+            self._file.close()
 
 
 class _Npy(_Writer):
