@@ -127,7 +127,7 @@ def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequen
     expected: dict[str, float] = defaultdict(float)
     for tokens, position in places:
         found = encoder.substitutes(tokens, position, topn=_OFFERED)
-        known = {other: p for other, p in found if other in index.words}
+        known = {other: p for other, p in found if index.count(other)}
         lifts = {other: p / float(counts[numbers[other]]) if twice else p for other, p in known.items()}
         total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
@@ -143,7 +143,7 @@ def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], lab
     for hit, own in zip(hits, labels, strict=True):
         tokens = index.corpus.sentence(hit.sentence)
         around = {*tokens[max(hit.token - _NEAR, 0) : hit.token], *tokens[hit.token + 1 : hit.token + 1 + _NEAR]}
-        around = {other for other in around if other != hit.word and other in index.words}
+        around = {other for other in around if other != hit.word and index.count(other)}
         everywhere.update(around)
         if own == label:
             here.update(around)

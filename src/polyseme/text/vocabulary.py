@@ -33,7 +33,7 @@ class Vocabulary:
     @cached_property
     def index(self) -> dict[str, int]:
         """word → id."""
-        return {word: i for i, word in enumerate(self.words)}
+        return dict(zip(self.words, range(len(self.words)), strict=True))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -82,7 +82,7 @@ def words_from_bytes(data: bytes, *, where: str) -> list[str]:
     if text and not text.endswith("\n"):
         raise FormatError(f"{where} is cut short: its last line has no end")
     lines = text.split("\n")[:-1]
-    return [_unescaped(line) if "\\" in line else line for line in lines]
+    return [_unescaped(line) if "\\" in line else line for line in lines] if "\\" in text else lines
 
 
 def _unescaped(line: str) -> str:

@@ -69,7 +69,7 @@ class Alphabet:
 
     @cached_property
     def _word(self) -> dict[str, int]:
-        return {word: i for i, word in enumerate(self.words)}
+        return dict(zip(self.words, range(len(self.words)), strict=True))
 
     def spell(self, word: str) -> list[int]:
         """Letters of a word between its boundary marks, at most ``max_characters`` ids."""
