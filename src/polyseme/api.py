@@ -322,7 +322,8 @@ def plan_fit(
     ]
     examples: Any = read_data(task, row.learns_from, train, reading, progress)
     held: Any = None if dev is None else read_data(task, row.learns_from, dev, reading, progress)
-    return FitPlan(task, _named(row.where), with_head(task, checked, encoders), examples, held, encoders, prints)
+    checked = with_head(task, checked, encoders, examples)
+    return FitPlan(task, _named(row.where), checked, examples, held, encoders, prints)
 
 
 def load_task(path: str | Path) -> TaskModel:

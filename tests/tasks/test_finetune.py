@@ -37,6 +37,11 @@ def bert(shared_data):
     return polyseme.load(shared_data / "models" / "hf_tiny" / "bert-tiny-zh")
 
 
+def scored_pairs(n):
+    texts = [text for text, _ in reviews(2 * n)]
+    return Examples.of([(texts[k], texts[-k - 1], k % 6) for k in range(n)], scored=True)
+
+
 def inner_encoder(model):
     """The encoder that learned with a classifier."""
     found = model.encoder
@@ -156,6 +161,22 @@ def test_the_pieces_that_are_not_read_stay_as_they_are(bert, monkeypatch):
     assert moved <= read | {*bert.pieces.before, *bert.pieces.behind}
 
 
+def test_before_anything_is_learned_scores_follow_the_cosines_of_the_sentence_encoder(bert, tmp_path):
+    encoder, examples = SentenceTransformer(bert), scored_pairs(12)
+    model = polyseme.fit("pair", examples, encoder=encoder, head="cosine", epochs=0, threads=1)
+    rows = [(row.first, row.second) for row in examples]
+    first, second = (torch.from_numpy(encoder.encode([row[side] for row in rows])) for side in (0, 1))
+    cosines = torch.cosine_similarity(first, second).numpy()
+    scores = np.array([found.score for found in model.predict(rows)])
+    np.testing.assert_allclose(scores, 5 / (1 + np.exp(2 - 5 * cosines)), atol=1e-4)
+    model = polyseme.fit("pair", examples, encoder=encoder, head="cosine", **SMALL)
+    model.save(tmp_path / "m")
+    again = polyseme.load(tmp_path / "m")
+    np.testing.assert_allclose(again.outputs(rows), model.outputs(rows), atol=1e-5)
+    with pytest.raises(OptionError, match="learns scores"):
+        polyseme.fit("pair", pairs(8), encoder=encoder, head="cosine")
+
+
 def test_a_transformer_that_learns_has_a_head_that_suits_it_unless_one_is_given(bert, elmo):
     def chosen(task, train, encoder, **options):
         return plan_fit(task, train, None, encoder, **options).options.head
@@ -168,6 +189,8 @@ def test_a_transformer_that_learns_has_a_head_that_suits_it_unless_one_is_given(
     assert chosen("classify", texts, elmo, **tuned) == "textcnn"
     assert chosen("pair", pairs(8), bert, **tuned) == "cross"
     assert chosen("pair", pairs(8), bert) == "bilstm-max"
+    assert chosen("pair", scored_pairs(8), SentenceTransformer(bert), **tuned) == "cosine"
+    assert chosen("pair", scored_pairs(8), bert, **tuned) == "cross"
 
 
 @pytest.mark.parametrize(("dim", "rate"), [(48, 0.2), (768, 0.05), (1024, 0.02)])

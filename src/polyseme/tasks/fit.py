@@ -18,7 +18,7 @@ from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import Report, TaskModel
-from polyseme.tasks.options import TaskOptions, usual_head
+from polyseme.tasks.options import SCORED_HEAD, TaskOptions, usual_head
 from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from polyseme.words.files.published import PublishedFastText
@@ -79,12 +79,14 @@ class FitPlan:
         return self.options.held_out
 
 
-def with_head(task: str, options: TaskOptions, encoders: Sequence[Any]) -> TaskOptions:
-    """The options with the head that suits the encoders, where none was given."""
+def with_head(task: str, options: TaskOptions, encoders: Sequence[Any], train: Examples) -> TaskOptions:
+    """The options with the head that suits the encoders and the examples, where none was given."""
     if options.head != "auto":
         return options
     learns = getattr(options, "encoder_mode", None) == "finetune"
     tuned = learns and len(encoders) == 1 and isinstance(encoders[0], (SentenceTransformer, TransformerEncoder))
+    if tuned and task == "pair" and train.scored and isinstance(encoders[0], SentenceTransformer):
+        return dataclasses.replace(options, head=SCORED_HEAD)
     return dataclasses.replace(options, head=usual_head(task, tuned=tuned))
 
 

@@ -196,8 +196,17 @@ class SentenceModelOptions(MatchingOptions):
 class CrossOptions(_Pairs, LearnedOptions):
     """A Transformer that reads both texts as one input, fine-tuned."""
 
-    encoder_mode: str = option("finetune", "the encoder learns with the task (cross)", choices=("finetune",))
+    encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
+
+
+@dataclass(frozen=True)
+class CosineOptions(_Pairs, LinearOptions):
+    """The cosine of both texts' vectors as their score, under a Transformer that learns (SBERT)."""
+
+    encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
+    classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0, maximum=0)
+    regression: str = option("mse", "how scores are learned: as one number (cosine)", choices=("mse",))
 
 
 PAIR_HEADS: dict[str, type] = {
@@ -214,6 +223,7 @@ PAIR_HEADS: dict[str, type] = {
     "bi-cnn": SentenceModelOptions,
     "mpcnn": MatchingOptions,
     "cross": CrossOptions,
+    "cosine": CosineOptions,
 }
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
 
@@ -242,6 +252,7 @@ FINETUNED: dict[str, Any] = {
 }  # fmt: skip
 # The head over a Transformer that learns with the task, unless one is given.
 TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear"}
+SCORED_HEAD = "cosine"  # of pairs with scores, over a sentence encoder, whose cosines tell much of them already
 HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
 
 
@@ -251,6 +262,7 @@ def joined_options(task: str) -> type[TaskOptions]:
     own = {field.name: field for field in dataclasses.fields(TaskOptions)}
     first, tuned = next(iter(heads)), TUNED_HEADS.get(task)
     told = f"; auto: {first}" + (f", and {tuned} where a Transformer is fine-tuned" if tuned else "")
+    told += f" ({SCORED_HEAD} for scores under a sentence-transformers model)" if task == "pair" else ""
     about = {**own["head"].metadata, "choices": ("auto", *heads), "help": own["head"].metadata["help"] + told}
     fields: list[tuple[str, Any, Any]] = [("head", str, dataclasses.field(default="auto", metadata=about))]
     by_name: dict[str, dict[str, dataclasses.Field[Any]]] = {}

@@ -1,7 +1,9 @@
 """Pair 文本对: a class or a score for two texts.
 
 siamese    u, v = f(first), f(second);  [u; v; |u - v|; u∗v] → layers      f: any sentence encoder
+cosine     cos(u, v) as the score, f a Transformer that learns: Reimers & Gurevych, "Sentence-BERT", 2019
 matching   arc1, arc2, cnn-sm, bi-cnn, mpcnn: networks that compare the texts inside (sentences/matching.py)
+cross      a Transformer that reads both texts as one input
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from polyseme.tasks.metrics import confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
 from polyseme.tasks.pair_features import (
+    Cosine,
     Features,
     PairNet,
     PreparedPairs,
@@ -79,6 +82,10 @@ class Pair(TaskModel):
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
         features = new_features(options.head, pairs_of(train), encoders, about, own)
         output = output_layer(features.dim, goal.n_outputs, own, own.classifier_units)
+        if isinstance(features, Cosine):
+            if not isinstance(goal, Scale):
+                raise OptionError(f"the head cosine learns scores, and {train.path} has classes: take cross")
+            features.begin(output)
         model = cls(options, features, output, goal, about)
         fit(PairTask(model, train, dev, own, run.progress), own, run)
         return model

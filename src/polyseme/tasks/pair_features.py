@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from polyseme.contexts.elmo.options import parse_filters
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
@@ -35,7 +36,7 @@ from polyseme.sentences.tuned import TextNet, TunedTexts
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
-from polyseme.tasks.options import CrossOptions, MatchingOptions
+from polyseme.tasks.options import CosineOptions, CrossOptions, MatchingOptions
 from polyseme.text.segment import Segmentation
 
 TextPair = tuple[Sentence, Sentence]
@@ -125,6 +126,25 @@ class Learned(Features):
     def parts(self) -> Parts:
         encoder = self.learner.encoder if isinstance(self.learner, TunedTexts) else self.learner
         return Parts({}, {}, {}, {"encoder": encoder})
+
+
+class Cosine(Learned):
+    """The cosine of two texts under a Transformer that learns; the layer over it begins as a plain scale."""
+
+    def __init__(self, learner: TunedTexts) -> None:
+        super().__init__(learner)
+        self.dim = 1
+        self._net = CosineNet(learner.net)
+
+    @torch.no_grad()
+    def begin(self, output: nn.Sequential) -> None:
+        """Let cosines from 0 to 1 be most of the scale, as they are before anything is learned; none is dropped."""
+        dropout, layer = output
+        assert isinstance(dropout, nn.Dropout)
+        assert isinstance(layer, nn.Linear)
+        dropout.p = 0.0
+        layer.weight.fill_(5.0)
+        layer.bias.fill_(-2.0)
 
 
 class Frozen(Features):
@@ -231,6 +251,14 @@ class Siamese(nn.Module):
         return compared(first, second), penalty + len(first) * self.net.penalty()
 
 
+class CosineNet(Siamese):
+    """cos(u, v) of two texts under one encoder, ``(B, 1)``."""
+
+    def forward(self, pair: tuple[Any, Any]) -> tuple[Tensor, Tensor | float]:
+        first, second = (self.net(batch).vectors for batch in pair)
+        return F.cosine_similarity(first, second)[:, None], 0.0
+
+
 class Matched(nn.Module):
     """Inputs and a matching network."""
 
@@ -269,6 +297,11 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
         if len(given) != 1 or not isinstance(given[0], TransformerEncoder):
             raise OptionError("the head cross fine-tunes a Transformer that reads both texts at once: give one encoder")
         return Cross(copied(given[0]), options.max_pieces)
+    if isinstance(options, CosineOptions):
+        tuned = tuned_texts(encoders, about, options)
+        if tuned is None:
+            raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")
+        return Cosine(tuned)
     if isinstance(options, MatchingOptions):
         segmentation = about.segmentation or Segmentation()
         with torch.random.fork_rng(devices=[]):
@@ -297,7 +330,7 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
         return Cross(encoder, options.max_pieces)
     if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own beside it
         if isinstance(encoder, SentenceTransformer):
-            return Learned(TunedTexts(encoder, options))
+            return (Cosine if isinstance(options, CosineOptions) else Learned)(TunedTexts(encoder, options))
         if isinstance(encoder, LearnedEncoder):
             return Learned(encoder)
     if not isinstance(encoder, SentenceEncoder):
