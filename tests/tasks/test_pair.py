@@ -48,7 +48,7 @@ def fitted(examples: Examples, head: str, vectors, **options: object):
     return polyseme.fit("pair", examples, encoder=vectors, head=head, **{**known, **SMALL[head], **options})
 
 
-@pytest.mark.parametrize("head", [head for head in PAIR_HEADS if head != "cross"])
+@pytest.mark.parametrize("head", sorted({*PAIR_HEADS} - {"cross", "cosine"}))  # which take a Transformer
 def test_every_head_learns_and_answers_the_same_when_loaded(head, vectors, tmp_path):
     model = fitted(pairs(), head, vectors)
     report = model.score(pairs(40, seed=1))
