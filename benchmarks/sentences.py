@@ -50,6 +50,7 @@ CLAUSES = re.compile("[，。；！？：、,.;!?:\n]")
 DOCUMENTS, SEEDS = 1000, (1, 2, 3)
 # Learning rates of gensim: its best on other texts, its default, and ours where that is another one.
 RATES = {"dbow": (0.05, 0.025, 0.08), "dm": (0.1, 0.025)}
+INFERENCE = {"dbow": 0.05, "dm": 0.025}  # of gensim, at most
 TEXTS, QUERIES = 1_000_000, 500
 
 Models = Callable[[str], Any]
@@ -246,7 +247,8 @@ def gensims(
         model.train(tagged, total_examples=len(tagged), epochs=model.epochs)
 
     training = timed(train)[1]
-    vectors, inference = timed(lambda: [model.infer_vector(query, alpha=min(lr, 0.05)) for query in queries])
+    alpha = min(lr, INFERENCE[architecture])
+    vectors, inference = timed(lambda: [model.infer_vector(query, alpha=alpha) for query in queries])
     return {"training": training, "inference": inference, "recall": recall(vectors, model.dv.vectors)}
 
 
@@ -263,8 +265,9 @@ def doc2vec(models: Models, results: Records) -> None:
                 def measure(run: Any = run, seed: int = seed, lr: Any = lr, kind: str = architecture) -> dict[str, Any]:
                     return run(kind, seed, lr, *texts())
 
-                key = {"section": "doc2vec rates", "who": who, "architecture": architecture, "seed": seed, "lr": lr}
-                found += filter(None, [results.measured(measure, documents=DOCUMENTS, **key)])
+                inference = 0.025 if lr is None else min(lr, INFERENCE[architecture])
+                key = {"section": "doc2vec", "who": who, "architecture": architecture, "lr": lr, "inference": inference}
+                found += filter(None, [results.measured(measure, documents=DOCUMENTS, seed=seed, **key)])
             if not found:
                 continue
             mean = {name: np.mean([r[name] for r in found]) for name in ("training", "inference", "recall")}
