@@ -41,10 +41,10 @@ def measure(index: Index, pairs: int, seed: int = 1) -> dict[str, float]:
         truth = np.repeat([0, 1], [len(one), len(other)])
         both = index.vectors(np.concatenate([one, other]))
         right.append(neighbour_scores(unit_rows(both - SHARED * both.mean(axis=0)), truth, 10)[1])
-        labels = cluster(index.told(np.concatenate([one, other])), apart=apart)
+        labels = cluster(both, apart=apart)
         measures.append(v_measure_score(truth, labels))
         parted.append(labels.max() > 0)
-        whole.append(cluster(index.told(one), apart=apart).max() == 0)
+        whole.append(cluster(index.vectors(one), apart=apart).max() == 0)
     means = (float(np.mean(values)) for values in (right, measures, parted, whole))
     return dict(zip(("nearest", "V", "parted", "whole"), means, strict=True))
 

@@ -15,7 +15,6 @@ from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes, v_
 from polyseme.search.listing import Listing
 from polyseme.search.mixture import mixture
 from polyseme.search.senses import offers_substitutes
-from polyseme.search.telling import learn_telling, told
 from polyseme.text.corpus import Corpus
 
 from .conftest import DIM, Neighbours
@@ -222,18 +221,3 @@ def test_the_v_measure_is_that_of_scikit_learn() -> None:
     assert v_measure(truth, labels) == pytest.approx(v_measure_score(truth, labels))
     assert v_measure(truth, truth) == pytest.approx(1.0)
     assert v_measure(np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)) == 1.0
-
-
-def test_uses_are_told_apart_where_words_differ_and_not_where_every_word_varies() -> None:
-    rng = np.random.default_rng(6)
-    spread = np.where(np.arange(D) < 8, 6.0, 0.3)  # every word varies in the first eight directions
-    centres = rng.normal(size=(60, D)) * (np.arange(D) >= 8)  # words differ in the others
-    words = [(centre + spread * rng.normal(size=(50, D))).astype(np.float32) for centre in centres]
-    directions = learn_telling(words)
-    assert directions is not None
-    assert np.abs(directions[:8, :20]).max() < 0.05 * np.abs(directions[8:, :20]).max()
-    both = np.concatenate(words[:2])
-    truth = np.repeat([0, 1], 50)
-    assert v_measure(truth, cluster(told(both, directions))) > 0.95 > v_measure(truth, cluster(both))
-    assert learn_telling(words[:10]) is None  # too few to learn from
-    assert told(both, None) is both

@@ -34,7 +34,6 @@ from polyseme.search.projection import CODES, Projection
 from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
-from polyseme.search.telling import learn_telling, told
 from polyseme.search.unfinished import State, Sums
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
@@ -46,7 +45,6 @@ _BLOCK_TOKENS = 1 << 15  # encoded between two writes: many sentences of each le
 _CHECKPOINT_TOKENS = 5 * _BLOCK_TOKENS
 _WORDS_TO_LEARN_FROM = 80  # how far uses lie apart, from so many words with
 _OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
-_WORDS_TO_TELL = 600  # the directions in which words differ, from so many
 _WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are looked for
 
 
@@ -247,8 +245,7 @@ class _Builder:
                 seed=self.options.seed,
                 progress=self.progress,
             )
-        learnt, telling = self._learnt()
-        tables: dict[str, NDArray[Any]] = {"words": self.offsets, **telling}
+        tables: dict[str, NDArray[Any]] = {"words": self.offsets}
         for layer, projection in self.projections.items():
             tables.update(projection.tensors(f"layer{layer}"))
         if cells:
@@ -258,7 +255,7 @@ class _Builder:
             "model": self.model,
             "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
             "options": options_to_json(self.options),
-            "facts": {**self._facts(cells, recall), **learnt},
+            "facts": {**self._facts(cells, recall), **self._learnt()},
             **({"recipe": self.recipe} if self.recipe else {}),
         }
         names = [*self._arrays(), layout.TABLES, *([layout.CELLS] if cells else [])]
@@ -282,44 +279,36 @@ class _Builder:
             "recall": round(recall, 4),
         }
 
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves.
-
-        Facts, and the directions in which uses are told apart, which stand among the tables.
-        """
-        vocabulary, first = self.corpus.vocabulary, self.layers[0]
+    def _learnt(self) -> dict[str, Any]:
+        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves."""
+        vocabulary = self.corpus.vocabulary
         fewest, most = _OCCURRENCES_TO_LEARN_FROM
-        frequent = np.flatnonzero(self.counts >= fewest)
-        drawn = np.random.default_rng(self.options.seed).permutation(frequent).tolist()
-        telling = {
-            layer: learn_telling([self._vectors(word, fewest, layer) for word in drawn[:_WORDS_TO_TELL]])
-            for layer in self.layers
-        }
 
         def look(word: str) -> Looked:
             number = vocabulary.index[word]
             beside = words_beside(self.corpus, np.asarray(self.tokens[self._sampled(number, most)]))
-            return told(self._vectors(number, most, first), telling[first]), beside
+            return self._vectors(number, most), beside
 
-        sample = [self._vectors(word, most, first) for word in drawn[:_WORDS_TO_LEARN_FROM]]
-        seen = [told(vectors, telling[first]) for vectors in sample]
-        apart = learn_apart(seen, seed=self.options.seed, progress=self.progress)
+        frequent = np.flatnonzero(self.counts >= fewest)
+        drawn = np.random.default_rng(self.options.seed).permutation(frequent).tolist()
+        sample = [self._vectors(word, most) for word in drawn[:_WORDS_TO_LEARN_FROM]]
+        apart = learn_apart(sample, seed=self.options.seed, progress=self.progress)
         alike, alike_words = learn_cutoffs(sample)
-        told_words = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
-        splits = find_splits(told_words[:_WORDS_LOOKED_AT], look, apart=apart, progress=self.progress)
-        facts = {
+        told = [vocabulary.words[word] for word in frequent.tolist() if tells_something(vocabulary.words[word])]
+        splits = find_splits(told[:_WORDS_LOOKED_AT], look, apart=apart, progress=self.progress)
+        return {
             "apart": round(apart, 4),
             "alike": None if alike is None else round(alike, 4),
             "alike_words": None if alike_words is None else round(alike_words, 4),
             "splits": [[word, round(score, 3)] for word, score in splits],
         }
-        return facts, {f"layer{layer}.telling": found for layer, found in telling.items() if found is not None}
 
     def _sampled(self, word: int, most: int) -> NDArray[np.int64]:
         """Occurrences of a word, evenly drawn."""
         return np.asarray(self.offsets[word] + even_sample(int(self.counts[word]), most))
 
-    def _vectors(self, word: int, most: int, layer: int) -> FloatArray:
+    def _vectors(self, word: int, most: int) -> FloatArray:
+        layer = self.layers[0]
         vectors = self.projections[layer].decode(self.codes[layer][self._sampled(word, most)])
         layout.release(self.codes[layer])
         return vectors

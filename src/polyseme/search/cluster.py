@@ -35,6 +35,7 @@ _POINTS_PER_GROUP = 6
 _OVERLAP = 0.05
 _NEIGHBOURS = 20
 _BOUNDS = np.arange(-0.2, 0.61, 0.02)  # that are tried
+_LEFT_WHOLE = 0.5
 
 
 def cluster(vectors: FloatArray, *, max_clusters: int = 8, apart: float = APART, seed: int = 1) -> NDArray[np.int64]:
@@ -63,9 +64,9 @@ def silhouettes(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
 def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progress = silent) -> float:
     """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each.
 
-    It is the one with the largest mean V-measure of the pairs + half of the share of single words that it leaves
-    whole: some of them do have several uses. Of bounds that are about as good it is the highest, since two uses of a
-    word lie nearer to each other than two words.
+    Of the bounds that leave at least half of the single words whole (some do have several uses) it is the one with the
+    largest mean V-measure of the pairs; of those about as good the highest, since two uses of a word lie nearer to each
+    other than two words.
     """
     if len(words) < 10:
         return APART
@@ -77,14 +78,15 @@ def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progres
         progress("how far senses lie apart", len(found), len(words) + len(pairs))
     truths = [np.repeat([0, 1], [len(a), len(b)]) for a, b in pairs]
     single, double = found[: len(words)], found[len(words) :]
+    whole = np.array([np.mean([_joined(*one, bound).max() == 0 for one in single]) for bound in _BOUNDS])
     worth = np.array(
         [
-            np.mean([_joined(*one, bound).max() == 0 for one in single]) / 2
-            + np.mean([v_measure(truth, _joined(*one, bound)) for one, truth in zip(double, truths, strict=True)])
+            np.mean([v_measure(truth, _joined(*one, bound)) for one, truth in zip(double, truths, strict=True)])
             for bound in _BOUNDS
         ]
     )
-    about = 2 / len(words)  # so much can a single word change, alone and in its pair
+    worth[1:][whole[1:] < _LEFT_WHOLE] = -np.inf  # where none does, the lowest is left
+    about = 2 / len(words)  # so much can a single word change
     return float(_BOUNDS[np.flatnonzero(worth >= worth.max() - about)[-1]])
 
 

@@ -32,7 +32,6 @@ from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.senses import Substitutes, expected_words, find_senses, offers_substitutes
 from polyseme.search.states import KINDS, MIXED, encode_states
-from polyseme.search.telling import told
 from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
@@ -67,8 +66,6 @@ class Index:
         self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
         self._tokens = layout.array(folder.file(layout.TOKENS), (n,), np.dtype(np.int64))
         self._projections = {k: Projection.from_tensors(arrays, f"layer{k}", precision, where) for k in self.layers}
-        self._telling = {k: _checked_telling(arrays.get(f"layer{k}.telling"), p.dim, where)
-                         for k, p in self._projections.items()}  # fmt: skip
         self._codes = {
             k: layout.array(folder.file(layout.codes_name(k)), (n, p.dim), dtype) for k, p in self._projections.items()
         }
@@ -206,11 +203,6 @@ class Index:
         """Vectors of occurrences, ``(n, d)``, of length one."""
         layer = self._layer(layer)
         return self._projections[layer].decode(self._codes[layer][rows])
-
-    def told(self, rows: slice | NDArray[np.int64], layer: int | None = None) -> FloatArray:
-        """The same in the directions in which words differ, where uses are told apart (see telling.py)."""
-        layer = self._layer(layer)
-        return told(self.vectors(rows, layer), self._telling[layer])
 
     def uses(self, word: str, layer: int | None = None) -> FloatArray:
         """Vectors of a word's occurrences as they are compared with each other, ``(n, d)`` of length one.
@@ -350,11 +342,3 @@ def _checked_offsets(offsets: NDArray[Any] | None, n: int, corpus: Corpus, where
     if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
         raise FormatError(f"{where} was altered: its table of words does not fit its occurrences")
     return offsets
-
-
-def _checked_telling(directions: NDArray[Any] | None, dim: int, where: str) -> FloatArray | None:
-    if directions is None:  # too few words to learn them from
-        return None
-    if directions.dtype != np.float32 or directions.ndim != 2 or len(directions) != dim or not directions.shape[1]:
-        raise FormatError(f"{where} was altered: the directions that tell uses apart do not fit its codes")
-    return directions

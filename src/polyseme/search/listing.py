@@ -56,10 +56,10 @@ class Listing:
     def _put(self) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
         """Of every occurrence its use, the cosine with the mean of that, and how much farther the next mean is."""
         found = self.found
-        sample = self.index.told(found.rows, found.layer)
+        sample = self.index.vectors(found.rows, found.layer)
         uses = range(len(found.senses))
         means = unit_rows(np.array([sample[found.labels == use].mean(axis=0) for use in uses], dtype=np.float32))
-        cosines = self.index.told(self.rows, found.layer) @ means.T  # (n, uses)
+        cosines = self.index.vectors(self.rows, found.layer) @ means.T  # (n, uses)
         labels = cosines.argmax(axis=1)
         labels[found.rows - self.rows[0]] = found.labels  # those that were looked at stay where they were put
         scores = cosines[np.arange(len(labels)), labels]

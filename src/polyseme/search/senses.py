@@ -48,7 +48,7 @@ def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer:
     """Cluster the occurrences ``rows`` of a word."""
     count = rows.stop - rows.start
     places = rows.start + even_sample(count, MOST)
-    vectors = index.told(places, layer)
+    vectors = index.vectors(places, layer)
     labels = cluster(vectors, max_clusters=max_senses, apart=apart)
     clear = silhouettes(vectors, labels)
     scores = _closeness(vectors, labels)
