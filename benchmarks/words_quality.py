@@ -22,7 +22,6 @@ TRIALS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # name, method or class
     ("gensim FastText (CBOW)", "FastText", {}),
     ("word2vec, lr 0.025", "word2vec", {"lr": 0.025}),
     ("**word2vec**", "word2vec", {}),
-    ("fastText, lr 0.025", "fasttext", {"lr": 0.025}),
     ("**fastText**", "fasttext", {}),
     ("GloVe, x_max 100", "glove", {"x_max": 100.0}),
     ("**GloVe**", "glove", {}),

@@ -20,7 +20,6 @@ from polyseme.words.windows import WordStream, split_sentences
 from words_records import DATA, SETS, Results, names, novel, table, timed, train, wiki, write_section
 
 KEPT = 10  # occurrences that are left of a word that is made rare
-PASSES = 30  # of NNLM over a short text
 FEW = ("EN-RG-65",)  # sets of which a short text has too few words to count
 RARE = 20  # words seen fewer times are rare
 
@@ -106,7 +105,7 @@ def language_models(results: Results, folder: Path, size: int, orders: list[int]
     rows = []
     for name, order in product(("红楼梦", "enwiki"), orders):
         measure = partial(_language_model, folder, size, name, order)
-        found = results.once(measure, part="language", text=name, order=order, words=size, epochs=PASSES)
+        found = results.once(measure, part="language", text=name, order=order, words=size)
         ratio = f"{100 * (found['nnlm'] / found['kn'] - 1):+.0f} %"
         sizes = [f"{found['words']:,}", f"{found['classes']:,}", str(order)]
         rows.append([name, *sizes, f"{found['nnlm']:.1f}", f"{found['kn']:.1f}", ratio, str(found["cpu"])])
@@ -116,7 +115,7 @@ def language_models(results: Results, folder: Path, size: int, orders: list[int]
 
 def _language_model(folder: Path, size: int, name: str, order: int) -> dict[str, Any]:
     corpus = novel(size, folder) if name == "红楼梦" else wiki("en", size, folder)
-    model, cpu = timed(lambda: train("nnlm", corpus, order=order, epochs=PASSES))
+    model, cpu = timed(lambda: train("nnlm", corpus, order=order))
     plan = plan_words(corpus, model.options.min_count, None, None)
     streams = split_sentences(corpus, model.options.hold_out)
     training, held_out = (WordStream.of_corpus(corpus, plan, some).numbers.tolist() for some in streams)
