@@ -136,7 +136,6 @@ def ulmfit(bench: Bench, name: str) -> None:
         text = Corpus.from_sentences([r.text for r in train], segment=words, documents="line")  # type: ignore[union-attr]
         if stages == "scratch":
             given = polyseme.train("ulmfit", text, epochs=0, units=units, seed=seed, **SMALL)
-            options |= {"unfreezing": "none", "layer_rates": 1.0}
         elif stages == "three":  # the language model reads all texts, whether their labels are used or not
             given = polyseme.train("ulmfit", text, start=general_model, epochs=5, threads=1, seed=seed)
         else:
@@ -204,7 +203,7 @@ def cove(bench: Bench) -> None:
     train, held_out = pairs.split(HELD_OUT / len(pairs), 1)
 
     def learn(path: Path) -> None:
-        polyseme.train("cove", train, out=path, word_vectors=str(glove(bench.folder)), minutes=3, threads=1)
+        polyseme.train("cove", train, out=path, word_vectors=str(glove(bench.folder)), minutes=2, threads=1)
 
     model = bench.model("en.cove", learn)
     words, rows = polyseme.load(glove(bench.folder)), []
@@ -241,9 +240,9 @@ def _bleu(model: Cove, held_out: Parallel) -> dict[str, Any]:
 # ---- the readers of the biLM
 
 READERS = ("lstm", "cnn", "transformer")
-SENTENCES = 8000  # whose words are encoded
-PROBED, PENALTY = 12_000, 1e-4  # words of which tags are told, and of a probe's weights
-FEWEST, SECOND = 60, 20  # occurrences of a homograph, and those with its second tag
+SENTENCES = 5000  # whose words are encoded
+PROBED, PENALTY = 6_000, 1e-4  # words of which tags are told, and of a probe's weights
+FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second tag
 
 
 def readers(bench: Bench) -> None:
@@ -255,7 +254,7 @@ def readers(bench: Bench) -> None:
 
     def measure(row: str, seed: int) -> dict[str, Any]:
         def learn(path: Path) -> None:
-            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=1, dropout=0.1, threads=1, seed=seed)
+            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=0.75, dropout=0.1, threads=1, seed=seed)
 
         model = bench.model(f"{row}.{seed}.elmo", learn)
         last = model.about.curve[-1]

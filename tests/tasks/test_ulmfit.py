@@ -88,7 +88,7 @@ def test_what_is_learned_is_what_is_answered(forward):
 
 
 def test_layers_thaw_from_the_top_at_rates_that_fall_by_two_point_six(forward):
-    options = UlmfitHeadOptions()
+    options = UlmfitHeadOptions(unfreezing="gradual", layer_rates=2.6)
     task = UlmfitTask(forward, new_layers(3 * forward.dim, options, 2), Examples.of(reviews(8)), None, options, None)
     optimiser = Optimiser(dict(task.module.named_parameters()))
     thawed = []

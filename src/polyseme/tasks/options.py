@@ -60,7 +60,7 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class UlmfitHeadOptions(TrainingOptions):
-    """ULMFiT: its language model trained on the texts, then thawed from the top, a layer each epoch."""
+    """ULMFiT: its language model trained on the texts, then with the classifier."""
 
     epochs: int = option(10, "most passes over the examples", minimum=0)
     batch_size: int = option(32, "examples of a batch", minimum=1)
@@ -70,9 +70,9 @@ class UlmfitHeadOptions(TrainingOptions):
     dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
     hidden: int = option(50, "units of the hidden layer", minimum=1)
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
-    layer_rates: float = option(2.6, "how many times faster a layer learns than the one below it", minimum=1)
+    layer_rates: float = option(1.0, "how many times faster a layer learns than the one below it", minimum=1)
     unfreezing: str = option(
-        "gradual", "layers learn one after the other from the top, or all from the beginning", choices=UNFREEZING
+        "none", "layers learn one after the other from the top, or all from the beginning", choices=UNFREEZING
     )
     lm_epochs: int = option(5, "passes of the language model over the texts before; 0: none", minimum=0)
     lm_lr: float = option(4e-3, "learning rate of the language model", minimum=0)

@@ -4,7 +4,7 @@ Howard and Ruder, "Universal Language Model Fine-tuning for Text Classification"
 
     1  ``train ulmfit GENERAL_TEXT``                a language model (``awd.py``) of general text
     2  ``train ulmfit TASK_TEXT --from MODEL``      the same, trained further on the text of the task
-    3  ``fit classify --head ulmfit --encoder …``   the classifier, its layers thawed one after the other
+    3  ``fit classify --head ulmfit --encoder …``   the classifier over it
 
 A model reads in one direction; the average of a forward and a backward classifier is the paper's ensemble. What differs
 from the paper: units may be characters or byte-pair pieces, so that Chinese needs no large vocabulary; see ``train.py``
