@@ -254,7 +254,7 @@ def readers(bench: Bench) -> None:
 
     def measure(row: str, seed: int) -> dict[str, Any]:
         def learn(path: Path) -> None:
-            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=0.75, dropout=0.1, threads=1, seed=seed)
+            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=0.6, dropout=0.1, threads=1, seed=seed)
 
         model = bench.model(f"{row}.{seed}.elmo", learn)
         last = model.about.curve[-1]

@@ -186,7 +186,7 @@ def timed_training(method: str, data: Any, **options: Any) -> tuple[Any, float]:
 SIGNALS: dict[str, tuple[str, Callable[[Path, int], tuple[Any, float]]]] = {
     "word2vec, mean": ("words", lambda folder, seed: _mean_of(books(folder), seed)),
     "quick-thought": ("order", lambda folder, seed: timed_training(
-        "quick-thought", books(folder), hidden=128, seed=seed, epochs=2, max_sentences=20_000)),
+        "quick-thought", books(folder), hidden=128, seed=seed, max_sentences=20_000)),
     "skip-thought": ("order", lambda folder, seed: timed_training(
         "skip-thought", books(folder), hidden=256, dim=100, seed=seed, max_sentences=4000)),
     "infersent": ("labels", lambda folder, seed: timed_training(

@@ -234,7 +234,7 @@ class QuickThoughtOptions(LearnedOptions):
     min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
     longest: int = option(40, "words of a sentence that are read", minimum=1)
     max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
-    batch_size: int = option(200, "consecutive sentences among which neighbours are chosen", minimum=2)
+    batch_size: int = option(40, "consecutive sentences among which neighbours are chosen", minimum=2)
     hold_out: float = option(0.02, "share of the batches kept for the reports", minimum=0, maximum=0.5)
     epochs: int = option(3, "passes over the sentences", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
