@@ -173,6 +173,16 @@ def test_options_are_explained_in_the_language_of_the_page(open_page: Open) -> N
     assert "the file the vectors were read from" in open_page("models", name="words").inner_text(".sheet")
 
 
+def test_the_facts_of_every_card_are_in_chinese_on_the_chinese_page(open_page: Open) -> None:
+    names = texts(open_page("models", lang="zh"), ".shelf strong")
+    assert {"words", "context"} <= set(names)
+    for name in names:
+        card = open_page("models", name=name, lang="zh")
+        for label in texts(card, ".sheet dt"):
+            assert any("\u4e00" <= letter <= "\u9fff" for letter in label), (name, label)
+        assert not {"true", "false"} & set(texts(card, ".sheet dd"))
+
+
 def test_the_card_has_calls_to_copy(open_page: Open) -> None:
     page = open_page("models", name="words")
     calls = texts(page, ".sheet pre")

@@ -48,6 +48,7 @@ function optionTable(options) {
 function plain(value) {
   if (typeof value === "number") return number(value, 6);
   if (value === null) return "–";
+  if (typeof value === "boolean") return t(value ? "yes" : "no");
   if (Array.isArray(value)) return value.map(plain).join(", ") || "–";
   if (typeof value === "object") return Object.values(value).map(plain).filter((part) => !["–", "keep"].includes(part)).join(" · ");
   return String(value);
