@@ -20,21 +20,18 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.dropout import Dropout
 from polyseme.nouns import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
+from polyseme.sentences.encoder_sources import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.options import DIM, InputOptions
 from polyseme.sentences.sources import (
     FixedVectors,
-    FrozenLayers,
     Ints,
-    LayerSums,
     LearnedKeys,
     Letters,
     Prepared,
     Source,
     SourceModule,
     TokenLists,
-    TunedLayers,
-    TunedSums,
 )
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts

@@ -1,0 +1,131 @@
+"""Context encoders as sources of token vectors (语境编码器作为词元向量的来源): frozen, or learning with the task.
+
+γ Σ s_j h_j   of the layers h_j, at the input, at the hidden states, or at both, each place with weights of its own
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from polyseme.contexts.tuning import Tunable
+from polyseme.errors import FormatError, OptionError
+from polyseme.neural.mix import ScalarMix
+from polyseme.nouns import ContextEncoder, Layers, Progress, silent
+from polyseme.sentences.sources import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
+
+IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; more are kept in a file
+
+
+class FrozenLayers(Source):
+    """Layers of a context encoder that stays as it is: it runs once over the texts, and its vectors are kept.
+
+    ``layers`` is ``mix`` (their sum is learned, at each place of its own) or the choice of one plane.
+    """
+
+    def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
+        self.encoder, self.layers = encoder, Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
+        self.choice = "all" if layers == "mix" else layers
+        self.module = LayerSums(self.layers.n_planes, encoder.dim, at, learned=layers == "mix")
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        offsets = offsets_of(lists)
+        shape = (int(offsets[-1]), self.layers.n_planes, self.encoder.dim)
+        values = _room_for(shape)
+        done = 0
+        for encoded in self.encoder.encode_tokens(lists, layers=self.choice):
+            size = len(encoded.tokens)
+            values[done : done + size] = encoded.layers.transpose(1, 0, 2)
+            done += size
+            progress("encoding", done, shape[0])
+        if done != shape[0]:
+            raise FormatError(f"the encoder gave vectors to {done:,} tokens, and there are {shape[0]:,}")
+        return _Layers(Flat(values, offsets))
+
+
+def _room_for(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    size = int(np.prod(shape)) * 4
+    if size <= IN_MEMORY:
+        return np.empty(shape, dtype=np.float32)
+    file = tempfile.TemporaryFile(prefix="polyseme-features-")  # noqa: SIM115 (it lives as long as the map)
+    return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
+
+
+class _Layers(Prepared):
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        return (torch.from_numpy(self.flat.padded(rows, longest)),)  # (B, T, L, D)
+
+
+class TunedLayers(Source):
+    """Layers of a context encoder that learns with the task: it runs on every batch."""
+
+    def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
+        if not isinstance(encoder, Tunable):
+            name = getattr(encoder, "method", type(encoder).__name__)
+            raise OptionError(f"a model of {name} cannot learn with a task: encoder_mode=frozen")
+        chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
+        self.encoder, self.tuned = encoder, encoder.tuned(chosen.numbers)
+        sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
+        self.module = TunedSums(self.tuned.network, sums)
+
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+        return _Sentences(self.tuned.read, lists)
+
+
+class _Sentences(Prepared):
+    def __init__(self, read: Callable[[TokenLists], tuple[Tensor, ...]], lists: TokenLists) -> None:
+        self.read, self.lists = read, lists
+
+    def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
+        return self.read([self.lists[row] for row in rows.tolist()])
+
+
+class TunedSums(SourceModule):
+    """The layers of a network that learns, and their sums."""
+
+    def __init__(self, network: nn.Module, sums: LayerSums) -> None:
+        super().__init__()
+        self.network, self.sums = network, sums
+        self.dim, self.beside = sums.dim, sums.beside
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        layers: Tensor = self.network(*batch)
+        if self.sums.mixes is None and layers.shape[2] > 1:
+            layers = layers.mean(dim=2, keepdim=True)
+        found: tuple[Tensor | None, Tensor | None] = self.sums(layers)
+        return found
+
+
+class LayerSums(SourceModule):
+    """γ Σ s_j h_j at the input, at the hidden states, or at both with weights of their own."""
+
+    def __init__(self, n_layers: int, dim: int, at: str, *, learned: bool) -> None:
+        super().__init__()
+        self.dim = dim if at in ("input", "both") else 0
+        self.beside = dim if at in ("hidden", "both") else 0
+        self.mixes = nn.ModuleList(ScalarMix(n_layers) for _ in range(2)) if learned else None
+
+    def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        layers = batch[0]  # (B, T, L, D)
+        return (self._sum(layers, 0) if self.dim else None), (self._sum(layers, 1) if self.beside else None)
+
+    def _sum(self, layers: Tensor, place: int) -> Tensor:
+        if self.mixes is None:
+            return layers[:, :, 0]
+        mixed: Tensor = self.mixes[place](layers.permute(2, 0, 1, 3))
+        return mixed
+
+    def penalty(self, strength: float) -> Tensor | None:
+        """λ Σ s² of the sums in use."""
+        if self.mixes is None:
+            return None
+        used = [mix for mix, width in zip(self.mixes, (self.dim, self.beside), strict=True) if width]
+        return torch.stack([mix.penalty(strength, "zero") for mix in used if isinstance(mix, ScalarMix)]).sum()
