@@ -134,8 +134,9 @@ def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
 def report(page: Path, known: dict[str, Any]) -> None:
     """Write the tables of what is known."""
     write_table(page, "fine-tuning", rows_of(known))
-    write_table(page, "few-labels", rows_of_labels(known))
-    write_table(page, "layers", rows_of_parts(known))
+    for name, rows in (("few-labels", rows_of_labels(known)), ("layers", rows_of_parts(known))):
+        if len(rows) > 2:  # more than the fit to all examples, or of all layers
+            write_table(page, name, rows)
 
 
 def mean_of(known: dict[str, Any], **wanted: Any) -> tuple[list[float], float]:
@@ -166,14 +167,16 @@ def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
 
 
 def rows_of(known: dict[str, Any]) -> list[list[str]]:
-    """The table's rows, the header first."""
-    rows = [["task", "figure", "bar", "mean", "deviation", "fits", "CPU-minutes a fit"]]
+    """The table's rows, the header first: of each task the defaults, then what else was tried."""
+    rows = [["task", "examples", "options given", "figure", "bar", "mean", "fits", "CPU-minutes a fit"]]
     for name, trial in TRIALS.items():
-        scores, minutes = mean_of(known, trial=name, options={}, examples=0)
-        if scores:
-            spread = f"{np.std(scores, ddof=1):.1f}" if len(scores) > 1 else "–"
-            figures = [f"{trial.bar:g}", f"{np.mean(scores):.1f}", spread, f"{len(scores)}", f"{minutes:.1f}"]
-            rows.append([name, trial.figure, *figures])
+        own = [found for found in known.values() if found["trial"] == name]
+        tried = {(json.dumps(found["options"]), found["examples"]) for found in own}
+        for given, n in sorted(tried, key=lambda one: (one[0] != "{}", one)):
+            scores, minutes = mean_of(known, trial=name, options=json.loads(given), examples=n)
+            told = " ".join(f"{key}={value}" for key, value in json.loads(given).items()) or "none"
+            figures = [trial.figure, f"{trial.bar:g}", f"{np.mean(scores):.1f}", f"{len(scores)}", f"{minutes:.1f}"]
+            rows.append([name, f"{n or 'all'}", told, *figures])
     return rows
 
 

@@ -259,6 +259,7 @@ class ExampleTask(BatchTask):
     """Training on examples in batches of one size, the long and the short apart."""
 
     unit = "examples"
+    pace: float = 1.0  # of fine-tuned encoders, beside what suits them
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
@@ -283,7 +284,8 @@ class ExampleTask(BatchTask):
         layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
         n, options = max(layers.values(), default=-1) + 1, self.options
         learning = n + 1 if options.top_layers is None else options.top_layers
-        top = options.encoder_lr if options.encoder_lr is not None else usual_rate(self.module.get_submodule(network))
+        usual = self.pace * usual_rate(self.module.get_submodule(network))
+        top = usual if options.encoder_lr is None else options.encoder_lr
         return {
             name: ParameterGroup(lr_factor=top * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning)
             for name, layer in {network: -1, **layers}.items()

@@ -83,8 +83,8 @@ class LearnedOptions(InputOptions):
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
     encoder_lr: float | None = option(
         None,
-        "factor of the learning rate for fine-tuned encoders; unless given 0.2 for Transformers of up to 512 numbers a "
-        "state, 0.05 up to 768, 0.02 beyond, and 0.1 for others",
+        "factor of the learning rate for fine-tuned encoders; unless given 0.1, of Transformers wider than 512 0.05, "
+        "wider than 768 0.02; twice as much for tags",
         minimum=0,
     )
     layer_rates: float = option(

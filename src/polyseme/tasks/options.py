@@ -207,6 +207,7 @@ class CosineOptions(_Pairs, LinearOptions):
     encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0, maximum=0)
     regression: str = option("mse", "how scores are learned: as one number (cosine)", choices=("mse",))
+    encoder_lr: float | None = option(0.05, "factor of the learning rate for fine-tuned encoders", minimum=0)
 
 
 PAIR_HEADS: dict[str, type] = {

@@ -260,6 +260,7 @@ class TagTask(ExampleTask):
 
     module: Tagger
     unit = "sentences"
+    pace = 2.0  # every word has something to say of what is to be learned
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from polyseme.contexts.transformer.pieces import joined, readable
 LARGE_TABLE = 4096  # rows, from which on a gradient of some of them costs less than one of all
 
 
-RATES = ((512, 0.2), (768, 0.05))  # of encoders up to so many numbers a state, as shares of the added layer's rate
+RATES = ((512, 0.1), (768, 0.05))  # of encoders up to so many numbers a state, as shares of the added layer's rate
 WIDE_RATE, OTHER_RATE = 0.02, 0.1  # of wider ones, and of encoders that are no Transformers
 
 
