@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(TRIALS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--folds", type=int, default=1)
+    parser.add_argument("--examples", type=int, default=0, help="examples to learn from; 0: all")
     parser.add_argument("--results", type=Path, default=Path("tuning.json"))
     parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "results-transformers.md")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of all trials")
@@ -84,7 +85,7 @@ def main() -> None:
                 for part in PARTS.values():
                     run(Fit("trec", seed, {**more, **part}), encoders, options, known)
             else:
-                run(Fit(name, seed, more), encoders, options, known)
+                run(Fit(name, seed, more, options.examples), encoders, options, known)
 
 
 class Fit(NamedTuple):
@@ -123,12 +124,10 @@ def run(fit: Fit, encoders: dict[str, Any], options: argparse.Namespace, known: 
 def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
     """The report of a fit on the dev data, or on a fold of five, and its curve."""
     run = Run()
-    if plan.dev is not None:
-        return plan.fit(run).score(plan.dev), run.curve
-    train, test = list(plan.train.folds(5, 1))[number]
+    train, test = (plan.train, plan.dev) if plan.dev is not None else list(plan.train.folds(5, 1))[number]
     if examples:
         train = train.split(examples / len(train), 1)[1]
-    return plan.cls.fit(train, None, plan.encoders, plan.options, run).score(test), run.curve
+    return plan.cls.fit(train, plan.dev, plan.encoders, plan.options, run).score(test), run.curve
 
 
 def report(page: Path, known: dict[str, Any]) -> None:
