@@ -113,7 +113,9 @@ def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
         "bow": lambda: train("bow", corpus(), min_count=5),
         "tfidf": lambda: train("tfidf", corpus(), min_count=5, texts="sentences"),
         "lsa": lambda: train("lsa", corpus(), min_count=5),
-        "doc2vec dbow": lambda: train("doc2vec", corpus(), epochs=3, threads=1, texts="sentences"),
+        "doc2vec dbow": lambda: train(
+            "doc2vec", corpus(), epochs=3, lr=0.05, inference_lr=0.05, threads=1, texts="sentences"
+        ),
         "softbow": lambda: _softbow(words()),
     }
     pools = [pool for pool in POOLS if "-" not in pool and pool != "pos"]  # which learns from tagged text
