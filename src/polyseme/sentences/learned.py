@@ -265,7 +265,7 @@ class ExampleTask(BatchTask):
         self.module, self.options = module, options
         if isinstance(options, LearnedOptions):
             sparse = chosen_device(options.device).type != "mps"  # which has no sparse gradients
-            begin_learning(module, options.encoder_dropout, sparse=sparse)
+            begin_learning(module, options.encoder_dropout, sparse=sparse, lm_weight=options.lm_weight)
         self.batches = sized_batches(sizes, options.batch_size, options.seed)
 
     def n_steps(self, epoch: int) -> int:

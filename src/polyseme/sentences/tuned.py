@@ -2,6 +2,11 @@
 
     v = f(W · pool_t h_t + b),   the encoder's steps behind the pooling, but without a normalisation at their end
 
+A causal language model keeps learning to expect the next piece beside the task, as in Radford et al., "Improving
+Language Understanding by Generative Pre-Training" (2018):
+
+    loss = -log p(label | v) - λ mean_t log p(w_t+1 | w_1 … w_t),   λ = ``lm_weight``
+
 A layer over vectors of length one would learn slowly, so the last normalisation is left out. Texts become pieces once;
 of a text with more than ``max_pieces`` the middle is left out (Sun et al., "How to Fine-Tune BERT for Text
 Classification?", 2019, found both ends to tell more than the beginning alone).
@@ -16,7 +21,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES
 from polyseme.contexts.transformer.model import TransformerEncoder
@@ -78,17 +84,26 @@ class PieceTexts:
 class TextNet(nn.Module):
     """The network, the pooling and the steps of an encoder."""
 
-    def __init__(self, encoder: SentenceTransformer) -> None:
+    def __init__(self, encoder: SentenceTransformer, lm_weight: float = 0.0) -> None:
         super().__init__()
         self.network, self.pooling = encoder.encoder.network, encoder.pooling
         self.steps = nn.Sequential(*encoder.steps)
+        self.lm_weight = lm_weight if self.network.is_causal_lm and self.network.reads_head else 0.0
 
     def forward(self, texts: PieceBatch) -> Encoding:
         top = self.network(texts.batch)[-1]  # (B, T, D)
         nothing = top.new_zeros(self.pooling.out)
         rows = zip(top, texts.lengths, strict=True)
         pooled = torch.stack([self.pooling(states[:length]) if length else nothing for states, length in rows])
-        return Encoding(self.steps(pooled))
+        penalty = self.lm_weight * self.surprise(top, texts) if self.training and self.lm_weight else None
+        return Encoding(self.steps(pooled), penalty=penalty)
+
+    def surprise(self, top: Tensor, texts: PieceBatch) -> Tensor:
+        """-mean log p(the next piece) of each text, from its top layer: ``(B, T, D) -> (B,)``."""
+        behind = torch.tensor(texts.lengths, device=top.device) - 1  # pieces with one before them
+        real = torch.arange(top.shape[1] - 1, device=top.device) < behind.unsqueeze(1)  # (B, T - 1)
+        losses = F.cross_entropy(self.network.head(top[:, :-1][real]), texts.batch.ids[:, 1:][real], reduction="none")
+        return losses.new_zeros(len(top)).index_add(0, real.nonzero()[:, 0], losses) / behind.clamp_min(1)
 
     def penalty(self) -> float:
         """What is added to a loss: nothing."""
@@ -100,9 +115,9 @@ class TunedTexts:
 
     at_once = BATCH_PIECES
 
-    def __init__(self, encoder: SentenceTransformer, options: Any) -> None:
+    def __init__(self, encoder: SentenceTransformer, options: Any, lm_weight: float = 0.0) -> None:
         self.encoder, self.options, self.dim = encoder, options, encoder.dim
-        self.net = TextNet(encoder)
+        self.net = TextNet(encoder, lm_weight)
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PieceTexts:
         """Texts as pieces."""

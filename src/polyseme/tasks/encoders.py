@@ -60,7 +60,7 @@ def tuned_texts(encoders: Sequence[Any], about: About, options: Any) -> TunedTex
     plain = not (options.dim or options.bigrams or options.letters) and options.layers == "top"
     if not plain or not isinstance(encoders[0], (SentenceTransformer, TransformerEncoder)):
         return None
-    return TunedTexts(encoder_to_tune(encoders[0], options.max_pieces, about), options)
+    return TunedTexts(encoder_to_tune(encoders[0], options.max_pieces, about), options, options.lm_weight)
 
 
 def encoded_once(encoder: SentenceEncoder, texts: list[str], progress: Progress) -> FloatArray:

@@ -64,7 +64,7 @@ class Network(nn.Module):
         alone = not whole.config.is_encoder_decoder
         self.is_masked_lm = alone and not self.causal and (masked or _has_pairs(whole))
         self.is_causal_lm = alone and self.causal and causal
-        self._reads_head = (self.is_masked_lm or self.is_causal_lm) and self._head_agrees()
+        self.reads_head = (self.is_masked_lm or self.is_causal_lm) and self._head_agrees()
 
     @property
     def body(self) -> nn.Module:
@@ -120,7 +120,7 @@ class Network(nn.Module):
 
     def expected(self, batch: Batch, rows: Tensor, places: Tensor) -> Tensor:
         """The same at some places alone, ``(N, V)``, where the head, most of the work, is not spent on the others."""
-        if self._reads_head:
+        if self.reads_head:
             return self.head(self.top(batch)[rows, places])
         return self.logits(batch)[rows, places]
 

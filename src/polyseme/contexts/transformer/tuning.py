@@ -32,14 +32,18 @@ def usual_rate(module: nn.Module) -> float:
     return next((rate for most, rate in RATES if width <= most), WIDE_RATE)
 
 
-def begin_learning(module: nn.Module, dropout: float, *, sparse: bool) -> None:
-    """Make all networks in a module ready to learn, with this share of their numbers dropped."""
+def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight: float = 0.0) -> None:
+    """Make all networks in a module ready to learn, with this share of their numbers dropped.
+
+    A language model that also learns from its own loss, of weight ``lm_weight``, moves all rows of its table.
+    """
     for network in [one for one in module.modules() if isinstance(one, Network)]:
+        some_rows = sparse and not (lm_weight and network.is_causal_lm)
         for inner in network.modules():
             if isinstance(inner, nn.Dropout):
                 inner.p = dropout
             elif isinstance(inner, nn.Embedding) and inner.num_embeddings >= LARGE_TABLE:
-                inner.sparse = sparse
+                inner.sparse = some_rows
 
 
 class WordReader:
