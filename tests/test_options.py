@@ -114,3 +114,4 @@ def test_a_model_saved_when_options_were_called_otherwise_still_opens(fifty_line
     opened = polyseme.load(tmp_path / "m").options
     assert (opened.negative, opened.max_size, opened.threads) == (9, None, None)
     assert renamed("word2vec", {"negative": 5, "threads": 2}) == {"negative": 5, "threads": 2}
+    assert renamed("polyglot", {"dim": 64, "batch_size": 1024, "optimizer": "adamw"}) == {"dim": 64}

@@ -90,11 +90,34 @@ RENAMED: dict[tuple[str, str], tuple[str, dict[Any, Any]]] = {
     ("fasttext-file", "model"): ("architecture", {}),
 }
 
+# Options of older model folders that a method no longer has.
+GONE: dict[str, frozenset[str]] = {
+    "polyglot": frozenset(
+        [
+            "minutes",
+            "optimizer",
+            "schedule",
+            "warmup",
+            "decay",
+            "accumulate",
+            "clip_norm",
+            "weight_decay",
+            "momentum",
+            "accumulator",
+            "patience",
+            "device",
+            "batch_size",
+        ]
+    )
+}
+
 
 def renamed(method: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The options of a saved model as they are called now."""
+    """The options of a saved model as they are called now, without those that are gone."""
     found = {}
     for old, value in values.items():
+        if old in GONE.get(method, ()):
+            continue
         new, meant = RENAMED.get((method, old), (old, {}))
         found[new] = meant.get(value, value) if meant else value
     return found
