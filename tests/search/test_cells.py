@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from polyseme.nouns import silent
 from polyseme.search.cells import TARGET, build_cells
@@ -20,6 +21,16 @@ def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projectio
     states = (centres[rng.integers(0, 40, n)] + 0.8 * rng.normal(size=(n, dim))).astype(np.float32)
     projection = Projection.fit(states[:2000], dim=dim, precision="int8")
     return projection.codes(states), projection
+
+
+def test_a_projection_is_the_same_to_the_bit_with_any_number_of_threads() -> None:
+    states = np.random.default_rng(3).normal(size=(5000, 200)).astype(np.float32)
+    fitted = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fitted.append(Projection.fit(states, dim=50, precision="int8"))
+    for name in ("mean", "deviation", "directions", "step"):
+        np.testing.assert_array_equal(getattr(fitted[0], name), getattr(fitted[1], name))
 
 
 def test_recall_is_what_it_was_measured_to_be(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ def senses(
         raise click.UsageError(f"{flag} needs --in: a sentence in which the word is used")
     if sentence is not None and (use or out):
         raise click.UsageError(f"{'--use' if use else '--out'} lists the uses of a word; --in asks about one sentence")
-    threadpool_limits(1)  # so little work that threads would only wait for each other
+    # So little work that threads would only wait for each other.
+    click.get_current_context().with_resource(threadpool_limits(1))
     opened = Index.open(index, model=model, corpus=corpus)
     opened.read_plainly()
     static = _static(compare, word, topn or 10) if compare else None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from polyseme.errors import FormatError
 from polyseme.linear import main_directions
@@ -34,7 +35,12 @@ class Projection:
 
     @classmethod
     def fit(cls, sample: FloatArray, *, dim: int, precision: str) -> Projection:
-        """Learn from a sample of states, ``(n, D)``."""
+        """Learn from a sample of states, ``(n, D)``: with one thread, so that their number does not change a bit."""
+        with threadpool_limits(1):
+            return cls._fit(sample, dim, precision)
+
+    @classmethod
+    def _fit(cls, sample: FloatArray, dim: int, precision: str) -> Projection:
         mean = sample.mean(axis=0, dtype=np.float64)
         deviation = sample.std(axis=0, dtype=np.float64)
         deviation = np.where(deviation > 1e-6 * max(deviation.max(initial=0.0), 1e-30), deviation, 1.0)
