@@ -13,7 +13,7 @@ import hashlib
 import math
 import types
 import typing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,9 +47,14 @@ def option(
 shape = partial(option, changes="shape")
 
 
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def value_type(cls: type, name: str) -> tuple[type, bool]:
     """The plain type of an option (int, float, str, bool or tuple), and whether None is allowed."""
-    hint = typing.get_type_hints(cls)[name]
+    hint = _hints(cls)[name]
     arguments = typing.get_args(hint)
     optional = isinstance(hint, types.UnionType) and type(None) in arguments
     if optional:

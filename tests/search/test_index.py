@@ -13,7 +13,6 @@ from polyseme.errors import OptionError, UnknownWord
 from polyseme.search import Index, build_index
 from polyseme.search.locate import locate
 from polyseme.text.corpus import Corpus
-from polyseme.text.vocabulary import Vocabulary
 
 from .conftest import DIM, Neighbours, word_vector
 
@@ -131,8 +130,8 @@ def test_a_question_names_its_word(index: Index) -> None:
 
 
 def test_a_word_is_cut_out_where_the_rest_is_words_too(encoder: Neighbours) -> None:
-    vocabulary = Vocabulary.from_counts({"这里": 50, "里": 30, "这": 60, "有": 40, "三十": 9})
-    tokens, place = locate("这里 有 三十里 三十里", None, "里", encoder, vocabulary)
+    share = {"这里": 0.26, "里": 0.16, "这": 0.31, "有": 0.21, "三十": 0.05}
+    tokens, place = locate("这里 有 三十里 三十里", None, "里", encoder, lambda word: share.get(word, 0.003))
     assert tokens == ["这里", "有", "三十", "里", "三十里"]
     assert place == 3
 
@@ -142,6 +141,6 @@ def test_a_word_that_stands_everywhere_in_raw_text_is_tried_in_a_few_places_only
 ) -> None:
     cuts = []
     monkeypatch.setattr(encoder, "tokenize", lambda text: cuts.append(text) or text.split())
-    tokens, place = locate("的了" * 5000, None, "的了", encoder, Vocabulary.from_counts({"的了": 2}))
+    tokens, place = locate("的了" * 5000, None, "的了", encoder, lambda word: 0.5)
     assert tokens[place] == "的了"
     assert len(cuts) < 100

@@ -156,7 +156,7 @@ class Index:
         answer holds other words, each once, in the occurrence that is nearest. A sentence that stands several times
         in the corpus is answered once, and the sentence that is asked about never.
         """
-        tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
+        tokens, place = locate(sentence, position, word, self.encoder, self._share)
         layer = self._layer(layer)
         vector = self._projections[layer].vectors(self._state(tokens, place, layer))[0]
         asked = (tokens, place)
@@ -179,7 +179,7 @@ class Index:
         self, sentence: Sentence, position: int | None = None, word: str | None = None, *, topn: int = 10
     ) -> list[str]:
         """What the index's model expects in a place of a sentence, the likeliest first; nothing if it predicts none."""
-        tokens, place = locate(sentence, position, word, self.encoder, self.corpus.vocabulary)
+        tokens, place = locate(sentence, position, word, self.encoder, self._share)
         if not (isinstance(self.encoder, Substitutes) and offers_substitutes(self.encoder)):
             return []
         return expected_words(self, self.encoder, tokens[place], [(tokens, place)])[:topn]
@@ -300,22 +300,25 @@ class Index:
         token = place - int(corpus.sentence_offsets[sentence])
         start, end = corpus.token_spans(sentence)[token]
         tag = corpus.tag_names[int(corpus.tags[place])] if corpus.tags is not None else None
-        text = corpus.text(sentence)
-        return Hit(row, sentence, token, corpus.vocabulary.words[word], score, text, start, end, tag)
+        text, spelt = corpus.text(sentence), corpus.sentence(sentence)[token]
+        return Hit(row, sentence, token, spelt, score, text, start, end, tag)
 
     def _word_of(self, row: int) -> int:
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
+    def _share(self, word: str) -> float:
+        return (self.corpus.count(word) or 0.5) / (self.corpus.n_tokens + 1)
+
     def _rows(self, word: str) -> slice:
-        i = self.corpus.vocabulary.index.get(word)
-        if i is None or i + 1 >= len(self.offsets):
+        i = self.corpus.number(word)
+        if not 0 <= i < len(self.offsets) - 1:
             return slice(0, 0)
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
     def _known_rows(self, word: str) -> slice:
         rows = self._rows(word)
         if rows.start == rows.stop:
-            if word in self.corpus.vocabulary:
+            if self.corpus.count(word):
                 raise UnknownWord(f"{word!r} was left out of the index (min_count or skip of polyseme index)")
             raise UnknownWord(f"{word!r} is not in the corpus{self._hint(word)}")
         return rows
@@ -337,7 +340,7 @@ class Index:
 
 
 def _checked_offsets(offsets: NDArray[Any] | None, n: int, corpus: Corpus, where: str) -> NDArray[np.int64]:
-    if offsets is None or offsets.dtype != np.int64 or offsets.shape != (len(corpus.vocabulary) + 1,):
+    if offsets is None or offsets.dtype != np.int64 or offsets.shape != (corpus.n_vocabulary + 1,):
         raise FormatError(f"{where} was altered: its table of words does not fit the corpus")
     if offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 0).any():
         raise FormatError(f"{where} was altered: its table of words does not fit its occurrences")

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, Sentence
-from polyseme.text.vocabulary import Vocabulary
 
 _MOST_CUTS = 32  # places that are tried: each costs a segmentation of the whole text
 
 
 def locate(
-    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder, vocabulary: Vocabulary
+    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder, share: Callable[[str], float]
 ) -> tuple[list[str], int]:
     """The sentence's tokens and the place among them of the word that is meant.
 
     A word that the segmentation would not cut out of raw text is cut out all the same: the text before it and the text
-    after it are segmented apart. Where that can be done in several places, the cut into likelier words is taken: 里 of
-    从这里到那里有三十里 is the last one where the vocabulary has 这里 and 那里 and no 三十里.
+    after it are segmented apart. Where that can be done in several places, the cut into likelier words is taken, by the
+    ``share`` of a text that each has: 里 of 从这里到那里有三十里 is the last one where 这里 and 那里 are words.
     """
     tokens = encoder.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
     if position is not None:
@@ -38,7 +37,7 @@ def locate(
         return tokens, tokens.index(word)
     if isinstance(sentence, str) and word and word in sentence:
         cuts = [_cut_out(sentence, begin, word, encoder) for begin in islice(_occurrences(sentence, word), _MOST_CUTS)]
-        return max(cuts, key=lambda cut: _likelihood(cut[0], vocabulary))
+        return max(cuts, key=lambda cut: sum(math.log(share(token)) for token in cut[0]))
     raise OptionError(f"{word!r} is not in the sentence ({' '.join(tokens)})")
 
 
@@ -52,9 +51,3 @@ def _occurrences(text: str, word: str) -> Iterator[int]:
 def _cut_out(text: str, begin: int, word: str, encoder: ContextEncoder) -> tuple[list[str], int]:
     before = encoder.tokenize(text[:begin]) if begin else []
     return [*before, word, *encoder.tokenize(text[begin + len(word) :])], len(before)
-
-
-def _likelihood(tokens: list[str], vocabulary: Vocabulary) -> float:
-    total = float(vocabulary.counts.sum()) + 1
-    numbers = vocabulary.index
-    return sum(math.log((vocabulary.counts[numbers[t]] if t in numbers else 0.5) / total) for t in tokens)

@@ -123,12 +123,11 @@ def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequen
     are independent given w.
     """
     twice = index.encoder.language == "both-ways"
-    counts, numbers = index.corpus.vocabulary.counts, index.corpus.vocabulary.index
     expected: dict[str, float] = defaultdict(float)
     for tokens, position in places:
         found = encoder.substitutes(tokens, position, topn=_OFFERED)
         known = {other: p for other, p in found if index.count(other)}
-        lifts = {other: p / float(counts[numbers[other]]) if twice else p for other, p in known.items()}
+        lifts = {other: p / index.corpus.count(other) if twice else p for other, p in known.items()}
         total = sum(lifts.values()) or 1.0  # all of them can be too small for a float
         for other, lift in lifts.items():
             expected[other] += lift / total

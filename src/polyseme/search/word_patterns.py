@@ -45,7 +45,7 @@ def _parts(corpus: Corpus, query: str) -> list[str]:
     """The words as given; one that the corpus does not have is cut as its text was."""
     parts = query.split()
     tagged = corpus.tags is not None and "/" in query
-    if len(parts) == 1 and not tagged and not re.search("[*?]", query) and query not in corpus.word_numbers:
+    if len(parts) == 1 and not tagged and not re.search("[*?]", query) and corpus.number(query) < 0:
         return corpus.segmentation.tokens(query) or parts
     return parts
 
@@ -57,8 +57,8 @@ def _element(corpus: Corpus, part: str) -> Element:
     tags = _tags_like(corpus, tag) if stroke and tag != "*" else None
     if word in ("", "*"):
         return Element(tags=tags)
-    if not re.search("[*?]", word) or word in corpus.word_numbers:
-        return Element(word=corpus.word_numbers.get(word, -1), tags=tags)
+    if not re.search("[*?]", word) or corpus.number(word) >= 0:
+        return Element(word=corpus.number(word), tags=tags)
     like = _glob(word)
     matches = (like.fullmatch(known) is not None for known in corpus.all_words)
     return Element(words=np.fromiter(matches, dtype=bool, count=len(corpus.all_words)), tags=tags)

@@ -27,7 +27,8 @@ from polyseme.text.normalise import check
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
-from polyseme.text.vocabulary import Vocabulary, words_from_bytes
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.text.word_lines import WordLines
 from polyseme.text.workers import counted_blocks
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class Corpus:
 
     def _read_arrays(self, folder: Opened) -> None:
         path = folder.path
-        self._words: NDArray[np.uint8] = folder.file("words.txt").mapped(np.uint8)
+        self._words = WordLines(folder.file("words.txt").mapped(np.uint8), where=str(path / "words.txt"))
         self.all_counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)
         self.n_vocabulary: int = folder.found["vocabulary"]
-        words = int(np.count_nonzero(self._words == ord("\n")))
+        words = len(self._words)
         if words != len(self.all_counts) or not 0 <= self.n_vocabulary <= words:
             raise FormatError(f"{path} was altered: its words and their counts do not fit together")
         self.ids: NDArray[np.int32] = numbers(folder.file("ids.i32"), np.int32, words)
@@ -157,15 +158,19 @@ class Corpus:
             writing.finish()
         return writing.opened(cls)
 
-    @cached_property
+    @property
     def all_words(self) -> list[str]:
         """By number: min_count and max_size leave out the rare ones, and ids keep them."""
-        return words_from_bytes(self._words.tobytes(), where=str(self.path / "words.txt"))
+        return self._words.all
 
-    @cached_property
-    def word_numbers(self) -> dict[str, int]:
-        """The number of each of ``all_words``."""
-        return {word: number for number, word in enumerate(self.all_words)}
+    def number(self, word: str) -> int:
+        """The place of a word in ``all_words``, those of the vocabulary below ``n_vocabulary``; -1 of an unseen one."""
+        return self._words.number(word)
+
+    def count(self, word: str) -> int:
+        """How often a word of the vocabulary occurs; 0 of one outside it."""
+        number = self.number(word)
+        return int(self.all_counts[number]) if 0 <= number < self.n_vocabulary else 0
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -203,7 +208,7 @@ class Corpus:
         """The words of sentence ``i``, those outside the vocabulary too."""
         i = self._place(i)
         start, end = self.sentence_offsets[i], self.sentence_offsets[i + 1]
-        return [self.all_words[word] for word in self.ids[start:end].tolist()]
+        return self._words.take(self.ids[start:end].tolist())
 
     def text(self, i: int) -> str:
         """Sentence ``i`` as it was written, before normalisation."""
@@ -226,7 +231,7 @@ class Corpus:
         pieces, start = [], 0
         while start < len(word):
             ends = range(min(len(word), start + _LONGEST_PIECE), start, -1)
-            end = next((end for end in ends if word[start:end] in self.vocabulary), None)
+            end = next((end for end in ends if self.count(word[start:end])), None)
             if end is None:
                 return [word]
             pieces.append(word[start:end])

@@ -136,7 +136,7 @@ def commonest_tags(corpus: Corpus, words: list[str]) -> list[str | None]:
     if corpus.tags is None:
         return [None] * len(words)
     ids, tags = corpus.ids[:_TAGGED_WORDS].astype(np.int64), corpus.tags[:_TAGGED_WORDS]
-    chosen = np.array([corpus.word_numbers.get(word, -1) for word in words])
+    chosen = np.array([corpus.number(word) for word in words])
     place = np.full(len(corpus.all_words) + 1, -1, dtype=np.int64)
     place[chosen] = np.arange(len(words))
     place[-1] = -1

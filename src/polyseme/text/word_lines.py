@@ -1,0 +1,65 @@
+"""Words as they lie in a file, a line each: a few of them are read and found without making a list of all."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.errors import FormatError
+from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
+
+_READ_SINGLY = 100_000  # words: from then on the list of all has paid off
+_FOUND_SINGLY = 1000  # and the table of all
+
+
+class WordLines:
+    """Hundreds of thousands of words take a fifth of a second to list and to number; a question needs some hundred."""
+
+    def __init__(self, lines: NDArray[np.uint8], *, where: str) -> None:
+        if len(lines) and lines[-1] != ord("\n"):
+            raise FormatError(f"{where} is cut short: its last line has no end")
+        self._bytes, self._where = lines.tobytes(), where
+        self._ends = np.flatnonzero(lines == ord("\n"))
+        self._read = 0
+        self._found: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @cached_property
+    def all(self) -> list[str]:
+        """The words by number."""
+        return words_from_bytes(self._bytes, where=self._where)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each word."""
+        return dict(zip(self.all, range(len(self)), strict=True))
+
+    def take(self, numbers: list[int]) -> list[str]:
+        """The words of these numbers."""
+        self._read += len(numbers)
+        if "all" in self.__dict__ or self._read > _READ_SINGLY:
+            return [self.all[number] for number in numbers]
+        return [self._line(number) for number in numbers]
+
+    def _line(self, number: int) -> str:
+        begin, end = int(self._ends[number - 1]) + 1 if number else 0, int(self._ends[number]) + 1
+        return words_from_bytes(self._bytes[begin:end], where=self._where)[0]
+
+    def number(self, word: str) -> int:
+        """The number of a word; -1 of one that is not among them."""
+        if "numbers" in self.__dict__ or len(self._found) > _FOUND_SINGLY:
+            return self.numbers.get(word, -1)
+        if word not in self._found:
+            self._found[word] = self._search(word)
+        return self._found[word]
+
+    def _search(self, word: str) -> int:
+        line = words_to_bytes([word])
+        if self._bytes.startswith(line):
+            return 0
+        place = self._bytes.find(b"\n" + line)
+        return -1 if place < 0 else int(np.searchsorted(self._ends, place)) + 1
