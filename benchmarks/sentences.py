@@ -113,9 +113,7 @@ def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
         "bow": lambda: train("bow", corpus(), min_count=5),
         "tfidf": lambda: train("tfidf", corpus(), min_count=5, texts="sentences"),
         "lsa": lambda: train("lsa", corpus(), min_count=5),
-        "doc2vec dbow": lambda: train(
-            "doc2vec", corpus(), epochs=3, lr=0.05, inference_lr=0.05, threads=1, texts="sentences"
-        ),
+        "doc2vec dbow": lambda: train("doc2vec", corpus(), epochs=3, threads=1, texts="sentences"),
         "softbow": lambda: _softbow(words()),
     }
     pools = [pool for pool in POOLS if "-" not in pool and pool != "pos"]  # which learns from tagged text
@@ -267,7 +265,7 @@ def doc2vec(models: Models, results: Records) -> None:
                 def measure(run: Any = run, seed: int = seed, lr: Any = lr, kind: str = architecture) -> dict[str, Any]:
                     return run(kind, seed, lr, *texts())
 
-                inference = 0.025 if lr is None else min(lr, INFERENCE[architecture])
+                inference = None if lr is None else min(lr, INFERENCE[architecture])
                 key = {"section": "doc2vec", "who": who, "architecture": architecture, "lr": lr, "inference": inference}
                 found += filter(None, [results.measured(measure, documents=DOCUMENTS, seed=seed, **key)])
             if not found:

@@ -84,6 +84,13 @@ def trained(plan, documents, inputs, outputs, words, lr=0.1):
     ], result
 
 
+def test_a_new_text_sets_out_from_the_mean_of_all_documents(topics):
+    corpus = Corpus.from_sentences(topics[0], documents="line")
+    options = {"dim": 8, "epochs": 5, "min_count": 1, "threads": 1, "inference_epochs": 1, "inference_lr": 1e-9}
+    model = polyseme.train("doc2vec", corpus, **options)
+    np.testing.assert_allclose(model.encode(topics[1][:1])[0], model.documents.mean(axis=0), atol=1e-6)
+
+
 @pytest.fixture
 def small():
     random = np.random.default_rng(2)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import polyseme
+from polyseme.sentences import trees
 from polyseme.sentences.dynamic import least_of_cells, number_features, pooled_distances
 from polyseme.sentences.trees import AutoEncoder, folded, greedy_merges, unfolding_errors
 from polyseme.text.vocabulary import Vocabulary
@@ -65,7 +66,11 @@ def batch() -> tuple[AutoEncoder, torch.Tensor, torch.Tensor]:
     return net, x, torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
 
 
-def test_trees_phrases_and_errors_are_those_of_numpy(batch: tuple[AutoEncoder, torch.Tensor, torch.Tensor]) -> None:
+@pytest.mark.parametrize("long", [trees.LONG, 3, 1])  # all texts together; some of them, all of them by themselves
+def test_trees_phrases_and_errors_are_those_of_numpy(
+    batch: tuple[AutoEncoder, torch.Tensor, torch.Tensor], long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trees, "LONG", long)
     net, x, mask = batch
     plain = Plain(net)
     left, right = greedy_merges(net, x, mask)

@@ -1,16 +1,20 @@
 """Greedy trees over texts 贪心树: at each step the two neighbours that an autoencoder keeps best become one phrase.
 
 All texts of a batch are folded together, one merge of each text a step; only the two pairs beside a merge are computed
-anew. With the trees known, phrases of one height are computed at once, and so is what all phrases unfold to.
+anew. A long text is folded by itself with a heap of its pairs, in n log n steps rather than n². With the trees known,
+phrases of one height are computed at once, and so is what all phrases unfold to.
 """
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+LONG = 400  # words of a text that is folded by itself
 
 
 class Nodes(NamedTuple):
@@ -53,10 +57,25 @@ def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
     Words are numbered by place, the k-th phrase T + k. A text of n words has n - 1 phrases; what is behind them means
     nothing.
     """
-    n_texts, width = mask.shape
+    (n_texts, width), counts = mask.shape, mask.sum(dim=1)
+    left, right = (torch.zeros(n_texts, max(width - 1, 0), dtype=torch.long, device=x.device) for _ in range(2))
+    short = (counts <= LONG).nonzero()[:, 0]
+    reach = int(counts[short].max()) if len(short) else 0
+    for side, found in zip((left, right), _merges_together(net, x[short, :reach], counts[short]), strict=True):
+        side[short, : max(reach - 1, 0)] = found + (width - reach) * (found >= reach)
+    for text in (counts > LONG).nonzero()[:, 0].tolist():
+        size = int(counts[text])
+        for side, found in zip((left, right), _merges_of_one(net, x[text, :size]), strict=True):
+            side[text, : size - 1] = found + (width - size) * (found >= size)
+    return left, right
+
+
+def _merges_together(net: AutoEncoder, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Of texts of which the longest has T words, ``(B, T, D) -> (B, T - 1)`` twice."""
+    n_texts, width = x.shape[:2]
     rows = torch.arange(n_texts, device=x.device)
     left, right = (torch.zeros(n_texts, max(width - 1, 0), dtype=torch.long, device=x.device) for _ in range(2))
-    nodes, names, counts = x, torch.arange(width, device=x.device).repeat(n_texts, 1), mask.sum(dim=1)
+    nodes, names = x, torch.arange(width, device=x.device).repeat(n_texts, 1)
     pairs, errors = net.errors(nodes[:, :-1], nodes[:, 1:])
     for step in range(width - 1):
         places = torch.arange(width - 1 - step, device=x.device)
@@ -83,6 +102,40 @@ def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
     return left, right
 
 
+def _merges_of_one(net: AutoEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Of one text, ``(n, D) -> (n - 1,)`` twice."""
+    n = len(x)
+    nodes = torch.cat([x, x.new_empty(n - 1, x.shape[1])])
+    pairs, errors = net.errors(x[:-1], x[1:])
+    phrases = dict(enumerate(pairs))  # of a node and the one behind it, by the name of the first
+    begins = [*range(n), *[0] * (n - 1)]  # a node's first word: of two errors alike the one further left is taken
+    before, behind = [*range(-1, 2 * n - 2)], [*range(1, n), -1, *[-1] * (n - 1)]
+    heap = [(error, place, place, place + 1) for place, error in enumerate(errors.tolist())]
+    heapq.heapify(heap)
+    left, right = [], []
+    for name in range(n, 2 * n - 1):
+        _, place, a, b = heapq.heappop(heap)
+        while behind[a] != b:  # one of the two is part of a phrase by now
+            _, place, a, b = heapq.heappop(heap)
+        left.append(a)
+        right.append(b)
+        nodes[name], begins[name] = phrases[a], place
+        first, last = before[a], behind[b]
+        before[name], behind[name] = first, last
+        behind[a] = behind[b] = -1
+        near = [(node, following) for node, following in ((first, name), (name, last)) if min(node, following) >= 0]
+        if first >= 0:
+            behind[first] = name
+        if last >= 0:
+            before[last] = name
+        if near:
+            merged, errors = net.errors(nodes[[node for node, _ in near]], nodes[[follows for _, follows in near]])
+            for (node, follows), phrase, error in zip(near, merged, errors.tolist(), strict=True):
+                phrases[node] = phrase
+                heapq.heappush(heap, (error, begins[node], node, follows))
+    return torch.tensor(left, device=x.device), torch.tensor(right, device=x.device)
+
+
 def folded(net: AutoEncoder, x: Tensor, mask: Tensor) -> Nodes:
     """The words and phrases of all texts, ``(B, T, D)`` and ``(B, T)``; gradients flow through the phrases."""
     n_texts, width = mask.shape
@@ -103,11 +156,11 @@ def folded(net: AutoEncoder, x: Tensor, mask: Tensor) -> Nodes:
     of_text, step_of = of_text[order], step_of[order]
     row[of_text, width + step_of] = n_words + torch.arange(len(order))
     children = [row[of_text, side[of_text, step_of]].to(x.device) for side in (left, right)]
-    table = x[mask]  # (N, D)
+    table = torch.cat([x[mask], x.new_empty(len(order), x.shape[2])])  # (N + P, D)
     end = 0
     for size in torch.bincount(height[of_text, width + step_of]).tolist()[1:]:
         level = slice(end, end + size)
-        table = torch.cat([table, net.phrase(table[children[0][level]], table[children[1][level]])])
+        table[n_words + end : n_words + end + size] = net.phrase(table[children[0][level]], table[children[1][level]])
         end += size
     owner = torch.cat([mask.cpu().nonzero()[:, 0], of_text]).to(x.device)
     root = torch.where(sizes > 1, row[text, width + sizes.clamp(min=2) - 2], row[:, 0]).to(x.device)
