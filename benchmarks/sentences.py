@@ -26,10 +26,11 @@ import numpy as np
 
 import polyseme
 from polyseme.errors import FormatError
+from polyseme.evaluate.context import best_threshold, compared
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.evaluate.report import EvaluationSettings
-from polyseme.nouns import unit_rows
+from polyseme.nouns import EncodedSentence, unit_rows
 from polyseme.search import TextIndex
+from polyseme.search.states import encode_states
 from polyseme.sentences.lift import lift
 from polyseme.sentences.options import POOLS
 from polyseme.store.model import About
@@ -41,6 +42,10 @@ from words_records import DATA, Results, table, timed, write_section
 
 FILE = "results-sentences.md"
 STS = {"en": DATA / "tasks/stsb/stsb-en-dev.csv", "zh": DATA / "tasks/stsb_zh_cnsd/cnsd-sts-dev.txt"}
+LAYERS = {
+    "0": "ELMo, layer 0", "1": "ELMo, layer 1", "2": "ELMo, layer 2", "mean": "ELMo, mean of layers",
+    "predicting": "ELMo, states that predict the word",
+}  # fmt: skip
 WIC = {
     "WiC dev": ("en", DATA / "context/wic/dev/dev.data.txt", DATA / "context/wic/train/train.data.txt"),
     "MCL-WiC en dev": ("en", DATA / "context/mcl_wic/dev.en-en.data", DATA / "context/wic/train/train.data.txt"),
@@ -174,34 +179,49 @@ def similarity(models: Models, results: Records) -> None:
 
 
 def context(models: Models, results: Records) -> None:
-    """Static vectors and each layer of ELMo on words in context."""
+    """Static vectors, each layer of ELMo, and the states that predict the word, on words in context."""
     rows = []
     for name, (language, file, dev) in WIC.items():
-        for model, layers in (("w2v", "mean"), *(("elmo", layer) for layer in ("0", "1", "2", "mean"))):
+        for model, layers in (("w2v", "mean"), *(("elmo", layer) for layer in LAYERS)):
 
             def measure(file: Path = file, dev: Any = dev, model: str = model, layers: str = layers,
                         language: str = language) -> dict[str, Any]:  # fmt: skip
-                # Chinese has no other set: the threshold of one half is tried on the other.
                 opened = models(f"{language}wiki.{model}")
-                if dev is not None:
-                    return evaluate_file(opened, file, EvaluationSettings(layers=layers, dev=dev)).whole
-                return _two_halves(opened, file, layers)
+                encoder = Predicting(opened) if layers == "predicting" else lift(opened, "contexts")
+                return judged_contexts(encoder, file, dev, layers)
 
             found = results.measured(measure, section="context", set=name, model=model, layers=layers)
-            shown = "word2vec" if model == "w2v" else f"ELMo, layer {layers}".replace("layer mean", "mean of layers")
             if found:
+                shown = "word2vec" if model == "w2v" else LAYERS[layers]
                 rows.append([name, shown, f"{100 * found['accuracy']:.1f}", f"{100 * found['auc']:.1f}"])
     write_section("context", table(["set", "vectors", "accuracy", "AUC"], rows), FILE)
 
 
-def _two_halves(model: Any, file: Path, layers: str) -> dict[str, Any]:
-    from polyseme.evaluate.context import best_threshold, compared
+class Predicting:
+    """The top layer of the states from which an ELMo predicts a word, both directions added."""
 
-    cosines, gold, used = compared(lift(model, "contexts"), file, layers)
-    halves = (np.arange(len(gold)) % 2 == 0, np.arange(len(gold)) % 2 == 1)
-    right = [(cosines[b] > best_threshold(cosines[a], gold[a])) == gold[b] for a, b in (halves, halves[::-1])]
-    whole = evaluate_file(model, file, EvaluationSettings(layers=layers)).whole
-    return {**whole, "accuracy": float(np.mean(np.concatenate(right))), "used": used}
+    def __init__(self, elmo: Any) -> None:
+        self.elmo, self.dim, self.segmentation = elmo, elmo.dim // 2, elmo.segmentation
+
+    def encode_tokens(self, sentences: list[str], layers: Any) -> Iterator[EncodedSentence]:
+        top = [self.elmo.n_layers - 1]
+        states = encode_states(self.elmo, sentences, "predicting", top)
+        for sentence, (found,) in zip(self.elmo.token_lists(sentences), states, strict=True):
+            yield EncodedSentence(sentence, found[None])
+
+
+def judged_contexts(encoder: Any, file: Path, dev: Path | None, layers: str) -> dict[str, Any]:
+    """Accuracy at the threshold of a dev file, without one at that of the other half; and AUC."""
+    from sklearn.metrics import roc_auc_score
+
+    cosines, gold, used = compared(encoder, file, layers)
+    if dev is not None:
+        right = (cosines > best_threshold(*compared(encoder, dev, layers)[:2])) == gold
+    else:
+        even = np.arange(len(gold)) % 2 == 0
+        halves = ((even, ~even), (~even, even))
+        right = np.concatenate([(cosines[b] > best_threshold(cosines[a], gold[a])) == gold[b] for a, b in halves])
+    return {"accuracy": float(right.mean()), "auc": float(roc_auc_score(gold, cosines)), "used": used}
 
 
 # ---- doc2vec
