@@ -32,6 +32,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
             main()
         printed = capsys.readouterr()
         assert ended.value.code == code, printed
+        call.said = printed.err
         return printed.err if code else printed.out
 
     return call
@@ -79,6 +80,7 @@ def test_json_lines_and_standard_output(run, folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / "hits.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["sentence"] for row in rows] == [0, 1, 2]
     assert run("corpus", "球", "-o", "-").splitlines()[1].split("\t")[-3:] == ["我打", "球", "。"]
+    assert run.said == ""  # no file to speak of
 
 
 def test_raw_text_is_read_as_it_is(run) -> None:

@@ -127,6 +127,26 @@ def test_the_curve_tells_the_speed_in_the_task_s_own_unit():
     assert "tokens_per_second" not in run.curve[0]
 
 
+def test_the_share_of_the_training_that_is_told_never_falls(monkeypatch):
+    """The time for the last report is left aside: where it turns out cheaper than the first, more time is left."""
+    now, costs = [0.0], iter([20.0])
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+    task, run, told = ToyBatchTask(), Run(began=0.0), []
+    gave, scored = task.loss, task.evaluate
+
+    def after(seconds, found):
+        now[0] += seconds
+        return found
+
+    task.loss = lambda *place: after(0.3, gave(*place))
+    task.evaluate = lambda module: after(next(costs, 1.0), scored(module))
+    run.progress = lambda what, done, total, **facts: told.append(done)
+    fit(task, replace(SGD, epochs=0, minutes=1), run)
+    assert len(run.curve) > 1
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
 def test_a_device_that_is_not_there_is_an_error_in_one_line():
     assert chosen_device("cpu") == torch.device("cpu")
     for name, there in (("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available())):

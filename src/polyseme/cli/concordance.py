@@ -81,7 +81,7 @@ def concordance(
         shown = found.lines(stop=most, sort=sort)
         rows = [_row(line) for line in shown]
     if out:
-        say(f"{write_rows(out, form, columns, rows, force=force):,} rows in {out}", err=True)
+        write_rows(out, form, columns, rows, force=force)
     elif as_json:
         name = "collocates" if collocates else "by_document" if documents else "lines"
         print_json({**_facts(found), name: [dict(zip(columns, row, strict=True)) for row in rows]})

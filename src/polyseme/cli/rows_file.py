@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from polyseme.cli.terminal import say
 from polyseme.disk.atomic import new_files
 from polyseme.errors import OptionError
 
@@ -18,8 +19,8 @@ FORMATS = ("csv", "tsv", "jsonl")
 
 def write_rows(
     out: str, form: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, force: bool
-) -> int:
-    """Write a file whole or not at all, or standard output where it is ``-``; the number of rows.
+) -> None:
+    """Write a file whole or not at all and say how many rows it has, or write to standard output where it is ``-``.
 
     CSV begins with a byte order mark, by which spreadsheets know UTF-8.
     """
@@ -27,13 +28,15 @@ def write_rows(
     if chosen is None:
         raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
     if out == "-":
-        return _written(sys.stdout, chosen, columns, rows)
+        _written(sys.stdout, chosen, columns, rows)
+        return
     encoding = "utf-8-sig" if chosen == "csv" else "utf-8"
     with (
         new_files(out, force=force) as (part,),
         part.open("w", encoding=encoding, newline="", errors="replace") as file,
     ):
-        return _written(file, chosen, columns, rows)
+        n = _written(file, chosen, columns, rows)
+    say(f"{n:,} rows in {out}", err=True)
 
 
 def _written(file: IO[str], form: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:

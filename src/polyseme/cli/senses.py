@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.rows_file import FORMATS, write_rows
 from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json
-from polyseme.cli.terminal import say
 from polyseme.errors import FormatError, UnknownWord
 from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.index import Index
@@ -175,8 +174,7 @@ def _list(
     """All occurrences of a use on the screen, in a file, or as JSON."""
     lines = listing.lines(use, stop=topn or (None if out else _LISTED), sort=sort)
     if out:
-        written = write_rows(out, form, _COLUMNS, [_row(line) for line in lines], force=force)
-        say(f"{written:,} rows in {out}", err=True)
+        write_rows(out, form, _COLUMNS, [_row(line) for line in lines], force=force)
     elif as_json:
         print_json({"word": listing.found.word, "count": listing.count(use), "occurrences": [_plain(x) for x in lines]})
     else:

@@ -91,6 +91,7 @@ class Loop:
         self._since_report, self._reported = Loss(0.0, 0), 0.0
         self._report_seconds, self._report_cost = 0.0, 0.0  # when the last report began, and how long it took
         self._save_cost = 0.0
+        self._share_shown = 0.0  # of the training; what it is measured by can change with the cost of a report
         self._restore()
         self._shown = self._saved = self.seconds
         self._start = run.began - self.seconds
@@ -180,8 +181,9 @@ class Loop:
             facts["loss"] = self._since_report.total / self._since_report.n
             speed = self._since_report.n / max(self.seconds - self._report_seconds, 1e-9)
             facts[f"{self.task.unit}_per_second"] = speed
+        self._share_shown = max(self._share_shown, self.progress())
         if self.group.part.rank == 0:
-            self.of_run.progress("training", self.progress(), 1.0, epoch=round(self._epochs(), 2), **facts)
+            self.of_run.progress("training", self._share_shown, 1.0, epoch=round(self._epochs(), 2), **facts)
 
     def save(self) -> None:
         """Keep a checkpoint."""
