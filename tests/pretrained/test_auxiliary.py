@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import torch
 import transformers
 from tiny_transformers import TEXTS
 
 import polyseme
+from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.store.model import About
 from polyseme.text.examples import Examples
@@ -26,6 +30,47 @@ def test_its_own_loss_is_that_of_transformers_text_by_text(folders):
             pieces = torch.from_numpy(np.asarray(ids)).unsqueeze(0)
             expected = 0.5 * whole(pieces, labels=pieces).loss if len(ids) > 1 else torch.tensor(0.0)
             torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_text_stands_between_the_pieces_of_start_and_end(folders):
+    folder = folders("gpt2")
+    tuned = TunedTexts(encoder_to_tune(polyseme.load(folder), 16, About()), None)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    for text, ids in zip(TEXTS, tuned.prepare(TEXTS).sequences, strict=True):
+        inside = tokenizer(text, add_special_tokens=False)["input_ids"]
+        inside = inside if len(inside) <= 14 else [*inside[:7], *inside[-7:]]
+        assert ids.tolist() == [tokenizer.bos_token_id, *inside, tokenizer.eos_token_id]
+
+
+def test_a_pair_is_one_input_with_a_delimiter_and_has_the_loss_of_transformers(folders):
+    folder = folders("gpt2")
+    gpt = polyseme.load(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    whole = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
+    reader = PairReader(Runner(gpt.network, gpt.pieces, limit=40))
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]
+    cut = reader.cut(pairs)
+    state = FirstState(gpt.network, lm_weight=0.5)
+    state.training, gpt.network.training = True, False
+    with torch.no_grad():
+        states, losses = state(*reader.together(cut))
+        for (first, second), (ids, _), found, loss in zip(pairs, cut, states, losses, strict=True):
+            a, b = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second))
+            end = tokenizer.eos_token_id
+            assert ids == [tokenizer.bos_token_id, *a, end, *b, end]
+            pieces = torch.tensor([ids])
+            expected = whole(pieces, labels=pieces, output_hidden_states=True)
+            torch.testing.assert_close(loss, 0.5 * expected.loss, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(found, expected.hidden_states[-1][0, -1], atol=1e-4, rtol=1e-4)
+
+
+def test_the_score_of_a_pair_does_not_depend_on_its_order(folders):
+    rows = [(first, second, k % 5) for k, (first, second) in enumerate(itertools.pairwise(TEXTS * 3))]
+    more = {"head": "cross", "epochs": 1, "threads": 1, "held_out": 0.2}
+    for name, alike in (("gpt2", True), ("bert", False)):
+        model = polyseme.fit("pair", Examples.of(rows), encoder=polyseme.load(folders(name)), **more)
+        one, other = (model.outputs([pair])[0, 0] for pair in ((TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[0])))
+        assert (abs(one - other) < 1e-5) == alike
 
 
 def test_it_is_asked_for_by_its_weight_and_other_encoders_have_none(folders):

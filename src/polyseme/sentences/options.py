@@ -94,7 +94,7 @@ class LearnedOptions(InputOptions):
         0.0, "fine-tuning: share of a Transformer's own numbers dropped in training", minimum=0, maximum=0.95
     )
     lm_weight: float = option(
-        0.5, "fine-tuning a GPT to labels of texts: weight of its own loss, the next piece's, beside theirs", minimum=0
+        0.5, "fine-tuning a GPT: weight of its own loss, the next piece's, beside the task's", minimum=0
     )
     max_pieces: int = option(
         256, "fine-tuning: pieces of a text, or of a pair, that a Transformer reads; of more, not the middle", minimum=8

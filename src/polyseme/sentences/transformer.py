@@ -64,6 +64,10 @@ class SentenceTransformerOptions:
     )
     lower: bool = option(False, "letters are lowered before the tokenizer sees them")
     prompt: str = option("", "text put before every text")
+    marks: bool = option(
+        False,
+        "a causal model's pieces of start and end around every text, where the tokenizer puts none; not in windows",
+    )
 
 
 class Pooling(nn.Module):
@@ -176,9 +180,20 @@ class SentenceTransformer(Model, SentenceEncoder):
         found, room = self.encoder.pieces.ids([self._text(text) for text in texts]), self.runner.room
         if self.options.long_texts == "windows":
             return found
+        before, behind = self._marks()
+        room = max(room - len(before) - len(behind), 1)
         first = room if self.options.long_texts == "cut" else room - room // 2
         last = room - first
-        return [ids if len(ids) <= room else np.concatenate([ids[:first], ids[len(ids) - last :]]) for ids in found]
+        short = [ids if len(ids) <= room else np.concatenate([ids[:first], ids[len(ids) - last :]]) for ids in found]
+        return [np.concatenate([before, ids, behind]) for ids in short]
+
+    def _marks(self) -> tuple[Ints, Ints]:
+        """Pieces of start and end that the tokenizer does not put around a text."""
+        pieces = self.encoder.pieces
+        unmarked = self.options.marks and not (pieces.before or pieces.behind)
+        start, _, end = pieces.marks or (None, None, None) if unmarked else (None, None, None)
+        none: Ints = np.zeros(0, dtype=np.int64)
+        return (none, none) if start is None else (np.array([start]), np.array([end]))
 
     def _text(self, sentence: Sentence) -> str:
         text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]

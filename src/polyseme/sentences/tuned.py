@@ -2,8 +2,8 @@
 
     v = f(W · pool_t h_t + b),   the encoder's steps behind the pooling, but without a normalisation at their end
 
-A causal language model keeps learning to expect the next piece beside the task, as in Radford et al., "Improving
-Language Understanding by Generative Pre-Training" (2018):
+A causal language model reads ``<start> text <end>``, whose last state is v, and keeps learning to expect the next
+piece beside the task, as in Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018):
 
     loss = -log p(label | v) - λ mean_t log p(w_t+1 | w_1 … w_t),   λ = ``lm_weight``
 
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
 from polyseme.nouns import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding
@@ -49,7 +49,7 @@ def encoder_to_tune(
     else:
         inner, modes = one, ("lasttoken",) if one.network.causal else ("mean",)
     most = min(max_pieces, options.max_pieces or max_pieces)
-    options = dataclasses.replace(options, max_pieces=most, long_texts="ends")
+    options = dataclasses.replace(options, max_pieces=most, long_texts="ends", marks=inner.network.causal)
     return SentenceTransformer(inner, modes, steps, options=options, about=about)
 
 
@@ -88,22 +88,18 @@ class TextNet(nn.Module):
         super().__init__()
         self.network, self.pooling = encoder.encoder.network, encoder.pooling
         self.steps = nn.Sequential(*encoder.steps)
-        self.lm_weight = lm_weight if self.network.is_causal_lm and self.network.reads_head else 0.0
+        self.lm_weight = lm_weight if learns_to_expect(self.network) else 0.0
 
     def forward(self, texts: PieceBatch) -> Encoding:
         top = self.network(texts.batch)[-1]  # (B, T, D)
         nothing = top.new_zeros(self.pooling.out)
         rows = zip(top, texts.lengths, strict=True)
         pooled = torch.stack([self.pooling(states[:length]) if length else nothing for states, length in rows])
-        penalty = self.lm_weight * self.surprise(top, texts) if self.training and self.lm_weight else None
+        penalty = None
+        if self.training and self.lm_weight:
+            lengths = torch.tensor(texts.lengths, device=top.device)
+            penalty = self.lm_weight * surprise(self.network, top, texts.batch.ids, lengths)
         return Encoding(self.steps(pooled), penalty=penalty)
-
-    def surprise(self, top: Tensor, texts: PieceBatch) -> Tensor:
-        """-mean log p(the next piece) of each text, from its top layer: ``(B, T, D) -> (B,)``."""
-        behind = torch.tensor(texts.lengths, device=top.device) - 1  # pieces with one before them
-        real = torch.arange(top.shape[1] - 1, device=top.device) < behind.unsqueeze(1)  # (B, T - 1)
-        losses = F.cross_entropy(self.network.head(top[:, :-1][real]), texts.batch.ids[:, 1:][real], reduction="none")
-        return losses.new_zeros(len(top)).index_add(0, real.nonzero()[:, 0], losses) / behind.clamp_min(1)
 
     def penalty(self) -> float:
         """What is added to a loss: nothing."""

@@ -196,6 +196,11 @@ class SentenceModelOptions(MatchingOptions):
 class CrossOptions(_Pairs, LearnedOptions):
     """A Transformer that reads both texts as one input, fine-tuned."""
 
+    orders: str = option(
+        "auto",
+        "pairs are read as they stand, or in both orders with the states added; auto: both for scores of a causal one",
+        choices=("auto", "one", "both"),
+    )
     encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
 

@@ -3,7 +3,7 @@
 siamese    u, v = f(first), f(second);  [u; v; |u - v|; u∗v] → layers      f: any sentence encoder
 cosine     cos(u, v) as the score, f a Transformer that learns: Reimers & Gurevych, "Sentence-BERT", 2019
 matching   arc1, arc2, cnn-sm, bi-cnn, mpcnn: networks that compare the texts inside (sentences/matching.py)
-cross      a Transformer that reads both texts as one input
+cross      a Transformer that reads both texts as one input; GPT in its paper's forms, with its own loss beside
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
 from polyseme.tasks.pair_features import (
     Cosine,
+    Cross,
     Features,
     PairNet,
     PreparedPairs,
@@ -66,6 +67,8 @@ class Pair(TaskModel):
 
     def __init__(self, options: TaskOptions, features: Features, output: nn.Module, goal: Goal, about: About) -> None:
         self.options, self.features, self.goal, self.about = options, features, goal, about
+        if isinstance(features, Cross):
+            features.begin(scored=isinstance(goal, Scale))
         self.net = PairNet(features.net(), output).eval()
         self.labels = goal.labels if isinstance(goal, Classes) else []
 

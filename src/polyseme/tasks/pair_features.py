@@ -190,17 +190,25 @@ class Matching(Features):
 
 
 class Cross(Features):
-    """A Transformer that reads both texts as one input and learns with the task: the state of the first piece."""
+    """A Transformer that reads both texts as one input and learns with the task: the state of the first piece.
 
-    def __init__(self, encoder: TransformerEncoder, max_pieces: int) -> None:
+    Likeness has no order: a causal Transformer that learns scores reads a pair in both, and the states are added.
+    """
+
+    def __init__(self, encoder: TransformerEncoder, options: CrossOptions) -> None:
         self.encoder, self.dim = encoder, encoder.dim
-        self.runner = Runner(encoder.network, encoder.pieces, limit=max_pieces)
-        self._net = CrossNet(FirstState(encoder.network))
+        self.orders, self.both = options.orders, options.orders == "both"
+        self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
+        self._net = CrossNet(FirstState(encoder.network, options.lm_weight))
+
+    def begin(self, *, scored: bool) -> None:
+        """Choose the orders by what is learned."""
+        self.both = self.orders == "both" or (self.orders == "auto" and scored and self.encoder.network.causal)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
         segmentation = self.encoder.segmentation
         raw = [tuple(segmentation.normalised(_raw(text)) for text in pair) for pair in pairs]
-        return CrossPairs(PairReader(self.runner), raw)
+        return CrossPairs(PairReader(self.runner), raw, both=self.both)
 
     def net(self) -> nn.Module:
         return self._net
@@ -214,16 +222,19 @@ def _raw(text: Sentence) -> str:
 
 
 class CrossPairs(PreparedPairs):
-    """Pairs cut into pieces once."""
+    """Pairs cut into pieces once, in one order or in both."""
 
     at_once = BATCH_PIECES
 
-    def __init__(self, read: PairReader, pairs: Sequence[Any]) -> None:
-        self.read, self.cut = read, read.cut(pairs)
-        self.sizes = np.array([len(ids) for ids, _ in self.cut], dtype=np.int64)
+    def __init__(self, read: PairReader, pairs: Sequence[Any], *, both: bool) -> None:
+        self.read, self.orders = read, [read.cut(pairs)]
+        if both:
+            self.orders.append(read.cut([(second, first) for first, second in pairs]))
+        self.sizes = np.array([len(ids) for ids, _ in self.orders[0]], dtype=np.int64)
 
-    def batch(self, rows: Ints, device: torch.device) -> tuple[Tensor, ...]:
-        return tuple(tensor.to(device) for tensor in self.read.together([self.cut[row] for row in rows.tolist()]))
+    def batch(self, rows: Ints, device: torch.device) -> list[tuple[Tensor, ...]]:
+        chosen = [[cut[row] for row in rows.tolist()] for cut in self.orders]
+        return [tuple(tensor.to(device) for tensor in self.read.together(some)) for some in chosen]
 
 
 class CrossNet(nn.Module):
@@ -233,8 +244,11 @@ class CrossNet(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, batch: tuple[Tensor, ...]) -> tuple[Tensor, float]:
-        return self.network(*batch), 0.0
+    def forward(self, batch: list[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
+        """The states of all orders added, ``(B, D)``, and the mean of what is added to the losses."""
+        found = [self.network(*order) for order in batch]
+        states = torch.stack([states for states, _ in found]).sum(dim=0)
+        return states, torch.stack([penalty for _, penalty in found]).mean(dim=0).sum()
 
 
 class Siamese(nn.Module):
@@ -296,7 +310,7 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
         given = [one.encoder if isinstance(one, SentenceTransformer) else one for one in encoders]
         if len(given) != 1 or not isinstance(given[0], TransformerEncoder):
             raise OptionError("the head cross fine-tunes a Transformer that reads both texts at once: give one encoder")
-        return Cross(copied(given[0]), options.max_pieces)
+        return Cross(copied(given[0]), options)
     if isinstance(options, CosineOptions):
         tuned = tuned_texts(encoders, about, options)
         if tuned is None:
@@ -327,7 +341,7 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
     if isinstance(options, CrossOptions):
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        return Cross(encoder, options.max_pieces)
+        return Cross(encoder, options)
     if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own beside it
         if isinstance(encoder, SentenceTransformer):
             return (Cosine if isinstance(options, CosineOptions) else Learned)(TunedTexts(encoder, options))

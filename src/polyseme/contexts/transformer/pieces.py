@@ -102,6 +102,15 @@ class Pieces:
         return found
 
     @cached_property
+    def marks(self) -> tuple[int, int, int] | None:
+        """Start, delimiter and end of a causal model's inputs of tasks (GPT); None where there is no end piece."""
+        end = self.id_of("eos")
+        if end is None:
+            return None
+        start, delimiter = self.id_of("bos"), self.id_of("sep")
+        return end if start is None else start, end if delimiter is None else delimiter, end
+
+    @cached_property
     def ordinary(self) -> Ints:
         """All pieces but special ones, by number."""
         special = [self.id_of(name.removesuffix("_token")) for name in self.specials]

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from tokenizers import Encoding
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
@@ -92,15 +93,27 @@ class WordLayers(nn.Module):
 
 
 class PairReader:
-    """Pairs of texts as one input each: the cross-encoder's."""
+    """Pairs of texts as one input each: the cross-encoder's.
+
+    A causal network reads ``<start> first <delimiter> second <end>`` (Radford et al., 2018), also where its tokenizer
+    would put the texts together without a mark.
+    """
 
     def __init__(self, runner: Runner) -> None:
-        self.runner = runner
+        self.runner, pieces = runner, runner.pieces
+        unmarked = runner.network.causal and not any(pieces.encoded_pair("a", "b").special_tokens_mask)
+        self.marks = pieces.marks if unmarked else None
+        self.limit = max(runner.limit - (len(self.marks) if self.marks else 0), 1)
 
     def cut(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The pieces of each pair and their types. Of one too long for the network the longer text gives way."""
-        found = (self.fitted(first, second) for first, second in pairs)
-        return [(one.ids, one.type_ids) for one in found]
+        found = [self.fitted(first, second) for first, second in pairs]
+        if self.marks is None:
+            return [(one.ids, one.type_ids) for one in found]
+        start, delimiter, end = self.marks
+        halves = [(one.ids, one.sequence_ids.count(0)) for one in found]
+        marked = [[start, *ids[:middle], delimiter, *ids[middle:], end] for ids, middle in halves]
+        return [(ids, [0] * len(ids)) for ids in marked]
 
     def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
         """Pairs as one batch: pieces ``(B, P)``, their mask and types."""
@@ -110,8 +123,8 @@ class PairReader:
     def fitted(self, first: str, second: str) -> Encoding:
         """One pair, cut until the network can read it."""
         found = self.runner.pieces.encoded_pair(first, second)
-        while len(found.ids) > self.runner.limit:
-            share = 0.9 * self.runner.limit / len(found.ids)
+        while len(found.ids) > self.limit:
+            share = 0.9 * self.limit / len(found.ids)
             if len(first) >= len(second):
                 first = first[: max(int(len(first) * share), 0)]
             else:
@@ -121,20 +134,39 @@ class PairReader:
 
 
 class FirstState(nn.Module):
-    """The top layer's state at the first piece of each input, ``(B, D)``; of a causal network, at the last."""
+    """The top layer's state at the first piece of each input; of a causal network, at the last.
 
-    def __init__(self, network: Network) -> None:
+    A causal language model that learns also has its own loss, of weight ``lm_weight``.
+    """
+
+    def __init__(self, network: Network, lm_weight: float = 0.0) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.lm_weight = network, lm_weight if learns_to_expect(network) else 0.0
 
-    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
+        """States ``(B, D)`` and what is added to the losses ``(B,)``."""
         padded = None if bool(mask.all()) else mask
         top = self.network(Batch(ids, padded, types if bool(types.any()) else None))[-1]
         place = (
             mask.sum(dim=1) - 1 if self.network.causal else torch.zeros(len(ids), dtype=torch.long, device=ids.device)
         )
         found: Tensor = top[torch.arange(len(ids), device=ids.device), place]
-        return found
+        if not (self.training and self.lm_weight):
+            return found, found.new_zeros(len(ids))
+        return found, self.lm_weight * surprise(self.network, top, ids, mask.sum(dim=1))
+
+
+def learns_to_expect(network: Network) -> bool:
+    """Whether a network has a loss of its own that can be learned beside a task: the next piece's."""
+    return network.is_causal_lm and network.reads_head
+
+
+def surprise(network: Network, top: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
+    """-mean log p(the next piece) of each input, from its top layer: ``(B, T, D) -> (B,)``."""
+    behind = lengths - 1  # pieces with one before them
+    real = torch.arange(top.shape[1] - 1, device=top.device) < behind.unsqueeze(1)  # (B, T - 1)
+    losses = F.cross_entropy(network.head(top[:, :-1][real]), ids[:, 1:][real], reduction="none")
+    return losses.new_zeros(len(top)).index_add(0, real.nonzero()[:, 0], losses) / behind.clamp_min(1)
 
 
 def padded_pieces(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
