@@ -9,6 +9,7 @@ which browsers draw by themselves.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -180,8 +181,8 @@ def _drawn(text: str) -> str:
 
 
 def _math(tex: str, display: str) -> str:
-    for name, sign in ((r"\lceil", "⌈"), (r"\rceil", "⌉")):  # that the converter does not know
-        tex = tex.replace(name, sign)
+    for name, known in ((r"\lceil", "⌈"), (r"\rceil", "⌉"), ("{aligned}", "{align*}")):  # by names the converter knows
+        tex = tex.replace(name, known)
     return convert(" ".join(tex.split()), display=display)
 
 
@@ -234,6 +235,21 @@ def commands_below(path: str, command: click.Command) -> list[tuple[str, click.C
     return found
 
 
+# ---- from one language to the other
+
+
+def link_languages(site: Path) -> None:
+    """Let the menu of languages lead from a page to the same page, as both have them all."""
+    for page in site.rglob("*.html"):
+        name = page.relative_to(site / "zh" if (site / "zh") in page.parents else site)
+        text = page.read_text(encoding="utf-8")
+        for language, root in (("en", site), ("zh", site / "zh")):
+            if (root / name).exists():
+                there = Path(os.path.relpath(root / name, page.parent)).as_posix()
+                text = re.sub(rf'href="[^"]*" hreflang="{language}"', f'href="{there}" hreflang="{language}"', text)
+        page.write_text(text, encoding="utf-8")
+
+
 def main() -> int:
     """Write the pages, then the site."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -246,8 +262,11 @@ def main() -> int:
         config = ROOT / "docs" / f"mkdocs.{language}.yml"
         out = BUILD / "site" / place
         command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", str(config), "-d", str(out)]
-        if done := subprocess.run(command, cwd=ROOT).returncode:
+        if done := subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}).returncode:
             return done
+    if not given.pages_only:
+        link_languages(BUILD / "site")
+        print("build/site/index.html; with its search: python -m http.server --directory build/site")
     return 0
 
 
