@@ -6,6 +6,7 @@ Every test fails on a console error, an exception in the page, or a request that
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,8 @@ def test_home_shows_what_is_loaded_and_invites(open_page: Open) -> None:
 def test_the_api_is_described_on_a_page_of_our_own(open_page: Open) -> None:
     page = open_page("api", lang="zh")
     assert {"GET /api/concordance", "POST /api/same-sense", "GET /api/uses"} <= set(texts(page, ".endpoint h2"))
+    told = [text for text in texts(page, ".endpoint h2 + p, .endpoint td.soft") if text]
+    assert [text for text in told if not re.search(r"[\u4e00-\u9fff]", text)] == []
     assert "curl -G" in texts(page, ".endpoint pre")[0]
     assert json.loads(saved(page, "#openapi"))["info"]["title"] == "polyseme"
 

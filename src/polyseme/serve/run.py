@@ -103,8 +103,9 @@ def serve(
         public = check_public_url(public_url) if public_url else None
         library = Library.open(paths, as_texts)
         for item in library.items.values():
-            facts = ", ".join(f"{item.facts[name]:,} {name}" for name in SAID if type(item.facts.get(name)) is int)
-            say(f"{item.name}: {item.facts.get('method') or item.kind} ({facts}) from {item.path}")
+            facts = [f"{item.facts[name]:,} {name}" for name in SAID if type(item.facts.get(name)) is int]
+            known = f" ({', '.join(facts)})" if facts else ""
+            say(f"{item.name}: {item.facts.get('method') or item.kind}{known} from {item.path}")
         local = host in LOOPBACK
         if not local or public:
             library.hide_paths()

@@ -23,6 +23,23 @@ const CALLS = {
   "POST /api/search": "与问题最相近的文本。",
   "GET /api/sentence": "语料中的一个句子：原文与分词。",
   "POST /api/predict": "任务模型对文本的回答。",
+  "POST /api/attention": "句中每个词对其他各词的注意力，Transformer 的一层一头。",
+};
+
+const FIELDS = {
+  "a model, an index or a corpus": "模型、索引或语料",
+  "also how much each word counted, where the head says so": "同时给出每个词的权重（任务头支持时）",
+  "how many": "个数",
+  "its number; all of them if it is not given": "用法的编号；不给则为全部",
+  "name of a corpus or an index": "语料或索引的名称",
+  "name of a loaded index": "已加载索引的名称",
+  "name of a loaded model": "已加载模型的名称",
+  "name of a loaded model, index or corpus": "已加载模型、索引或语料的名称",
+  "neighbouring texts shown": "显示的相邻文本数",
+  "of the first word: n, or n*": "第一个词的标记：n 或 n*",
+  "the most frequent words": "最常用的词数",
+  "what the query is": "查询的类型",
 };
 
 export const callInChinese = (call, english) => CALLS[call] ?? english;
+export const fieldInChinese = (english) => FIELDS[english] ?? english;

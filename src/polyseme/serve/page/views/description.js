@@ -1,7 +1,7 @@
 // The API as a page to read: every question, what it asks for, and a call to copy. Made from /openapi.json.
 
 import { get } from "../api.js";
-import { callInChinese } from "../chinese.js";
+import { callInChinese, fieldInChinese } from "../chinese.js";
 import { fill, h } from "../dom.js";
 import { download } from "../export.js";
 import { code, waiting } from "../parts.js";
@@ -27,7 +27,7 @@ function section(path, method, question, whole) {
       h("thead", {}, h("tr", {}, ["apiParameter", "apiKind", "apiDefault", "meaning"].map((key) => h("th", { scope: "col" }, t(key))))),
       h("tbody", {}, fields.map((field) => h("tr", {}, h("th", { scope: "row" }, field.name), h("td", {}, kind(field.schema, whole)),
         h("td", {}, field.required ? t("apiRequired") : JSON.stringify(field.schema?.default ?? null)),
-        h("td", { class: "soft" }, field.about ?? field.schema?.description ?? "")))))),
+        h("td", { class: "soft" }, meaning(field.about ?? field.schema?.description ?? ""))))))),
     h("p", { class: "soft" }, t("apiTry")), code(call(path, method, fields)));
 }
 
@@ -47,6 +47,8 @@ function kind(schema, whole) {
 }
 
 const told = (call, english) => (getLanguage() === "zh" ? callInChinese(call, english) : english);
+
+const meaning = (english) => (getLanguage() === "zh" ? fieldInChinese(english) : english);
 
 const plain = (text) => text.replaceAll("``", "");
 
