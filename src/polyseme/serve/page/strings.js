@@ -158,6 +158,8 @@ const STRINGS = {
   tagsLegend: ["Tags", "词性标记"],
   mapHelp: ["Each point is one occurrence; faint ones lie between two uses. Wheel or + − to zoom, drag or arrows to move, 0 to reset; N and P choose a point, Enter opens it.",
     "每个点是一处用例，浅色的点介于两种用法之间。滚轮或 + − 缩放，拖动或方向键平移，0 复位；N、P 选点，回车打开。"],
+  mapHelpTouch: ["Each point is one occurrence; faint ones lie between two uses. Pinch to zoom, drag to move; tap a point to see it, again to open it.",
+    "每个点是一处用例，浅色的点介于两种用法之间。双指缩放，拖动平移；点一下看用例，再点一下打开。"],
   openPoint: ["open", "打开"],
   sensesMap: ["Map of the occurrences of {0}, coloured by use", "“{0}”各处用例的分布图，按用法着色"],
 
@@ -176,6 +178,8 @@ const STRINGS = {
   computing: ["t-SNE is being computed, once; the answer is kept. Meanwhile, PCA:", "正在计算 t-SNE（只需一次，结果会保存）。先看 PCA："],
   mapKeys: ["Wheel or + − to zoom, drag or arrows to move, 0 to reset; click a word for its neighbours; Shift and drag to pick many; N and P choose a word, Enter opens it.",
     "滚轮或 + − 缩放，拖动或方向键平移，0 复位；点击词语看它的近邻词；按住 Shift 拖动可圈选；N、P 选词，回车打开。"],
+  mapKeysTouch: ["Pinch to zoom, drag to move; tap a word to choose it, again for its neighbours.",
+    "双指缩放，拖动平移；点一下选词，再点一下看它的近邻词。"],
   colourBy: ["Colour", "着色"],
   colour_none: ["one colour", "单色"],
   colour_cluster: ["cluster", "聚类"],

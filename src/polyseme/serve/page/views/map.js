@@ -45,7 +45,7 @@ export async function render(root, state, { library, signal }) {
       h("label", { class: "field" }, h("span", {}, t("findWord")),
         h("input", { id: "find", name: "find", value: state.find ?? "", placeholder: t("wordHint"), autocomplete: "off" })),
       h("button", { class: "primary" }, t("show"))),
-    note, box, h("p", { class: "soft hint" }, t("mapKeys")));
+    note, box, h("p", { class: "soft hint" }, t(`mapKeys${touch()}`)));
   await show(box, note, { model: model.name, method, size }, { find: state.find, only: state.only, colour }, signal);
 }
 

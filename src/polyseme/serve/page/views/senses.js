@@ -86,7 +86,7 @@ async function oneUse(root, index, { word, use, sort: asked }, signal) {
 function show(root, found, item, signal) {
   const index = item.name;
   const canvas = h("canvas", { class: "plane", tabindex: "0", role: "img", "aria-label": t("sensesMap", found.word) });
-  const under = h("p", { class: "under soft", "aria-live": "polite" }, t("mapHelp"));
+  const under = h("p", { class: "under soft", "aria-live": "polite" }, t(`mapHelp${touch()}`));
   const cards = found.senses.map((sense, i) => card(sense, i, found, index));
   const count = found.senses.length === 1 ? t("oneSense") : t("manySenses", found.senses.length);
   const sample = found.looked_at < found.count ? t("drawn", number(found.looked_at), number(found.count)) : t("occurrences", number(found.count));
@@ -103,7 +103,7 @@ function show(root, found, item, signal) {
   const points = found.points.map(({ x, y, sense, sure, hit }) => ({ x, y, group: sense, faint: found.sure !== null && sure < UNSURE, hit }));
   const plane = scatter(canvas, points, {
     signal,
-    onhover: (point) => fill(under, point ? [sentence(point.hit, point.group), " ", h("a", { href: hitLink(index, point.hit) }, t("openPoint"))] : t("mapHelp")),
+    onhover: (point) => fill(under, point ? [sentence(point.hit, point.group), " ", h("a", { href: hitLink(index, point.hit) }, t("openPoint"))] : t(`mapHelp${touch()}`)),
     onpick: (point) => { location.hash = hitLink(index, point.hit); },
   });
   cards.forEach((element, i) => {
