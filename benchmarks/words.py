@@ -3,6 +3,7 @@
     python benchmarks/words.py [--text FILE] [--tokens N] [--runs N]    a table of ratios, in a few minutes
     python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe beside gensim's own defaults
     python benchmarks/words.py --methods [--size N] [--seconds S]    all methods on the same text for the same time
+    python benchmarks/words.py --strokes [--size N] [--seeds N]      cw2vec beside word2vec, with their spread
     python benchmarks/words.py --rare [--size N]             words that are seen seldom
     python benchmarks/words.py --language [--size N] [--orders N …]     perplexity of NNLM and of Kneser-Ney
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
@@ -304,7 +305,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", type=Path, default=DATA / "corpora" / "enwiki.txt.xz")
     parser.add_argument("--tokens", type=int, default=1_000_000)
-    for part in ("defaults", "methods", "rare", "language", "dimension"):
+    for part in ("defaults", "methods", "strokes", "rare", "language", "dimension"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--sizes", type=int, nargs="*", default=[1_000_000, 10_000_000], help="words (--defaults)")
     parser.add_argument("--size", type=int, default=2_500_000, help="words (the other parts)")
@@ -321,6 +322,8 @@ def main() -> None:
             words_quality.defaults(results, folder, asked.sizes)
         elif asked.methods:
             words_quality.methods(results, folder, asked.size, asked.seconds)
+        elif asked.strokes:
+            words_quality.strokes(results, folder, asked.size, asked.seeds)
         elif asked.rare:
             words_special.rare(results, folder, asked.size, asked.seeds)
         elif asked.language:

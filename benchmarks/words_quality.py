@@ -97,3 +97,41 @@ def _equal(
     model, cpu = timed(lambda: train(method, corpus, **passes, **options))
     figures = antonym_figures(model, language)
     return {"cpu": round(cpu), **passes, "scores": scores(model, language), "antonyms": figures}
+
+
+# cw2vec beside word2vec
+
+
+def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
+    """cw2vec on Chinese beside word2vec and fastText with the same passes, and word2vec for the same time; a few seeds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for seed in range(1, seeds + 1):
+
+        def record(name: str, method: str, seed: int = seed, **options: Any) -> dict[str, Any]:
+            measure = partial(_with_seed, size, folder, method, seed, options)
+            one = results.once(measure, part="strokes", name=name, words=size, seed=seed)
+            found.setdefault(name, []).append(one)
+            return one
+
+        same = record("`word2vec`, the same passes", "word2vec")
+        record("`fasttext`, the same passes", "fasttext")
+        strokes = record("`cw2vec`", "cw2vec")
+        epochs = max(1, round(same["epochs"] * strokes["cpu"] / max(same["cpu"], 1)))
+        record("`word2vec`, the same time", "word2vec", epochs=epochs)
+    rows = [
+        [name, *(f"{np.mean([one[key] for one in of_seeds]):.0f}" for key in ("cpu", "epochs")), *_spread(of_seeds)]
+        for name, of_seeds in found.items()
+    ]
+    heading = f"{size / 1e6:g} M words, zh, mean of {seeds} seeds and their standard deviation"
+    write_section("strokes", f"{heading}\n\n{table(['', 'CPU s', 'passes', *names('zh')], rows)}")
+
+
+def _with_seed(size: int, folder: Path, method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    corpus = wiki("zh", size, folder)
+    model, cpu = timed(lambda: train(method, corpus, seed=seed, **options))
+    return {"cpu": round(cpu), "epochs": model.options.epochs, "scores": scores(model, "zh")}
+
+
+def _spread(of_seeds: list[dict[str, Any]]) -> list[str]:
+    values = [[one["scores"][name] for one in of_seeds] for name in SETS["zh"]]
+    return [f"{np.mean(some):.1f} ± {np.std(some, ddof=1):.1f}" for some in values]

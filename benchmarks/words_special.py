@@ -132,23 +132,34 @@ def dimension(results: Results, folder: Path, size: int) -> None:
     """The dimension that the PIP loss chooses for svd, and what svd reaches at others."""
     sections = []
     for language, sets in SETS.items():
-        measure = partial(_dimension, folder, size, language)
-        found = results.once(measure, part="dimension", language=language, words=size)
-        best, lines = found["chosen"]["svd"]["best"], []
-        for row in found["rows"]:
-            values = [row[f"{name}.txt"] or 0.0 for name in sets]
-            mark = f"**{row['dim']}**" if row["dim"] == best else str(row["dim"])
-            counted = [v for v, name in zip(values, sets, strict=True) if name not in FEW]
-            lines.append([mark, *(f"{100 * v:.1f}" for v in values), f"{100 * np.mean(counted):.1f}"])
-        told = [f"{m} {r['best']} (within 5 %: {'–'.join(map(str, r['within']))})" for m, r in found["chosen"].items()]
-        header = ["svd, dimension", *names(language), "mean"]
+        chosen = {
+            method: results.once(
+                partial(_chosen, folder, size, language, method),
+                part="chosen dimension", method=method, language=language, words=size,
+            )
+            for method in ("svd", "word2vec", "glove")
+        }  # fmt: skip
+        best = chosen["svd"]["best"]
+        measure = partial(_by_dimension, folder, size, language, best)
+        rows = results.once(measure, part="svd by dimension", language=language, words=size, chosen=best)["rows"]
+        values = [[100 * (row[f"{name}.txt"] or 0.0) for name in sets] for row in rows]
+        means = [np.mean([v for v, name in zip(line, sets, strict=True) if name not in FEW]) for line in values]
+        lines = [
+            [f"**{row['dim']}**" if row["dim"] == best else str(row["dim"]), *(f"{v:.1f}" for v in (*line, mean)),
+             f"{100 * (mean / max(means) - 1):+.0f} %"]
+            for row, line, mean in zip(rows, values, means, strict=True)
+        ]  # fmt: skip
+        told = [f"{m} {r['best']} (within 5 %: {'–'.join(map(str, r['within']))})" for m, r in chosen.items()]
+        header = ["svd, dimension", *names(language), "mean", "to the best"]
         sections.append(f"{size / 1e6:g} M words, {language}: {'; '.join(told)}\n\n{table(header, lines)}")
     write_section("dimension", "\n".join(sections))
 
 
-def _dimension(folder: Path, size: int, language: str) -> dict[str, Any]:
-    corpus = wiki(language, size, folder)
-    chosen = {method: choose_dimension(corpus, method) for method in ("svd", "word2vec", "glove")}
+def _chosen(folder: Path, size: int, language: str, method: str) -> dict[str, Any]:
+    report = choose_dimension(wiki(language, size, folder), method)
+    return {"best": report.best, "within": report.ranges[5]}
+
+
+def _by_dimension(folder: Path, size: int, language: str, chosen: int) -> dict[str, Any]:
     files = [DATA / f"words_{language}" / f"{name}.txt" for name in SETS[language]]
-    rows = scores_by_dimension(corpus, "svd", (*TRIED, chosen["svd"].best), files)
-    return {"chosen": {m: {"best": r.best, "within": r.ranges[5]} for m, r in chosen.items()}, "rows": rows}
+    return {"rows": scores_by_dimension(wiki(language, size, folder), "svd", (*TRIED, chosen), files)}

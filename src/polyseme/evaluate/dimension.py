@@ -4,16 +4,23 @@ Yin and Shen, On the Dimensionality of Word Embedding, 2018.
 
     PIP(E) = E Eᵀ,    loss_k = ‖E Eᵀ - Ê_k Ê_kᵀ‖,    E = U Λ^α,    Ê_k: the first k columns of the same of M + noise
 
-Few dimensions leave out signal, many let noise in. The signal's singular values are those of the method's matrix M less
-what noise adds to them, 2σ√n; σ is half the standard deviation of the difference of M made from two random halves of
-the text; the loss is measured on a matrix with that spectrum and fresh noise. M is that of the frequent words:
+Few dimensions leave out signal, many let noise in. M is the method's matrix of the frequent words:
 
     svd       PPMI as factored by svd
     word2vec  PMI - log k, which skip-gram with k negatives factors implicitly (Levy and Goldberg 2014); 0 where unseen
     glove     log(1 + count)
 
-What differs from the authors' program: since Gaussian noise looks the same from every side, the signal is taken as a
-diagonal matrix, which saves two of three decompositions; halves are random stretches of the text, not its two ends.
+The noise is half the difference of M made from two random halves of the text; z are its singular values, y those of M.
+A direction of the signal is seen where y is above all z, and what it was before the noise follows from random matrix
+theory (Benaych-Georges and Nadakuditi, The singular values and vectors of low rank perturbations of large rectangular
+random matrices, 2012):
+
+    φ(y) = mean_i y / (y² - z_i²),    λ = 1 / φ(y),    cos²(u, û) = -φ(y)² / φ'(y)
+
+What differs from the authors' program: it subtracts 2σ√n from each y and measures the loss on a matrix of that spectrum
+with fresh Gaussian noise. Such noise makes y = λ + σ²n/λ of λ, which is less than 2σ√n above it: the subtraction takes
+too much, and the loss has its least value at too few dimensions. Nor is the noise of counts Gaussian: its spectrum
+reaches farther, so it is measured. Halves are random stretches of the text, not its two ends.
 """
 
 from __future__ import annotations
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
 METHODS = ("svd", "word2vec", "glove")
 SHARES = (5, 10, 20)  # per cent above the least loss
 STRETCH = 1000  # words that go to the same half
+APART = 1.25  # times the next singular value of the noise: one that is not of its bulk
 TRIED = (10, 20, 50, 100, 200, 300, 500, 1000)  # dimensions, where files are to be evaluated
 Matrix = NDArray[np.float64]
 
@@ -56,8 +64,8 @@ class DimensionReport:
 
     method: str
     words: int  # rows of the matrix
-    noise: float  # σ
-    rank: int  # of the signal
+    noise: float  # standard deviation of a cell
+    rank: int  # directions of the signal that are seen
     exponent: float  # α
     losses: list[float]  # of dimensions 1, 2, …
 
@@ -116,17 +124,20 @@ def choose_dimension(
         raise TrainingError("the corpus is too short to be cut into two halves: give more text")
     halves = counts(first), counts(~first)
     progress("decomposing", 0, None)
-    observed = _matrix(halves[0] + halves[1], method, n, settings)
-    difference = _matrix(halves[0], method, n, settings) - _matrix(halves[1], method, n, settings)
-    noise = float(difference.std() / 2)
-    values = np.linalg.svd(observed, compute_uv=False)
-    signal = np.maximum(0, values - 2 * noise * np.sqrt(n))
-    signal = signal[signal > 0]
+    observed = _singular_values(_matrix(halves[0] + halves[1], method, n, settings))
+    noise = (_matrix(halves[0], method, n, settings) - _matrix(halves[1], method, n, settings)) / 2
+    signal, cosines = signal_behind(observed, _singular_values(noise))
     if not len(signal):
         raise TrainingError("noise outweighs every direction of the counts: give more text, or a smaller max_size")
-    losses = pip_losses(signal, noise, n, exponent, seed)
+    losses = pip_losses(observed, signal, cosines, exponent)
     progress("decomposing", 1, 1)
-    return DimensionReport(method, n, noise, len(signal), exponent, losses.tolist())
+    return DimensionReport(method, n, float(noise.std()), len(signal), exponent, losses.tolist())
+
+
+def _singular_values(matrix: Matrix) -> Matrix:
+    """Falling, (n,)."""
+    squares = np.linalg.eigvalsh(matrix @ matrix.T)
+    return np.asarray(np.sqrt(np.maximum(squares[::-1], 0)))
 
 
 def _matrix(counts: csr_array, method: str, n: int, settings: Any) -> Matrix:
@@ -144,18 +155,38 @@ def _matrix(counts: csr_array, method: str, n: int, settings: Any) -> Matrix:
     return np.asarray(matrix[:n, :n].toarray(), dtype=np.float64)
 
 
-def pip_losses(signal: Matrix, noise: float, n: int, exponent: float, seed: int = 1) -> Matrix:
-    """loss_1 … loss_n for a signal of these falling singular values, n × n, under Gaussian noise.
+def signal_behind(observed: Matrix, noise: Matrix) -> tuple[Matrix, Matrix]:
+    """The signal's singular values λ, and cos² between its directions and those observed, as far as they are seen.
 
-    loss_k² = loss_{k-1}² + λ̃_k^4α - 2 ‖ê_kᵀ E‖², ê_k being the k-th column of Ê, and loss_0² = Σ λ^4α.
+    Both arguments are falling singular values (n,): of signal and noise together, and of the noise.
     """
-    noisy = np.random.default_rng(seed).standard_normal((n, n)) * noise
-    noisy[np.arange(len(signal)), np.arange(len(signal))] += signal
-    squares, directions = np.linalg.eigh(noisy @ noisy.T)  # rising
-    values, directions = np.sqrt(np.maximum(squares[::-1], 0)), directions[: len(signal), ::-1]
-    overlap = values ** (2 * exponent) * (signal[:, None] ** (2 * exponent) * directions**2).sum(axis=0)
-    steps = np.cumsum(values ** (4 * exponent) - 2 * overlap)
-    return np.asarray(np.sqrt(np.maximum((signal ** (4 * exponent)).sum() + steps, 0)))
+    noise = noise[_apart(noise) :]
+    seen = observed[observed > noise[0] * (1 + 1e-6)][:, None]  # (r, 1)
+    gaps = seen**2 - noise**2  # (r, n)
+    mean = (seen / gaps).mean(axis=1)  # φ
+    slope = -((seen**2 + noise**2) / gaps**2).mean(axis=1)  # φ'
+    return 1 / mean, -(mean**2) / slope
+
+
+def _apart(noise: Matrix) -> int:
+    """How many of the greatest values stand apart from the rest.
+
+    Where a word happened to fall into one half more often than into the other, its whole row and column differ:
+    a_i + a_j, two directions that are far stronger than all others and are not what hides the signal.
+    """
+    top = noise[: min(10, len(noise) // 10) + 1]
+    return int(np.max(np.flatnonzero(top[:-1] > APART * top[1:]), initial=-1)) + 1
+
+
+def pip_losses(observed: Matrix, signal: Matrix, cosines: Matrix, exponent: float) -> Matrix:
+    """loss_1 … loss_n; directions beyond those of the signal are noise.
+
+    loss_k² = loss_{k-1}² + y_k^4α - 2 (y_k λ_k)^2α cos²_k,    loss_0² = Σ λ^4α
+    """
+    steps = observed ** (4 * exponent)
+    steps[: len(signal)] -= 2 * (observed[: len(signal)] * signal) ** (2 * exponent) * cosines
+    squares = (signal ** (4 * exponent)).sum() + np.cumsum(steps)
+    return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
 
 def scores_by_dimension(
