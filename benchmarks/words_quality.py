@@ -103,7 +103,7 @@ def _equal(
 
 
 def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
-    """cw2vec on Chinese beside word2vec and fastText with the same passes, and word2vec for the same time; a few seeds."""
+    """cw2vec beside word2vec and fastText with the same passes, and beside word2vec in the same time; a few seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
     for seed in range(1, seeds + 1):
 

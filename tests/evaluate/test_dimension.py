@@ -20,7 +20,6 @@ from polyseme.evaluate.dimension import (
 )
 from polyseme.text.corpus import Corpus
 
-
 N = 300
 FALLING = 40 * np.arange(1, 13) ** -0.8
 
