@@ -103,7 +103,7 @@ def _equal(
 
 
 def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
-    """cw2vec beside word2vec and fastText with the same passes, and beside word2vec in the same time; a few seeds."""
+    """cw2vec beside word2vec with the same passes, and in the same time; a few seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
     for seed in range(1, seeds + 1):
 
@@ -114,7 +114,6 @@ def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
             return one
 
         same = record("`word2vec`, the same passes", "word2vec")
-        record("`fasttext`, the same passes", "fasttext")
         strokes = record("`cw2vec`", "cw2vec")
         epochs = max(1, round(same["epochs"] * strokes["cpu"] / max(same["cpu"], 1)))
         record("`word2vec`, the same time", "word2vec", epochs=epochs)

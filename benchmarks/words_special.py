@@ -146,7 +146,7 @@ def dimension(results: Results, folder: Path, size: int) -> None:
         means = [np.mean([v for v, name in zip(line, sets, strict=True) if name not in FEW]) for line in values]
         lines = [
             [f"**{row['dim']}**" if row["dim"] == best else str(row["dim"]), *(f"{v:.1f}" for v in (*line, mean)),
-             f"{100 * (mean / max(means) - 1):+.0f} %"]
+             f"{100 * (mean / max(means) - 1):.1f} %"]
             for row, line, mean in zip(rows, values, means, strict=True)
         ]  # fmt: skip
         told = [f"{m} {r['best']} (within 5 %: {'–'.join(map(str, r['within']))})" for m, r in chosen.items()]
