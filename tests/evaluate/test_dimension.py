@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ N = 300
 FALLING = 40 * np.arange(1, 13) ** -0.8
 
 
+@cache
 def orthogonal(seed: int) -> np.ndarray:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((N, N)))[0]
 
