@@ -238,10 +238,13 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
         width: int = 1200,
         base: str = address,
         until: str = "[data-ready]",
+        touch: bool = False,
         **state: Any,
     ) -> Any:
         size = {"width": width, "height": 800}
-        context = browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", reduced_motion="reduce")
+        context = browser.new_context(
+            viewport=size, color_scheme=scheme, locale="en-GB", reduced_motion="reduce", has_touch=touch, is_mobile=touch
+        )
         contexts.append(context)
         page = context.new_page()
         watch(page, base)

@@ -17,6 +17,14 @@ from tests.serve.pages import Open, distinct_colours, saved, texts
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Library
 
+# Where on the screen a point is drawn: the first clear pixel, and a little further into its disc.
+POINT = """canvas => {
+  const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const place = data.findIndex((value, i) => i % 4 === 3 && value > 180) >> 2;
+  const box = canvas.getBoundingClientRect(), scale = box.width / width;
+  return [box.x + (place % width) * scale, box.y + Math.floor(place / width) * scale + 2];
+}"""
+
 
 def test_a_words_sense_in_a_sentence_beside_the_static_answer(open_page: Open) -> None:
     page = open_page("sentence", sentence="词1 去 打 排球 。")
@@ -115,7 +123,20 @@ def test_a_concordance_is_sorted_counted_exported_and_leads_to_what_is_used_alik
     assert texts(other, ".tokens button[aria-pressed=true]") == ["打"]
 
 
-def test_a_point_is_chosen_by_keys_and_by_a_second_tap(open_page: Open) -> None:
+def test_fingers_are_told_what_they_can_do_and_a_second_tap_opens_a_point(open_page: Open) -> None:
+    page = open_page("senses", word="打", width=390, touch=True)
+    assert "Pinch" in page.inner_text(".under")
+    assert "Wheel" not in page.inner_text(".under")
+    page.locator("canvas").scroll_into_view_if_needed()
+    page.wait_for_timeout(100)  # a frame is drawn
+    x, y = page.locator("canvas").evaluate(POINT)
+    page.touchscreen.tap(x, y)
+    page.wait_for_selector(".under mark")  # what it is
+    page.touchscreen.tap(x, y)
+    page.wait_for_selector(".tokens button[aria-pressed=true]")
+
+
+def test_a_point_is_chosen_by_keys(open_page: Open) -> None:
     page = open_page("senses", word="打")
     page.focus("canvas")
     page.keyboard.press("n")

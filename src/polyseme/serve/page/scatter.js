@@ -5,6 +5,9 @@ const NEAR = 14; // pixels within which a point is meant
 // `points` are { x, y, label, group, weight } with x, y within [-1, 1]; `labels` says whether words are written.
 // `onpick` gets a clicked point, `onhover` the one under the pointer or null, `onlasso` all within a line that was drawn
 // with Shift. A finger selects a point with its first tap and picks it with the second.
+/** The end of the name of a text that tells what fingers do instead of mouse and keys. */
+export const touch = () => (matchMedia("(pointer: coarse)").matches ? "Touch" : "");
+
 export function scatter(canvas, points, { labels = false, onpick = () => {}, onhover = () => {}, onlasso = null, signal }) {
   const view = { scale: 1, x: 0, y: 0 };
   const picture = { canvas, points, labels, view, lit: null, found: null, group: null, keep: null, lasso: null, width: 0, height: 0 };

@@ -5,7 +5,7 @@ import { fill, h } from "../dom.js";
 import { download, pictureButton, written } from "../export.js";
 import { choice, empty, ofKind, segmented, waiting } from "../parts.js";
 import { go, link } from "../router.js";
-import { scatter } from "../scatter.js";
+import { scatter, touch } from "../scatter.js";
 import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme train word2vec TEXT -o words\npolyseme serve words";

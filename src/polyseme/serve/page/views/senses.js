@@ -5,7 +5,7 @@ import { arrowKeys, fill, h } from "../dom.js";
 import { exportButtons, hitRow, pagesOf, pictureButton } from "../export.js";
 import { choice, empty, hitLink, kwic, ofKind, tagLegend, waiting, wordField } from "../parts.js";
 import { go, link } from "../router.js";
-import { scatter } from "../scatter.js";
+import { scatter, touch } from "../scatter.js";
 import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme corpus TEXT -o corpus\npolyseme train elmo corpus -o elmo\npolyseme index elmo corpus -o index\npolyseme serve index";
