@@ -243,7 +243,12 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
     ) -> Any:
         size = {"width": width, "height": 800}
         context = browser.new_context(
-            viewport=size, color_scheme=scheme, locale="en-GB", reduced_motion="reduce", has_touch=touch, is_mobile=touch
+            viewport=size,
+            color_scheme=scheme,
+            locale="en-GB",
+            reduced_motion="reduce",
+            has_touch=touch,
+            is_mobile=touch,
         )
         contexts.append(context)
         page = context.new_page()
