@@ -121,7 +121,8 @@ def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
         [name, *(f"{np.mean([one[key] for one in of_seeds]):.0f}" for key in ("cpu", "epochs")), *_spread(of_seeds)]
         for name, of_seeds in found.items()
     ]
-    heading = f"{size / 1e6:g} M words, zh, mean of {seeds} seeds and their standard deviation"
+    runs = "one seed" if seeds == 1 else f"mean of {seeds} seeds and their standard deviation"
+    heading = f"{size / 1e6:g} M words, zh, {runs}"
     write_section("strokes", f"{heading}\n\n{table(['', 'CPU s', 'passes', *names('zh')], rows)}")
 
 
@@ -133,4 +134,4 @@ def _with_seed(size: int, folder: Path, method: str, seed: int, options: dict[st
 
 def _spread(of_seeds: list[dict[str, Any]]) -> list[str]:
     values = [[one["scores"][name] for one in of_seeds] for name in SETS["zh"]]
-    return [f"{np.mean(some):.1f} ± {np.std(some, ddof=1):.1f}" for some in values]
+    return [f"{np.mean(some):.1f}" + (f" ± {np.std(some, ddof=1):.1f}" if len(some) > 1 else "") for some in values]

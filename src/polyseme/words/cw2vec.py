@@ -56,6 +56,9 @@ MOST_BUCKETS = 500_000
 class Cw2VecOptions(SkipgramOptions):
     """Options of cw2vec."""
 
+    lr: float = option(  # each of a word's n-grams takes the whole step, so that many of them learn fast together
+        0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9
+    )
     minn: int = option(3, "fewest strokes of an n-gram", minimum=1, maximum=100)
     maxn: int = option(12, "most strokes of an n-gram", minimum=1, maximum=100)
     compose: str = option(
