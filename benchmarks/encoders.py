@@ -96,7 +96,9 @@ def quick_speed(folder: Path) -> dict[str, Any]:
 
 def skip_speed(folder: Path) -> dict[str, Any]:
     n, sizes = 1000, {"dim": 200, "hidden": 512, "batch_size": 64, "min_count": 3}
-    texts = Stories.of(novel(WORDS, folder), 40_000, 40).texts  # all words, so that the softmax is as wide as in earnest
+    texts = Stories.of(
+        novel(WORDS, folder), 40_000, 40
+    ).texts  # all words, so that the softmax is as wide as in earnest
     ours, some = _skip_seconds(novel(WORDS, folder), 40_000, n, sizes), texts[: 6 * sizes["batch_size"] + 2]
     loop = plain.skip_thought(some, texts, **sizes)
     return {"what": "GRU 512, two decoders; 红楼梦", "ours": n / ours, "plain": len(some) / loop}
