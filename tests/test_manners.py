@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import polyseme
 from polyseme.api import ContextMethod, SentenceMethod, WordMethod
 from polyseme.catalog import METHODS
 from polyseme.errors import FormatError, TextError, as_given, used_as
+from polyseme.notebook import points_picture
 from polyseme.nouns import EncodedSentence
 from polyseme.progress import shown
 from polyseme.search.hits import Hit, Sense, WordSenses
@@ -36,9 +38,11 @@ def test_dir_shows_the_names_that_are_imported_at_first_use() -> None:
 
 def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
     assert repr(hit()) == "Hit(0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
+    assert "他<b>打</b>了个电话" in hit()._repr_html_()
+    assert "&lt;i&gt;<b>打</b>" in Hit(0, 0, 0, "打", 0.5, "<i>打", 3, 4, "v")._repr_html_()
 
 
-def test_senses_are_told_in_one_line_and_as_a_table() -> None:
+def test_senses_are_told_in_one_line_and_as_a_table_and_a_picture() -> None:
     senses = [Sense(0.75, 30, 0.5, ["拨", "<通>"], [hit()]), Sense(0.25, 10, 0.1, [], [])]
     none, ones = np.zeros(40, np.int64), np.ones(40, np.float32)
     points = np.zeros((40, 2), np.float32)
@@ -47,6 +51,14 @@ def test_senses_are_told_in_one_line_and_as_a_table() -> None:
     assert repr(senses[0]) == "Sense(75%, 30 occurrences: 拨, <通>)"
     assert "拨 &lt;通&gt;" in found._repr_html_()
     assert "[打]" in found._repr_html_()
+    assert found._repr_html_().count("<circle") == 40
+
+
+def test_a_picture_of_points_keeps_them_inside_and_their_groups_apart() -> None:
+    picture = points_picture([(-2.0, 0.0), (2.0, 1.0)], [0, 1], width=300)
+    places = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', picture)]
+    assert places == [(7.5, 100.0), (292.5, 52.5)]
+    assert len(set(re.findall(r'r="2" fill="(.*?)"', picture))) == 2
 
 
 def test_an_encoded_sentence_tells_its_words_and_the_shape_of_its_vectors() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+_COLOURS = ("#0b66ac", "#c1431d", "#237f3a", "#8a4bb0", "#b8860b", "#00838f", "#ad1457", "#5d4037")  # as on the page
+
 
 def facts_table(title: str, facts: Mapping[str, Any]) -> str:
     """Names and what they are; those that are empty are left out."""
@@ -18,6 +20,18 @@ def rows_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     head = "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in columns) + "</tr></thead>" if columns else ""
     body = "".join("<tr>" + "".join(f"<td>{escape(plain(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<b>{escape(title)}</b><table>{head}<tbody>{body}</tbody></table>"
+
+
+def points_picture(points: Sequence[Sequence[float]], groups: Sequence[int], *, width: int = 360) -> str:
+    """Points of a plane, ``(n, 2)``, coloured by group: an SVG."""
+    height = 2 * width // 3
+    reach = max((abs(x) for point in points for x in point), default=0.0) / 0.95 or 1.0
+    dots = "".join(
+        f'<circle cx="{width / 2 * (1 + x / reach):.1f}" cy="{height / 2 * (1 - y / reach):.1f}" r="2" '
+        f'fill="{_COLOURS[group % len(_COLOURS)]}"/>'
+        for (x, y), group in zip(points, groups, strict=True)
+    )
+    return f'<svg width="{width}" height="{height}" fill-opacity="0.7">{dots}</svg>'
 
 
 def plain(value: Any) -> str:

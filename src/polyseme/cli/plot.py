@@ -52,7 +52,8 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
     check_picture(out, force=force)
     curves = {Path(path).name: load(path).about.curve for path in models}
     chosen = pictures.draw_curves(curves, figure, out, force=force)
-    say(f"{chosen.replace('_', ' ')} of {len(curves)} models in {out}", err=True)
+    drawn = "1 model" if len(curves) == 1 else f"{len(curves)} models"
+    say(f"{chosen.replace('_', ' ')} of {drawn} in {out}", err=True)
 
 
 @plot.command("uses")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.notebook import rows_table
+from polyseme.notebook import points_picture, rows_table
 from polyseme.nouns import FloatArray
 
 _AROUND = 12  # characters of the sentence that a hit is shown with, to each side
@@ -31,6 +32,11 @@ class Hit:
 
     def __repr__(self) -> str:
         return f"Hit({self.score:.3f}: {self.excerpt()!r})"
+
+    def _repr_html_(self) -> str:
+        before, word, after = self.text[: self.start], self.text[self.start : self.end], self.text[self.end :]
+        tag = f" <code>{escape(self.tag)}</code>" if self.tag else ""
+        return f"{self.score:.3f} {escape(before)}<b>{escape(word)}</b>{escape(after)}{tag}"
 
     def excerpt(self) -> str:
         """The word in brackets, and what stands next to it."""
@@ -98,4 +104,5 @@ class WordSenses:
             )
             for sense in self.senses
         ]
-        return rows_table(f"{self.word}: {self.count:,} occurrences", ("share", "sure", "instead", "typical"), rows)
+        table = rows_table(f"{self.word}: {self.count:,} occurrences", ("share", "sure", "instead", "typical"), rows)
+        return table + points_picture(self.points.tolist(), self.labels.tolist())
