@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("indexes", nargs="*", default=["polyseme-demo/index"])
     parser.add_argument("--pairs", type=int, default=60)
     given = parser.parse_args()
-    print("| index | pairs | nearest right | V-measure | pairs parted | words whole | CPU-s |")
+    print("| index | pairs | nearest right | V-measure | pairs split | words not split | CPU-s |")
     print("|---|---|---|---|---|---|---|")
     for path in given.indexes:
         if not Path(path).exists():
