@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import polyseme
 from polyseme.cli.main import main
 from polyseme.demo import Demo, peoples_daily
+from polyseme.disk.description import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index
 from polyseme.search.concordances import collation_key
@@ -138,6 +140,19 @@ def test_info_knows_an_index(home: Path) -> None:
     assert told["layers"] == [2, 0, 1]
     assert told["n_words"] == len(Index.open(home / "index").words)
     assert told["corpus"] == "../corpus"  # beside it, wherever both are
+
+
+def test_info_shows_the_words_that_split_and_the_options_that_were_chosen(home: Path, tmp_path: Path) -> None:
+    index = shutil.copytree(home / "index", tmp_path / "index")
+    manifest = json.loads((index / "index.json").read_text(encoding="utf-8"))
+    manifest["facts"]["splits"] = [["花", 0.5], ["打", 0.4375]]
+    (index / "index.json").write_text(json.dumps({**manifest, "checksum": checksum(manifest)}), encoding="utf-8")
+    shown = run("info", index, cwd=tmp_path)
+    assert shown.code == 0, shown.stderr
+    lines = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
+    assert lines["splits"] == "花 0.5, 打 0.4375"
+    assert lines["options"] == "layers all"
+    assert lines["occurrences"] == f"{manifest['facts']['n_occurrences']:,}"
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,10 @@ def info(ctx: click.Context, /, path: str, min_count: int, verify: bool, as_json
     if as_json:
         print_json(facts)
     else:
-        if facts["kind"] == "model":
-            facts["options"] = _changed(facts["method"], facts["options"])
-        print_table(("what", "is"), [(name.replace("_", " "), _shown(value)) for name, value in facts.items()])
+        if facts["kind"] in ("model", "index"):
+            facts["options"] = _changed(facts.get("method"), facts["options"])
+        shown = [(name.removeprefix("n_").replace("_", " "), _shown(value)) for name, value in facts.items()]
+        print_table(("what", "is"), shown)
 
 
 def _kind(path: str) -> str:
@@ -197,12 +198,17 @@ def _published(path: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _changed(method: str, options: dict[str, Any]) -> dict[str, Any] | str:
-    """The options of a model that are not the usual ones; --json prints all."""
+def _changed(method: str | None, options: dict[str, Any]) -> dict[str, Any] | str:
+    """The options of a model, or of an index, that are not the usual ones; --json prints all."""
     from polyseme.api import options_of
     from polyseme.options import changed_options, make_options, renamed
 
-    changed = changed_options(make_options(options_of(method), renamed(method, options)))
+    if method is None:
+        from polyseme.search.build import IndexOptions
+
+        changed = changed_options(make_options(IndexOptions, options))
+    else:
+        changed = changed_options(make_options(options_of(method), renamed(method, options)))
     return changed or "the defaults (--json lists them)"
 
 
@@ -214,6 +220,8 @@ def _shown(value: Any) -> Any:
         return "\n".join(" | ".join(map(_short, row.values())) for row in value)
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "\n".join(map(_shown, value))
+    if isinstance(value, list) and value and isinstance(value[0], list) and isinstance(value[0][-1], float):
+        return ", ".join(f"{word} {_shown(score)}" for word, score in value)
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "\n".join(" | ".join(words) for words in value)
     if isinstance(value, list):
