@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_transformers import KINDS, TEXTS, theirs
+from tiny_transformers import KINDS, TEXTS, save_tokenizer, theirs, wordpiece
 
 import polyseme
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
@@ -63,6 +64,30 @@ def test_it_is_saved_to_equal_vectors_and_written_for_transformers(name, folders
     np.testing.assert_array_equal(next(again.encode_pieces(TEXTS[2:])).layers, expected)
     states, _, _ = theirs(tmp_path / "theirs", TEXTS[2])
     np.testing.assert_allclose(states, expected, atol=1e-5)
+
+
+T5 = transformers.T5Config(vocab_size=400, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
+MARIAN = transformers.MarianConfig(
+    vocab_size=400, decoder_vocab_size=400, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64, pad_token_id=0,
+    decoder_start_token_id=0, eos_token_id=3,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("cls", "config"), [("T5EncoderModel", T5), ("T5Model", T5), ("MarianMTModel", MARIAN)])
+def test_of_a_network_that_writes_too_the_encoder_is_read(cls, config, tmp_path):
+    torch.manual_seed(3)
+    whole = getattr(transformers, cls)(copy.deepcopy(config)).eval()
+    whole.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    encoder = polyseme.load(tmp_path)
+    ids = torch.tensor([encoder.pieces.tokenizer.encode(TEXTS[0]).ids])
+    with torch.inference_mode():
+        states = whole.get_encoder()(ids, output_hidden_states=True).hidden_states
+    found = next(encoder.encode_pieces(TEXTS[:1])).layers
+    np.testing.assert_allclose(found, torch.stack(states)[:, 0], atol=1e-5)
+    encoder.save(tmp_path / "ours")
+    np.testing.assert_array_equal(next(polyseme.load(tmp_path / "ours").encode_pieces(TEXTS[:1])).layers, found)
 
 
 def test_a_language_model_keeps_its_head_through_saving_and_writing(folders, tmp_path):

@@ -80,6 +80,16 @@ KINDS: dict[str, tuple[Any, type, Callable[[], tuple[Tokenizer, dict[str, str]]]
         transformers.GPT2LMHeadModel,
         lambda: byte_bpe(around=False),
     ),
+    "mobilebert": (  # whose words see the embeddings beside them, padding's too
+        transformers.MobileBertConfig(**SIZES, embedding_size=16, intra_bottleneck_size=16, num_feedforward_networks=2),
+        transformers.MobileBertForMaskedLM,
+        wordpiece,
+    ),
+    "xlm": (  # whose padding, number 2, is [CLS] in this vocabulary
+        transformers.XLMConfig(vocab_size=400, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=64),
+        transformers.XLMModel,
+        wordpiece,
+    ),
     "openai-gpt": (
         transformers.OpenAIGPTConfig(**GPT),
         transformers.OpenAIGPTLMHeadModel,

@@ -58,14 +58,17 @@ class Runner:
         return len(self.pieces.before) + window.end - window.start + len(self.pieces.behind)
 
     def _batches(self, jobs: list[tuple[int, Window]]) -> Iterator[list[tuple[int, Window]]]:
-        """Windows of like length together, longest first."""
+        """Windows of like length together, longest first; of one length if padding would change what is read."""
         most = QUANTISED_PIECES if self.network.quantised else BATCH_PIECES
         jobs = sorted(jobs, key=lambda job: (-self._length(job[1]), job[0]))
         start = 0
         while start < len(jobs):
-            n = max(most // max(self._length(jobs[start][1]), 1), 1)
-            yield jobs[start : start + n]
-            start += n
+            length = self._length(jobs[start][1])
+            rows = jobs[start : start + max(most // max(length, 1), 1)]
+            if not self.network.pads:
+                rows = [job for job in rows if self._length(job[1]) == length]
+            yield rows
+            start += len(rows)
 
     def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> Batch:
         before, behind = self.pieces.before, self.pieces.behind

@@ -310,6 +310,6 @@ class TransformerEncoder(Model, ContextEncoder):
 
 def check_vocabulary(network: Network, pieces: Pieces, *, where: object) -> None:
     """Refuse a tokenizer with pieces that the network has no vector for."""
-    rows = network.whole.get_input_embeddings().num_embeddings
+    rows = len(network.whole.get_input_embeddings().weight)
     if len(pieces.names) > rows:
         raise FormatError(f"{where} has a tokenizer of {len(pieces.names):,} pieces and a network of {rows:,}")

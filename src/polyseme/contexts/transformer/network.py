@@ -18,6 +18,7 @@ from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_FOR_PRETRAINING_MAPPING,
+    MODEL_FOR_TEXT_ENCODING_MAPPING,
     MODEL_MAPPING,
     PreTrainedConfig,
     PreTrainedModel,
@@ -56,7 +57,10 @@ class Network(nn.Module):
     def __init__(self, whole: PreTrainedModel) -> None:
         super().__init__()
         self.whole = whole
+        self.wants_mask = False
         self.n_layers, self.dim, self.causal = self._probed()
+        self.wants_mask = not self._reads_padding()
+        self.pads = self._leaves_out_padding()
         masked, causal = (
             type(whole) in _classes(mapping, whole.config)
             for mapping in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING)
@@ -75,25 +79,25 @@ class Network(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[Tensor, ...]:
         """Every layer's states, lowest first, ``(B, T, D)`` each."""
-        found = self.body(**_given(batch), output_hidden_states=True, return_dict=True)
+        found = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
         layers: tuple[Tensor, ...] = found.hidden_states
         return layers
 
     def top(self, batch: Batch) -> Tensor:
         """The highest layer alone, ``(B, T, D)``."""
-        found: Tensor = self.body(**_given(batch), return_dict=True).last_hidden_state
+        found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
         return found
 
     def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
         """Every layer's attention between pieces, ``(B, heads, T, T)`` each, where the network holds it."""
         found: tuple[Tensor | None, ...] | None = self.body(
-            **_given(batch), output_attentions=True, return_dict=True
+            **self._given(batch), output_attentions=True, return_dict=True
         ).attentions
         return found or ()
 
     def logits(self, batch: Batch) -> Tensor:
         """What the language model expects at every place, ``(B, T, V)``."""
-        found = self.whole(**_given(batch), return_dict=True)
+        found = self.whole(**self._given(batch), return_dict=True)
         scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
         return scores
 
@@ -133,12 +137,20 @@ class Network(nn.Module):
         except (AttributeError, TypeError, RuntimeError):
             return False
 
+    def _given(self, batch: Batch) -> dict[str, Tensor]:
+        mask = torch.ones_like(batch.ids) if batch.mask is None and self.wants_mask else batch.mask
+        given = {
+            "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types,
+            "langs": batch.languages, "position_ids": batch.positions,
+        }  # fmt: skip
+        return {name: tensor for name, tensor in given.items() if tensor is not None}
+
     def positions(self) -> int:
         """The most pieces it can read at once; 0: not said."""
         limits = [
-            module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            len(module.weight) - (0 if module.padding_idx is None else module.padding_idx + 1)
             for name, module in self.body.named_modules()
-            if isinstance(module, nn.Embedding) and name.rpartition(".")[2] in ("position_embeddings", "wpe")
+            if name.rpartition(".")[2] in ("position_embeddings", "wpe") and hasattr(module, "padding_idx")
         ]
         said = getattr(self.whole.config, "max_position_embeddings", None)
         limits += [said] if isinstance(said, int) and said > 0 else []
@@ -156,6 +168,31 @@ class Network(nn.Module):
             raise FormatError("its layers do not have one finite state per piece")
         apart = torch.equal(batch.ids[0], batch.ids[1])
         return len(layers), layers[0].shape[2], not apart and torch.allclose(layers[-1][0, 0], layers[-1][1, 0])
+
+    def _reads_padding(self) -> bool:
+        """Whether the piece that it pads with is read like any other where no mask is given (XLM leaves it out)."""
+        ids = self._pieces(1)
+        return self._alike(Batch(ids), Batch(ids, torch.ones_like(ids)))
+
+    def _leaves_out_padding(self) -> bool:
+        """Whether a row is read alike with padding behind it: no mask reaches convolutions and Fourier transforms."""
+        ids = self._pieces(3)
+        return self._alike(Batch(ids[:, :1]), Batch(ids, (torch.arange(ids.shape[1]) == 0).long()[None]))
+
+    def _pieces(self, padding: int) -> Tensor:
+        """A piece and so many that are padding, ``(1, 1 + padding)``, fewer if the network does not read so many."""
+        said, most = getattr(self.whole.config, "pad_token_id", None), self.whole.config.vocab_size - 1
+        pad = said if isinstance(said, int) and 0 <= said <= most else 0
+        first = min(1, most) if pad != 1 else 0
+        return torch.tensor([[first, *[pad] * padding]])[:, : self.positions() or None]
+
+    @torch.inference_mode()
+    def _alike(self, first: Batch, second: Batch) -> bool:
+        """Whether the places of the first are read the same in both, by trying."""
+        n = first.ids.shape[1]
+        with offline():
+            layers = zip(self(first), self(second), strict=True)
+            return all(_close(one, other[:, :n]) for one, other in layers)
 
 
 def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConfig:
@@ -189,7 +226,7 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
                     attn_implementation=_attention(cls), ignore_mismatched_sizes=True, local_files_only=True,
                     trust_remote_code=False, use_safetensors=True,
                 )  # fmt: skip
-                problem = _lacking(report)
+                problem = _lacking(report, whole)
                 if not problem:
                     return Network(whole.eval())
         except FormatError as error:
@@ -226,14 +263,6 @@ def _head(whole: PreTrainedModel) -> Any:
     return getattr(whole, "predictions", None) or whole.lm_head  # ALBERT; RoBERTa, GPT
 
 
-def _given(batch: Batch) -> dict[str, Tensor]:
-    given = {
-        "input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types,
-        "langs": batch.languages, "position_ids": batch.positions,
-    }  # fmt: skip
-    return {name: tensor for name, tensor in given.items() if tensor is not None}
-
-
 def _check_numbers(record: Mapping[str, Any], where: object) -> None:
     for name, value in record.items():
         most = _MOST_REPEATED if _REPEATED.search(name) else _LARGEST
@@ -263,7 +292,13 @@ def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list
         heads = [*paired, *(masked or causal)]
     if named in _WITH_PAIRS:
         heads += masked
-    return [*heads, *_classes(MODEL_MAPPING, config)]
+    alone = [c for c in _classes(MODEL_FOR_TEXT_ENCODING_MAPPING, config) if c.__name__ == named]  # without a decoder
+    return [*heads, *alone, *_classes(MODEL_MAPPING, config)]
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    """Whether states are the same but for rounding."""
+    return float((one - other).abs().max()) <= 1e-5 * max(float(one.abs().max()), 1.0)
 
 
 def _attention(cls: type[PreTrainedModel]) -> str:
@@ -288,9 +323,13 @@ def _check_size(
         raise FormatError(f"{where} speaks of {wanted:,} weights and more, and there are {held:,}")
 
 
-def _lacking(report: Mapping[str, Any]) -> str:
-    """What is wrong by transformers' report of the loading; a pooler may be missing, since no vector depends on it."""
+def _lacking(report: Mapping[str, Any], whole: PreTrainedModel) -> str:
+    """What is wrong by transformers' report of the loading.
+
+    A pooler may be missing, since no vector depends on it, and a table of sines, since it is computed.
+    """
     for name, found, wanted in sorted(report["mismatched_keys"]):
         return f"{name!r} has the shape {tuple(found)}, not {tuple(wanted)}"
-    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    computed = {name for name, module in whole.named_modules() if "Sinusoidal" in type(module).__name__}
+    missing = sorted(n for n in report["missing_keys"] if "pooler" not in n and n.rpartition(".")[0] not in computed)
     return f"{missing[0]!r} is missing" if missing else ""
