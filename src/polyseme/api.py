@@ -89,7 +89,7 @@ def load(path: str | Path, kind: str | None = None) -> Any:
     opened = steady(path, lambda: _load(path))
     if kind is not None:
         if kind not in KINDS:
-            raise OptionError(f"kind is one of {', '.join(KINDS)}; not {kind!r}")
+            raise OptionError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         if not isinstance(opened, KINDS[kind]):
             known = next((name for name, noun in KINDS.items() if isinstance(opened, noun)), "a task")
             raise FormatError(f"{path} is a model of {known}, not of {kind}")
@@ -143,7 +143,7 @@ def model_in(folder: Opened) -> Model:
         cls = class_of(found["method"])
         options: Any = make_options(cls.Options, renamed(found["method"], found["options"]))
     except OptionError as error:
-        raise FormatError(f"{path} was altered or made by another polyseme: {error}") from None
+        raise FormatError(f"{path} was modified or written by another version of polyseme: {error}") from None
     parts = read_parts(folder)
     models = {name: model_in(inner) for name, inner in folder.inner.items()}
     segmentation, corpus = found.get("segmentation"), found.get("corpus")
@@ -193,13 +193,13 @@ def train(
     """
     cls = class_of(method)
     if not issubclass(cls, Trainable):
-        raise OptionError(f"{method} models are composed or read from files, not trained (polyseme methods)")
+        raise OptionError(f"{method} models are composed or loaded from files, not trained (polyseme methods)")
     row = catalog.find(method)
     known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
     reading = {name: options.pop(name) for name in list(options) if name in known}
     checked: Any = make_options(cls.Options, options)
     if start is not None and not cls.trains_further:
-        raise OptionError(f"{method} models are not trained further: train on all the text at once, without start")
+        raise OptionError(f"{method} models cannot be trained further: train on all the text at once, without start")
     started: Model | None = load(start) if isinstance(start, (str, Path)) else start
     run = Run(None, resume, started, progress, _named_models(checked))
     with output(out, method, run, force=force) as place:

@@ -102,9 +102,9 @@ class Demo:
                     f"{file} cannot be read: delete {self.folder} or choose another folder with -o"
                 ) from None
             if not isinstance(record, dict) or record.get("sources") != sources:
-                raise FormatError(f"{self.folder} holds the demo of other text: choose another folder with -o")
+                raise FormatError(f"{self.folder} contains the demo of another text: choose another folder with -o")
         elif self.folder.exists() and any(self.folder.iterdir()):
-            raise FormatError(f"{self.folder} has other things in it: choose another folder with -o")
+            raise FormatError(f"{self.folder} contains other files: choose another folder with -o")
         else:
             with new_file(file) as part:
                 part.write_text(json.dumps({"sources": sources}, ensure_ascii=False) + "\n", encoding="utf-8")

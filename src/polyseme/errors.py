@@ -26,7 +26,9 @@ class DiskFull(PolysemeError, OSError):
     """No room for a result; what stood in its place still does."""
 
     def __init__(self, place: Path) -> None:
-        super().__init__(errno.ENOSPC, f"no space left on {place}, nothing was replaced: free some and start again")
+        super().__init__(
+            errno.ENOSPC, f"no space left on {place}, nothing was replaced: free some space and start again"
+        )
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -51,7 +53,7 @@ class MissingExtra(PolysemeError):
     """An optional part that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional part that is not installed: pip install 'polyseme[{extra}]'")
+        super().__init__(f"{what} needs an optional dependency that is not installed: pip install 'polyseme[{extra}]'")
 
 
 _tool = "python"  # that the person who reads the message uses

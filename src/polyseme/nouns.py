@@ -47,7 +47,7 @@ def silent(what: str, done: float, total: float | None, /, **facts: Any) -> None
 def several(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
     """The sentences themselves; a bare text, which would be read as a list of its characters, is refused."""
     if isinstance(sentences, (str, bytes)):
-        raise OptionError("this takes several sentences: give a list, [text] for one text")
+        raise OptionError("this takes several sentences: give a list, or [text] for one text")
     return sentences
 
 
@@ -83,7 +83,7 @@ class Layers:
         if choice == "top":
             return cls("top", (n_layers - 1,))
         last = f"0 … {n_layers - 1}" if n_layers > 1 else "0, the only one"
-        raise OptionError(f"layers is all, top, mean, mix or {last}; not {choice!r}")
+        raise OptionError(f"layers must be all, top, mean, mix or {last}, not {choice!r}")
 
     @staticmethod
     def listed(choice: str, n_layers: int) -> list[int] | None:
@@ -185,7 +185,7 @@ class ContextEncoder(ABC):
 
         From what stands before the word, or, to a masked model, on both sides.
         """
-        raise OptionError(f"{type(self).__name__} is not a language model: no word surprises it")
+        raise OptionError(f"{type(self).__name__} is not a language model: it has no surprisal")
 
     @abstractmethod
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:

@@ -173,9 +173,9 @@ def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:
     if limits.get("choices") and value not in limits["choices"]:
         names = ", ".join(limits["choices"])
         close = close_matches(str(value), limits["choices"])
-        raise OptionError(f"option {field.name!r} is one of {names}; not {value!r}{close}")
+        raise OptionError(f"option {field.name!r} must be one of {names}, not {value!r}{close}")
     if limits.get("minimum") is not None and value < limits["minimum"]:
-        raise OptionError(f"option {field.name!r} is at least {limits['minimum']}; not {value!r}")
+        raise OptionError(f"option {field.name!r} must be at least {limits['minimum']}, not {value!r}")
     if limits.get("maximum") is not None and value > limits["maximum"]:
-        raise OptionError(f"option {field.name!r} is at most {limits['maximum']}; not {value!r}")
+        raise OptionError(f"option {field.name!r} must be at most {limits['maximum']}, not {value!r}")
     return value

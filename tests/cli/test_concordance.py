@@ -94,7 +94,7 @@ def test_raw_text_is_read_as_it_is(run) -> None:
         (("corpus", "打", "--tag", "v"), "no tags", 1),
         (("corpus", "打", "-o", "hits.xyz"), "--format", 1),
         (("nothing", "打"), "does not exist", 1),
-        (("corpus", "打", "--collocates", "--documents"), "ask for one", 2),
+        (("corpus", "打", "--collocates", "--documents"), "choose one", 2),
     ],
 )
 def test_mistakes_are_one_line(run, arguments: tuple[str, ...], message: str, code: int) -> None:

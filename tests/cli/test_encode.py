@@ -137,7 +137,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, suffix):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert done.returncode == 1
-    said = f"polyseme: no space left on {tmp_path}, nothing was replaced: free some and start again\n"
+    said = f"polyseme: no space left on {tmp_path}, nothing was replaced: free some space and start again\n"
     assert done.stderr.decode() == said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt", "w.vec"]
 
@@ -175,7 +175,7 @@ def test_empty_input_gives_an_empty_file(folder):
     ("arguments", "words"),
     [
         (["m", "text.txt", "-o", "x.docx"], "--format"),
-        (["m", "text.txt", "-o", "x.npy", "--layers", "9"], "layers is all"),
+        (["m", "text.txt", "-o", "x.npy", "--layers", "9"], "layers must be all"),
         (["m", "none.txt", "-o", "x.npy"], "does not exist"),
         (["text.txt", "text.txt", "-o", "x.npy"], "not a model"),
         (["m", "m/weights.safetensors", "-o", "x.npy"], "text"),
@@ -245,7 +245,7 @@ def test_every_file_that_was_written_is_named(folder, capfd):
 
 def test_an_encoder_is_no_file_of_word_vectors_and_distil_is_named(folder, capfd):
     assert call(folder / "m", folder / "words.vec", command="convert") == 1
-    assert "polyseme distil makes word vectors of it" in capfd.readouterr().err
+    assert "polyseme distil turns it into word vectors" in capfd.readouterr().err
     assert not (folder / "words.vec").exists()
 
 

@@ -96,7 +96,7 @@ def test_no_command_at_all_gets_the_help_as_it_is_laid_out(arguments):
 def test_a_folder_is_not_written_to_standard_output(arguments, tmp_path):
     done = run(*arguments, "-o", "-", cwd=tmp_path)
     assert done.returncode == 2
-    assert "cannot go to standard output" in done.stderr
+    assert "cannot be written to stdout" in done.stderr
     assert done.stderr.count("\n") == 1
     assert os.listdir(tmp_path) == []
 

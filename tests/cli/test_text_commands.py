@@ -162,7 +162,7 @@ def test_train_says_that_a_corpus_is_read_and_cut_already(novel: Path, tmp_path:
 def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> None:
     shown = run("train", "svd", "--help").stdout.decode()
     run_options, rest = shown.split("\nOptions of svd:\n")
-    of_method, of_text = rest.split("\nHow files are read:\n")
+    of_method, of_text = rest.split("\nReading files:\n")
     assert "--resume" in run_options
     assert "--smoothing" in of_method
     for flag in READING:

@@ -163,7 +163,7 @@ def test_evaluate_reads_stdin(vec: Path) -> None:
     failed = run("evaluate", vec, "-", input="")
     assert failed.returncode == 1
     assert failed.stderr.startswith("polyseme: stdin ")  # and not the place of its copy
-    assert "name - once" in run("evaluate", vec, "-", "-", input=pairs).stderr
+    assert "give - once" in run("evaluate", vec, "-", "-", input=pairs).stderr
 
 
 def test_word_questions_need_no_torch_and_no_compiler(vec: Path) -> None:

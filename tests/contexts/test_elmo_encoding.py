@@ -89,7 +89,7 @@ def test_layer_choices_are_made_of_all_layers(model):
             assert found.layers.shape[0] == 1
             np.testing.assert_allclose(found.layers[0], make(whole), atol=2e-6)
     for bad in ("bottom", 3, -1, "1.5"):
-        with pytest.raises(OptionError, match="layers is all"):
+        with pytest.raises(OptionError, match="layers must be all"):
             model.encode_tokens(SENTENCES, layers=bad)
 
 

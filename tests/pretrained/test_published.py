@@ -159,7 +159,7 @@ def test_layers_are_chosen_by_name_or_number(folders):
     np.testing.assert_allclose(next(encoder.encode_tokens(text, layers="top")).layers, every[-1:], atol=1e-6)
     np.testing.assert_allclose(next(encoder.encode_tokens(text, layers=1)).layers, every[1:2], atol=1e-6)
     np.testing.assert_allclose(next(encoder.encode_tokens(text, layers="mean")).layers[0], every.mean(0), atol=1e-6)
-    with pytest.raises(OptionError, match="layers is all"):
+    with pytest.raises(OptionError, match="layers must be all"):
         encoder.encode_tokens(text, layers=7)
 
 

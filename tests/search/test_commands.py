@@ -77,7 +77,7 @@ def test_senses_are_listed_with_their_sentences(home: Path) -> None:
     assert shown.code == 0, shown.stderr
     assert shown.stdout.startswith("只  400 occurrences")
     assert "【只】" in shown.stdout
-    assert "static vectors" in shown.stdout
+    assert "static vector, the same for every use" in shown.stdout
     told = json.loads(run("senses", "index", "只", "--json", cwd=home).stdout)
     assert told["count"] == 400
     assert sum(sense["size"] for sense in told["senses"]) == 400
@@ -164,7 +164,7 @@ def test_info_shows_the_words_that_split_and_the_options_that_were_chosen(home: 
         (("senses", "index", "只", "--in", "没有这个字"), "is not in the sentence"),
         (("senses", "index", "只", "--layer", "9"), "keeps layer 0, 1, 2"),
         (("senses", "corpus", "只"), "is not an index"),
-        (("senses", "index", "只", "--compare", "elmo"), "holds no word vectors"),
+        (("senses", "index", "只", "--compare", "elmo"), "has no word vectors"),
         (("senses", "index", "只", "--model", "w2v"), "is not the model"),
         (("index", "w2v", "corpus", "-o", "x"), "needs a contextual model"),
         (("index", "elmo", "corpus", "-o", "x", "--layers", "7"), "layers 0 to 2"),
@@ -217,7 +217,7 @@ def test_the_demo_runs_on_a_file_of_ones_own_and_goes_on(home: Path, tmp_path: P
 
 def test_the_demo_keeps_out_of_folders_with_other_things(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
-    with pytest.raises(FormatError, match="other things"):
+    with pytest.raises(FormatError, match="other files"):
         list(Demo(tmp_path, [tmp_path / "mine.txt"]).run())
 
 

@@ -213,7 +213,7 @@ def test_the_file_of_a_document_is_its_source(tmp_path: Path) -> None:
         ("(", "regex", "not a regular expression"),
         ("[", "regex", "not a regular expression"),
         ("x{999999999999}", "regex", "not a regular expression"),
-        ("打", "magic", "mode is one of"),
+        ("打", "magic", "mode must be one of"),
         ("打/zz", "words", "no word has a tag like 'zz'; the tags are"),
     ],
 )

@@ -112,7 +112,7 @@ def test_the_command_takes_several_sources_by_name(
     assert all(flag in shown for flag in ("--columns", "--scored", "--documents", "--segment"))
     done = CliRunner().invoke(command, [str(files["pairs"]), "-o", str(tmp_path / "m")])
     assert isinstance(done.exception, OptionError)
-    assert "each as name=PATH" in str(done.exception)
+    assert "each given as name=PATH" in str(done.exception)
 
 
 def test_reading_options_reach_the_reader_and_nothing_that_is_read_already(files: dict[str, Path]) -> None:
@@ -163,7 +163,7 @@ def test_info_counts_bad_rows_and_takes_columns_and_formats(files: dict[str, Pat
     assert told(files["pairs"], "--columns", "text=2,label=3")["kind"] == "texts"
     assert told(files["texts"], "--format", "text")["kind"] == "text"
     done = CliRunner().invoke(info, [str(files["pairs"]), "--columns", "text"])
-    assert "is not of the form text=sentence,label=2" in done.output
+    assert "does not have the form text=sentence,label=2" in done.output
 
 
 @pytest.mark.parametrize(

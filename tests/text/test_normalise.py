@@ -52,7 +52,7 @@ def test_script_and_case() -> None:
 
 
 def test_a_wrong_value_is_an_option_error() -> None:
-    with pytest.raises(OptionError, match="normalise is one of nfkc, none; not 'nfck'; did you mean 'nfkc'"):
+    with pytest.raises(OptionError, match="normalise must be one of nfkc, none, not 'nfck'; did you mean 'nfkc'"):
         Segmentation(normalise="nfck")
 
 

@@ -70,7 +70,7 @@ STRANGERS = (
 # What is no model: what it is, and what to do with it.
 REFUSALS = {
     "corpus": "it is a corpus, which methods are trained on",
-    "index": "it is an index of occurrences: polyseme senses reads it",
+    "index": "it is an index of occurrences: polyseme uses reads it",
     "texts": "it is a text index: polyseme search MODEL INDEX QUERY searches it",
     "folder": "it is a folder with none of the files that tell a model",
     "text": "it looks like plain text: polyseme train makes a model of it",

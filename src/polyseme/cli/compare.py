@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 @click.option("--on", "files", multiple=True, required=True, metavar="FILE", help="A test file; repeatable.")
 @click.option(
     "--methods",
-    help="Methods to train on a text, with commas between; unless given, all that give word vectors.",
+    help="Methods to train on a text, separated by commas; default: all that give word vectors.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="For methods whose training is by time.")
-@click.option("--picture", help="Draw the figures to this .png, .svg or .pdf file.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="For methods trained by time.")
+@click.option("--picture", help="Plot the scores to this .png, .svg or .pdf file.")
 @force_option
 @json_option
 def compare(

@@ -27,19 +27,21 @@ _DOCUMENTS = ("document", "source", "count", "tokens", "per_million")
 @choice_option(
     "--mode",
     ("text", "regex", "words"),
-    "text: any string, however the text is cut. regex: a regular expression. words: as they are cut, with * and ?, "
-    "and tags behind a stroke (打/v */n).",
+    "text: any string, however the text is segmented. regex: a regular expression. words: "
+    "segmented words, with * and ? as wildcards, and tags after a slash (打/v */n).",
 )
-@click.option("--tag", help="Only hits whose first word has such a tag: n, or n* for all that begin so.")
-@choice_option("--sort", ("order", "left", "right", "match", "random"), "By the words beside it, or by what was found.")
-@click.option("--collocates", is_flag=True, help="Show the words that stand near it.")
-@click.option("--documents", is_flag=True, help="Show how often it stands in each document.")
-@choice_option("--by", ("loglik", "logdice", "mi", "count"), "What collocates are sorted by.")
+@click.option("--tag", help="Only hits whose first word has this tag: n, or n* for all that start with n.")
+@choice_option(
+    "--sort", ("order", "left", "right", "match", "random"), "By the neighbouring words, or by the matched text."
+)
+@click.option("--collocates", is_flag=True, help="Show words that occur near it.")
+@click.option("--documents", is_flag=True, help="Show its frequency in each document.")
+@choice_option("--by", ("loglik", "logdice", "mi", "count"), "Score that sorts collocates.")
 @click.option("--window", type=click.IntRange(1, 100), default=5, show_default=True, help="Words on either side.")
-@click.option("--min-count", type=click.IntRange(1), default=3, show_default=True, help="Of collocates.")
-@click.option("-n", "--topn", type=click.IntRange(1), help="How many; 20, and all of them to a file, unless given.")
-@click.option("-o", "--out", help="A file to write: .csv, .tsv or .jsonl; - is standard output.")
-@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
+@click.option("--min-count", type=click.IntRange(1), default=3, show_default=True, help="Minimum count of a collocate.")
+@click.option("-n", "--topn", type=click.IntRange(1), help="How many; default: 20, or all to a file.")
+@click.option("-o", "--out", help="File to write: .csv, .tsv or .jsonl; - is stdout.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
 @force_option
 @json_option
 def concordance(
@@ -64,7 +66,7 @@ def concordance(
     CORPUS is a corpus, an index, or text, which is then read as `polyseme corpus` reads it.
     """
     if collocates and documents:
-        raise click.UsageError("--collocates and --documents are two tables: ask for one")
+        raise click.UsageError("--collocates and --documents print different tables: choose one")
     from polyseme.search.concordances import concordance as look_for
 
     found = look_for(_opened(corpus), query, mode, tag=tag)

@@ -24,8 +24,8 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
-@click.option("--to", "form", type=Choice(FORMS), help="The format of DST; told by its name where not given.")
-@click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all their zeros.")
+@click.option("--to", "form", type=Choice(FORMS), help="Format of DST; default: by its name.")
+@click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all zeros.")
 @force_option
 def convert(source: str, target: str, form: str | None, dense: bool, force: bool, pooling: Pooling) -> None:
     """Write the model at SRC (any format that is read) to DST.
@@ -62,7 +62,7 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
         model = only_words(opened, source)
         chosen = form or _form_of(path, model)
         save_vectors_as(model, path, chosen, dense=dense, force=force)
-    say(f"{len(model):,} words of {model.vector_size} numbers in {target} ({chosen})", err=True)
+    say(f"{len(model):,} words with {model.vector_size} dimensions in {target} ({chosen})", err=True)
 
 
 def _write_encoder(model: Any, path: Path, form: str, force: bool) -> None:
@@ -93,7 +93,7 @@ def _write_encoder(model: Any, path: Path, form: str, force: bool) -> None:
 def _only(model: Any, form: str, *classes: type) -> Any:
     if not isinstance(model, classes):
         names = " and ".join(str(getattr(cls, "method", cls)) for cls in classes)
-        raise OptionError(f"{form} is a format of {names} models, and this is a model of {model.method}")
+        raise OptionError(f"{form} is a format for {names} models, but this model has method {model.method}")
     return model
 
 
@@ -104,7 +104,7 @@ def _suffix(path: Path) -> str:
 def _check_name(path: Path, form: str | None) -> None:
     folder = path.suffix == ""
     if form is None and not folder and _suffix(path) not in (".vec", ".txt", ".bin"):
-        raise OptionError(f"the suffix of {path} names no format: say which with --to ({', '.join(FORMS)})")
+        raise OptionError(f"no known format for the suffix of {path}: choose one with --to ({', '.join(FORMS)})")
 
 
 def _form_of(path: Path, model: Table) -> str:

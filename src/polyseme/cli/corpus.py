@@ -16,9 +16,9 @@ from polyseme.text.options import READING, Reading
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="TEXT...")
 @click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the corpus.")
-@click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Leave rarer words out.")
-@click.option("--max-size", type=click.IntRange(1), help="Keep at most so many words.")
-@click.option("--workers", type=click.IntRange(1), help="Cores to use; all unless given.")
+@click.option("--min-count", type=click.IntRange(1), default=1, show_default=True, help="Drop rarer words.")
+@click.option("--max-size", type=click.IntRange(1), help="Keep at most this many words.")
+@click.option("--workers", type=click.IntRange(1), help="CPU cores to use; default: all.")
 @force_option
 @json_option
 @click.pass_context

@@ -27,11 +27,13 @@ TITLES = {
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILES...]")
-@click.option("-o", "--out", default="polyseme-demo", show_default=True, help="Folder of the demo; run again to go on.")
+@click.option(
+    "-o", "--out", default="polyseme-demo", show_default=True, help="Folder of the demo; run again to continue."
+)
 @click.option(
     "--minutes", type=click.FloatRange(min=0.01), default=MINUTES, show_default=True, help="Time to train ELMo."
 )
-@click.option("--size", help="Size of the ELMo to train (train elmo --help lists them).")
+@click.option("--size", help="Size of the ELMo to train (see train elmo --help).")
 def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> None:
     """Build a corpus, train word2vec and ELMo on it, index every occurrence, and show how words are used in it.
 
@@ -65,7 +67,7 @@ def _show_words(to: Console, work: Demo) -> None:
         n = len(found.senses)
         to.print(Text.assemble("\n", (found.word, "bold red"), f"  {found.count:,} occurrences"))
         to.print(Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
-        sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: one runs into the other)"
+        sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: overlapping)"
         to.print(f"  ELMo      {n} use{'s' if n > 1 else ''}{sure}")
         for number, sense in enumerate(found.senses, 1):
             label = "  ".join(sense.substitutes) or "–"
@@ -76,10 +78,10 @@ def _show_words(to: Console, work: Demo) -> None:
 def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> None:
     _heading(to, "How often is the nearest occurrence the same word class? 最近的用例，词性是否相同？")
     if agreement is None:
-        to.print("\nThe text has no tags (word/TAG), so there is nothing to measure this with.")
+        to.print("\nThe text has no tags (word/TAG), so this cannot be measured.")
         return
     if not agreement.words:
-        to.print("\nNo word of the text has 200 occurrences and a second tag on 60 of them.")
+        to.print("\nNo word of the text has 200 occurrences with a second tag on 60 of them.")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
@@ -91,8 +93,9 @@ def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> Non
     to.print()
     to.print(table)
     to.print(
-        f"\nMean over the {len(agreement.words)} words with 200 occurrences or more and a second tag on 60 or more. "
-        "An occurrence's neighbours\nare taken from all others of the word in the corpus. ELMo never saw a tag."
+        f"\nMean over the {len(agreement.words)} words with at least 200 occurrences and a second "
+        "tag on at least 60. The neighbours of an\noccurrence are chosen among all others of the "
+        "word in the corpus. ELMo never saw a tag."
     )
 
 
@@ -100,16 +103,16 @@ def _show_next(to: Console, out: Path, seconds: float) -> None:
     _heading(to, "Look at it 看一看")
     paths = " ".join(str(out / name) for name in ("word2vec", "elmo", "index"))
     _command(to, f"polyseme serve {paths}", "the page: concordance, uses, neighbours, maps")
-    _command(to, f'polyseme uses {out / "index"} 打 --in "他打了个电话。"', "occurrences that are used alike")
+    _command(to, f'polyseme uses {out / "index"} 打 --in "他打了个电话。"', "occurrences used the same way")
     _heading(to, "Your own text 用你自己的文本")
     for line, why in (
-        ("polyseme corpus 我的文本.txt -o my.corpus", "any files; .gz and GB18030 too"),
-        ("polyseme train elmo my.corpus -o my.elmo", "--minutes sets the time it may take"),
+        ("polyseme corpus 我的文本.txt -o my.corpus", "any files; also .gz and GB18030"),
+        ("polyseme train elmo my.corpus -o my.elmo", "--minutes limits the training time"),
         ("polyseme index my.elmo my.corpus -o my.index", "every occurrence of every word"),
-        ("polyseme uses my.index 词", "its uses; --in SENTENCE: what is used alike"),
+        ("polyseme uses my.index 词", "its uses; --in SENTENCE: occurrences used the same way"),
     ):
         _command(to, line, why)
-    to.print(f"\n{seconds / 60:.1f} minutes in all. {out} keeps it: run the demo again and it goes on from there.")
+    to.print(f"\n{seconds / 60:.1f} minutes in all. {out} keeps everything: run the demo again to continue from there.")
 
 
 def _heading(to: Console, text: str) -> None:

@@ -11,19 +11,19 @@ METHODS = ("svd", "word2vec", "glove")
 
 @click.command()
 @click.argument("source", metavar="TEXT_OR_CORPUS")
-@choice_option("--method", METHODS, "Whose matrix is looked at.")
+@choice_option("--method", METHODS, "Which method's matrix to analyse.")
 @click.option(
     "--max-size",
     type=click.IntRange(10, 30_000),
     default=3000,
     show_default=True,
-    help="Most frequent words looked at; time grows with the third power.",
+    help="Most frequent words to use; time grows with the cube.",
 )
-@click.option("--window", type=click.IntRange(min=1), help="Words on each side; unless given, the method's default.")
+@click.option("--window", type=click.IntRange(min=1), help="Words on each side; default: the method's.")
 @click.option(
-    "--exponent", type=click.FloatRange(0, 2), default=0.5, show_default=True, help="Power of the singular values."
+    "--exponent", type=click.FloatRange(0, 2), default=0.5, show_default=True, help="Exponent of the singular values."
 )
-@click.option("--picture", help="Draw the loss to this .png, .svg or .pdf file.")
+@click.option("--picture", help="Plot the loss to this .png, .svg or .pdf file.")
 @click.option(
     "--on", "files", multiple=True, metavar="FILE", help="Also train, and score on this test file; repeatable."
 )

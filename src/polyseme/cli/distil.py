@@ -20,7 +20,7 @@ def _call(model: str, sources: tuple[str, ...], out: str, resume: bool, force: b
     begun = time.monotonic()
     with shown_progress() as progress:
         vectors = run(model, source, out=out, resume=resume, force=force, progress=progress, **options)
-    made = f"{len(vectors):,} words of {vectors.vector_size} numbers in {out}"
+    made = f"{len(vectors):,} words with {vectors.vector_size} dimensions in {out}"
     say_end(made, begun, then=f"polyseme neighbours {out} WORD")
 
 
@@ -30,11 +30,12 @@ distil = click.Command(
         click.Argument(["model"], metavar="MODEL"),
         click.Argument(["sources"], nargs=-1, required=True, metavar="TEXT_OR_CORPUS..."),
         click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the word vectors."),
-        click.Option(["--resume"], is_flag=True, help="Go on with an interrupted run."),
+        click.Option(["--resume"], is_flag=True, help="Continue an interrupted run."),
         force_flag(),
         *(flag for flag in option_flags(DistilOptions) if flag.name != "encoder"),
     ],
     callback=_call,
-    help="Word vectors of a context encoder: for each word of the text, the mean of the vectors that MODEL gives "
-    "to its occurrences. The result answers neighbours, analogy, evaluate and the map as other word vectors do.",
+    help="Turn a context encoder into word vectors: each word of the text gets the mean of the "
+    "vectors that MODEL gives its occurrences. The result works with neighbours, analogy, "
+    "evaluate and the map like other word vectors.",
 )

@@ -44,16 +44,18 @@ _LINES_BETWEEN_REPORTS = 64
 @click.command()
 @click.argument("model")
 @click.argument("file", default="-")
-@click.option("-o", "--out", required=True, help="The file to write; - is standard output.")
+@click.option("-o", "--out", required=True, help="File to write; - is stdout.")
 @click.option(
     "--layers", default="all", show_default=True,
-    help="all, top, mean, mix or a number; several, such as -1,-2 (from the top), stand side by side.",
+    help="all, top, mean, mix or a number; several, such as -1,-2 (from the top), are concatenated.",
 )  # fmt: skip
-@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
-@click.option("--pieces", is_flag=True, help="Of a Transformer: vectors of its pieces, special ones too, not of words.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
+@click.option(
+    "--pieces", is_flag=True, help="Transformers: vectors of subword tokens, including special ones, instead of words."
+)
 @precision_option
 @force_option
-@click.option("--segment", help="How lines are cut into words: space for text that is cut already; else as the model.")
+@click.option("--segment", help="How to segment lines into words: space for segmented text; default: as in the model.")
 def encode(
     model: str,
     file: str,
@@ -78,13 +80,13 @@ def encode(
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:
-        raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
+        raise OptionError(f"no known format for the suffix of {out}: choose one with --format ({', '.join(FORMATS)})")
     encoder = _open(model, precision, pooling, layers)
     begun = time.monotonic()
     whole = isinstance(encoder, SentenceEncoder)
     if whole and (chosen == "features" or pieces):
         raise OptionError(
-            "features and pieces are of words in their context: not of a model of sentences, or with --pool"
+            "features and pieces are vectors of words in context: not available for sentence models or with --pool"
         )
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
     with shown_progress() as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
@@ -128,7 +130,7 @@ def _encoded(
     if not pieces:
         return encoder.encode_tokens(lines, layers=layers)
     if not hasattr(encoder, "encode_pieces"):
-        raise OptionError("--pieces asks for a Transformer: other models read words")
+        raise OptionError("--pieces needs a Transformer: other models read words")
     found: Iterator[EncodedSentence] = encoder.encode_pieces(lines, layers=layers)
     return found
 
@@ -151,7 +153,7 @@ class Lines:
 
         sources = find_sources([name])
         if len(sources) > 1:
-            raise OptionError(f"{name} is a folder: encode takes one file")
+            raise OptionError(f"{name} is a folder: encode reads a single file")
         self._reader, self._size = Reader(sources[0]), sources[0].size
         self._progress = progress
         self._ahead: list[str] = []

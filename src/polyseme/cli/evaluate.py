@@ -40,34 +40,35 @@ FEW = 30  # pairs, below which a correlation is mostly chance
     type=click.IntRange(min=1),
     default=300_000,
     show_default=True,
-    help="Only so many most frequent words take part, in questions and answers.",
+    help="Use only this many most frequent words, in questions and answers.",
 )
-@choice_option("--case", ("ignore", "keep"), "Whether words that differ in case only are the same.")
+@choice_option("--case", ("ignore", "keep"), "Whether words that differ only in case are the same.")
 @method_option
 @choice_option(
     "--unseen",
     ("skip", "subwords"),
-    "Word pairs outside the vocabulary: left out, or made of subwords where the model has them.",
+    "Words outside the vocabulary: skip their pairs, or build vectors from subwords if the model has them.",
 )
 @click.option(
     "--dev", metavar="FILE",
-    help="The file that the threshold (word-in-context) or the penalty (transfer) is chosen on; of transfer without "
-    "--test, the one that is predicted.",
+    help="File on which to choose the threshold (word-in-context) or the regularisation "
+         "(transfer); for transfer without --test, the file to predict.",
 )  # fmt: skip
-@click.option(
-    "--texts", metavar="FILE", help="Retrieval: the texts that are searched, one a line; FILE... are queries."
-)
+@click.option("--texts", metavar="FILE", help="Retrieval: the texts to search, one per line; FILE... are the queries.")
 @click.option(
     "--gold", metavar="FILE",
-    help="Retrieval: numbers of the right texts, from 1, a line for each query; else behind a tab in the query's line.",
+    help="Retrieval: numbers of the relevant texts, from 1, one line per query; default: after a "
+         "tab in the query's line.",
 )  # fmt: skip
-@click.option("--transfer", is_flag=True, help="Of labelled texts or pairs: a logistic regression on the vectors.")
-@click.option("--test", metavar="FILE", help="Transfer: the labelled file that is predicted; without it, folds.")
+@click.option("--transfer", is_flag=True, help="Labelled texts or pairs: fit a logistic regression to the vectors.")
+@click.option("--test", metavar="FILE", help="Transfer: labelled file to predict; default: cross-validation.")
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Transfer without --test.")
-@click.option("--columns", type=Columns(), help="Of labelled files: text=sentence,label=2; guessed unless given.")
-@click.option("--label-parts", type=click.IntRange(min=1), help="Of labels in parts (DESC:manner) keep the first.")
-@click.option("--probe", metavar="TASK,...", help="Of any text: length, content, order, told from the vectors.")
-@click.option("--also", "others", multiple=True, metavar="MODEL", help="A model to show beside it; may be repeated.")
+@click.option("--columns", type=Columns(), help="Labelled files: text=sentence,label=2; default: guessed.")
+@click.option(
+    "--label-parts", type=click.IntRange(min=1), help="Keep only the first parts of labels such as DESC:manner."
+)
+@click.option("--probe", metavar="TASK,...", help="Any text: predict length, content or order from the vectors.")
+@click.option("--also", "others", multiple=True, metavar="MODEL", help="Another model to compare with; repeatable.")
 @precision_option
 @json_option
 def evaluate(
@@ -88,7 +89,7 @@ def evaluate(
     from polyseme.evaluate.report import EvaluationSettings
 
     if files.count("-") > 1:
-        raise click.UsageError("stdin can be read once: name - once")
+        raise click.UsageError("stdin can only be read once: give - once")
     models = {path: opened_at(path, precision) for path in (model, *others)}
     tasks = tuple(name.strip() for name in probe.split(",")) if probe else ()
     lifted = cache(pooling.encoder)  # fitted once for all files
@@ -134,7 +135,7 @@ def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) ->
         name = STDIN if Path(file).name == STDIN else file
         return {"model": path, "file": name, "error": str(error).replace(file, name)}
     if report.kind == "similarity" and report.whole["used"] < FEW:
-        log.warning("%s: %d pairs are too few for a figure to rely on", report.file, report.whole["used"])
+        log.warning("%s: %d pairs are too few for a reliable score", report.file, report.whole["used"])
     return {"model": path, **report.to_json()}
 
 

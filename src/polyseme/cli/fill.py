@@ -28,7 +28,7 @@ def fill(model: str, text: str, topn: int, as_json: bool) -> None:
 
     opened = load(model)
     if getattr(opened, "language", None) is None:
-        raise OptionError(f"{model} is a model of {opened.method} that predicts no words: fill asks a language model")
+        raise OptionError(f"{model} (method {opened.method}) predicts no words: fill needs a language model")
     found = _found(opened, text, topn)
     if as_json:
         print_json([answers_to_json(answers, "probability") for answers in found])
@@ -46,6 +46,6 @@ def _found(model: Any, text: str, topn: int) -> list[list[tuple[str, float]]]:
         return filled
     parts = text.split(MASK)
     if len(parts) != 2:
-        raise OptionError(f"mark the one place to fill with {MASK}")
+        raise OptionError(f"mark the one position to fill with {MASK}")
     left, right = map(model.tokenize, parts)
     return [model.substitutes([*left, MASK, *right], len(left), topn)]

@@ -48,20 +48,20 @@ def _command(row: catalog.Row) -> click.Command:
         row.name, cls=MethodCommand, options=options_of(row.name), reading=reading_options(row.learns_from),
         help=help_text,
     )  # fmt: skip
+    @click.option("--train", "train_files", required=True, multiple=True, metavar="FILE", help="Training examples.")
+    @click.option("--dev", "dev_files", multiple=True, metavar="FILE", help="Examples for early stopping.")
     @click.option(
-        "--train", "train_files", required=True, multiple=True, metavar="FILE", help="Examples to learn from."
+        "--encoder", "encoders", multiple=True, metavar="MODEL", help="Model that gives the vectors; repeatable."
     )
-    @click.option("--dev", "dev_files", multiple=True, metavar="FILE", help="Examples that tell when to stop.")
+    @click.option("-o", "--out", callback=out_folder, help="Folder of the model; without it, nothing is saved.")
+    @click.option("--resume", is_flag=True, help="Continue an interrupted training run; threads may differ.")
     @click.option(
-        "--encoder", "encoders", multiple=True, metavar="MODEL", help="Whose vectors are taken; may be repeated."
+        "--folds",
+        type=click.IntRange(min=2),
+        help="Score by cross-validation with this many folds of the training examples.",
     )
-    @click.option("-o", "--out", callback=out_folder, help="Folder of the model; without it, nothing is kept.")
-    @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
-    @click.option("--folds", type=click.IntRange(min=2), help="Score by so many folds of the training examples.")
-    @click.option(
-        "--seeds", type=click.IntRange(min=1), default=1, help="Fit so often, with seeds one after the other."
-    )
-    @click.option("--picture", metavar="FILE", help="Also draw the learning curve: .png, .svg or .pdf.")
+    @click.option("--seeds", type=click.IntRange(min=1), default=1, help="Repeat with this many consecutive seeds.")
+    @click.option("--picture", metavar="FILE", help="Also plot the learning curve: .png, .svg or .pdf.")
     @force_option
     @json_option
     @click.pass_context
@@ -84,9 +84,13 @@ def _command(row: catalog.Row) -> click.Command:
         from polyseme.disk.ours import check_replaceable
 
         if not out and not folds and seeds == 1:
-            raise click.UsageError("nothing would be kept: give -o MODEL, or --folds or --seeds to see figures", ctx)
+            raise click.UsageError(
+                "nothing to do: give -o MODEL to save the model, or --folds or --seeds to see scores", ctx
+            )
         if (folds or seeds > 1) and resume:
-            raise click.UsageError("--resume goes on with one training; leave it out with --folds and --seeds", ctx)
+            raise click.UsageError(
+                "--resume continues a single training run; leave it out with --folds and --seeds", ctx
+            )
         if picture:
             from polyseme.view.figure import check_picture
 
@@ -105,7 +109,10 @@ def _command(row: catalog.Row) -> click.Command:
                 model = api.fit(row.name, *data, out=out, resume=resume, force=force, progress=progress, **options)
             except KeyboardInterrupt:
                 if Path(f"{out}.checkpoint").exists():
-                    say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
+                    say(
+                        f"{out}.checkpoint keeps the work so far: run the same command with --resume to continue",
+                        err=True,
+                    )
                 raise
         if picture:
             from polyseme.view.tasks import draw_curve

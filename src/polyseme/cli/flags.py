@@ -23,7 +23,7 @@ class Columns(click.ParamType[Any]):
             return value
         entries = [entry.partition("=") for entry in str(value).split(",")]
         if not all(role.strip() and column.strip() for role, _, column in entries):
-            self.fail(f"{value!r} is not of the form text=sentence,label=2", param, ctx)
+            self.fail(f"{value!r} does not have the form text=sentence,label=2", param, ctx)
         return {role.strip(): column.strip() for role, _, column in entries}
 
 
@@ -45,7 +45,7 @@ def _flag(options: type, field: dataclasses.Field[Any]) -> click.Option:
     if kind is Mapping:
         return click.Option([f"--{name}", field.name], type=Columns(), help=shown)
     if kind is tuple:
-        return click.Option([f"--{name}", field.name], metavar="FILE", help=f"{shown}; a file, one a line")
+        return click.Option([f"--{name}", field.name], metavar="FILE", help=f"{shown}; a file, one per line")
     return click.Option([f"--{name}", field.name], type=kind, help=shown)
 
 

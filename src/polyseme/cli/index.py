@@ -33,7 +33,7 @@ index = click.Command(
         click.Argument(["model"], metavar="MODEL"),
         click.Argument(["corpus"], metavar="CORPUS"),
         click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the index."),
-        click.Option(["--resume"], is_flag=True, help="Go on with an interrupted index."),
+        click.Option(["--resume"], is_flag=True, help="Continue an interrupted index."),
         force_flag(),
         *option_flags(IndexOptions),
     ],

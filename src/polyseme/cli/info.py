@@ -22,9 +22,9 @@ NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, 
 @with_flags(Reading)
 @click.command()
 @click.argument("path")
-@click.option("--columns", type=Columns(), help="Of a table: which columns are which; guessed unless given.")
-@click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary's size.")
-@click.option("--verify", is_flag=True, help="Of a corpus, model or index: check every byte of its files.")
+@click.option("--columns", type=Columns(), help="Tables: which columns are which; default: guessed.")
+@click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary size.")
+@click.option("--verify", is_flag=True, help="Corpora, models and indexes: check every byte of their files.")
 @json_option
 @click.pass_context
 def info(ctx: click.Context, /, path: str, min_count: int, verify: bool, as_json: bool, **_: Any) -> None:

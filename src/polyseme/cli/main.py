@@ -22,27 +22,27 @@ COMMANDS = {
     "corpus": ("polyseme.cli.corpus:corpus", "Build a corpus from text."),
     "info": ("polyseme.cli.info:info", "What is this text, corpus or model?"),
     "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
-    "neighbours": ("polyseme.cli.neighbours:neighbours", "Most similar words."),
+    "neighbours": ("polyseme.cli.neighbours:neighbours", "Nearest neighbours of a word."),
     "similarity": ("polyseme.cli.similarity:similarity", "How similar two words or two texts are."),
     "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
-    "encode": ("polyseme.cli.encode:encode", "Vectors of words in their context, line by line."),
-    "fill": ("polyseme.cli.fill:fill", "What a language model expects in a place."),
-    "generate": ("polyseme.cli.write:generate", "How a language model goes on with a text."),
-    "translate": ("polyseme.cli.write:translate", "A text in another language."),
-    "fit": ("polyseme.cli.fit:fit", "Fit a task to labelled examples: classify, pair, tag, span."),
-    "predict": ("polyseme.cli.predict:predict", "What a fitted model says to texts."),
-    "score": ("polyseme.cli.predict:score", "How good a fitted model is on labelled examples."),
-    "evaluate": ("polyseme.cli.evaluate:evaluate", "Similarity, analogy and other test files, by content."),
-    "compare": ("polyseme.cli.compare:compare", "Every method on the same ground: one table, one picture."),
-    "dimension": ("polyseme.cli.dimension:dimension", "Which vector length suits a corpus."),
-    "distil": ("polyseme.cli.distil:distil", "Word vectors of a context encoder."),
-    "convert": ("polyseme.cli.convert:convert", "To and from the published formats."),
+    "encode": ("polyseme.cli.encode:encode", "Vectors of words in context, line by line."),
+    "fill": ("polyseme.cli.fill:fill", "Words that a language model predicts at a position."),
+    "generate": ("polyseme.cli.write:generate", "Continue a text with a language model."),
+    "translate": ("polyseme.cli.write:translate", "Translate a text."),
+    "fit": ("polyseme.cli.fit:fit", "Train a task on labelled examples: classify, pair, tag, span."),
+    "predict": ("polyseme.cli.predict:predict", "Predict labels of texts with a task model."),
+    "score": ("polyseme.cli.predict:score", "Score a task model on labelled examples."),
+    "evaluate": ("polyseme.cli.evaluate:evaluate", "Score a model on test files: similarity, analogy and others."),
+    "compare": ("polyseme.cli.compare:compare", "Compare models or methods on the same files: a table, a plot."),
+    "dimension": ("polyseme.cli.dimension:dimension", "Choose the vector dimension for a corpus."),
+    "distil": ("polyseme.cli.distil:distil", "Turn a context encoder into word vectors."),
+    "convert": ("polyseme.cli.convert:convert", "Convert to and from published formats."),
     "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
-    "concordance": ("polyseme.cli.concordance:concordance", "A string, an expression or words in their context."),
-    "uses": ("polyseme.cli.senses:senses", "The uses of a word, or occurrences that are used alike."),
-    "search": ("polyseme.cli.search:search", "The nearest lines or documents, by meaning or by words."),
-    "plot": ("polyseme.cli.plot:plot", "Pictures: a map of words, curves of trainings, uses of a word."),
-    "demo": ("polyseme.cli.demo:demo", "All of it on a real corpus, in minutes."),
+    "concordance": ("polyseme.cli.concordance:concordance", "Find a string, a regular expression or words in context."),
+    "uses": ("polyseme.cli.senses:senses", "The uses of a word, or occurrences used the same way."),
+    "search": ("polyseme.cli.search:search", "Semantic or keyword search over lines or documents."),
+    "plot": ("polyseme.cli.plot:plot", "Plots: a word map, training curves, uses of a word."),
+    "demo": ("polyseme.cli.demo:demo", "Everything on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
     "methods": ("polyseme.cli.methods:methods", "List the methods."),
 }
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
         if args and args[0] not in COMMANDS and args[0] not in ALSO:
-            ctx.fail(f"no command is called {args[0]!r}{close_matches(args[0], COMMANDS)}")
+            ctx.fail(f"there is no command {args[0]!r}{close_matches(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

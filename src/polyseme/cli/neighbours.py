@@ -79,7 +79,7 @@ def _why_unknown(wv: WordVectors, word: str) -> UnknownWord | None:
 
 
 def _prompt(wv: WordVectors, topn: int, restrict: int | None) -> None:
-    say(f"{len(wv):,} words. Type one, or several to add up; those behind a - are taken off. Ctrl-D ends.", err=True)
+    say(f"{len(wv):,} words. Type a word, or several to add; words after a - are subtracted. Ctrl-D quits.", err=True)
     while True:
         try:
             line = input("> ").strip()

@@ -11,7 +11,7 @@ import click
 from polyseme.cli.show import choice_option, force_option
 from polyseme.cli.terminal import say
 
-_out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="The picture: .png, .svg or .pdf.")
+_out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="Plot to write: .png, .svg or .pdf.")
 
 
 @click.group()
@@ -21,8 +21,10 @@ def plot() -> None:
 
 @plot.command("map")
 @click.argument("model")
-@choice_option("--method", ("pca", "tsne"), "How the plane is found; t-SNE takes longer.")
-@click.option("--size", type=click.IntRange(2, 5000), default=600, show_default=True, help="The most frequent words.")
+@choice_option("--method", ("pca", "tsne"), "Projection to the plane; t-SNE takes longer.")
+@click.option(
+    "--size", type=click.IntRange(2, 5000), default=600, show_default=True, help="How many of the most frequent words."
+)
 @_out
 @force_option
 def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
@@ -40,7 +42,7 @@ def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
 
 @plot.command("curves")
 @click.argument("models", nargs=-1, required=True)
-@click.option("--figure", help="Which figure; a perplexity or the loss unless given.")
+@click.option("--figure", help="Which metric; default: perplexity or loss.")
 @_out
 @force_option
 def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bool) -> None:

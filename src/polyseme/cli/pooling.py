@@ -36,7 +36,7 @@ class Pooling:
 
         if isinstance(model, SentenceEncoder) and self.asked:
             name = getattr(model, "method", "")
-            raise OptionError(f"a model of {name} gives one vector per text as it is: leave --pool and its options out")
+            raise OptionError(f"method {name} already gives one vector per text: leave out --pool and its options")
         data = text_for(model, self.fit_on) if self.fit_on else None
         named = self.options.get("language_model")
         reader = {"reader": load(named)} if named else {}
@@ -52,8 +52,8 @@ def pooling_flags(command: click.Command) -> click.Command:
         ["--fit-on"],
         multiple=True,
         metavar="TEXT",
-        help="tfidf, sif, usif, surprisal: text or corpus in which words are counted; word vectors do with "
-        "their own counts; pos: tagged text",
+        help="tfidf, sif, usif, surprisal: text or corpus for word counts; default for word "
+        "vectors: their own counts; pos: tagged text",
     )
     command.params += [*flags, fit_on]
     call: Any = command.callback

@@ -10,7 +10,7 @@ from polyseme.contexts.transformer.options import PRECISIONS
 from polyseme.errors import OptionError
 
 precision_option: Callable[[Any], Any] = choice_option(
-    "--precision", PRECISIONS, "Of a Transformer: int8 reads about twice as fast, its vectors are nearly the same."
+    "--precision", PRECISIONS, "Transformers: int8 is about twice as fast and gives nearly the same vectors."
 )
 
 
@@ -22,5 +22,5 @@ def opened_at(path: str, precision: str) -> Any:
     if precision == PRECISIONS[0]:
         return model
     if not hasattr(model, "at_precision"):
-        raise OptionError(f"{path} is a model of {model.method}: precision is of Transformers")
+        raise OptionError(f"{path} has method {model.method}: only Transformers have a precision")
     return model.at_precision(precision)

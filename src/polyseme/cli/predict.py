@@ -51,14 +51,16 @@ predict = click.Command(
     params=[
         click.Argument(["model"]),
         click.Argument(["file"]),
-        click.Option(["-o", "--out"], default="-", show_default=True, help="One JSON record a line; - is stdout."),
+        click.Option(["-o", "--out"], default="-", show_default=True, help="One JSON record per line; - is stdout."),
         force_flag(),
-        click.Option(["--attention"], is_flag=True, help="Also how much each word counted, where the head says so."),
+        click.Option(
+            ["--attention"], is_flag=True, help="Also how much each word mattered, if the head has attention."
+        ),
         *option_flags(ReadingExamples),
     ],
     callback=click.pass_context(_predict),
-    help="What MODEL says to each example of FILE, with probabilities. FILE is a table as for fit, labelled or not, or "
-    "plain lines.",
+    help="Predict each example of FILE with MODEL, with probabilities. FILE is a table as for "
+    "fit, labelled or not, or plain lines.",
 )
 
 
@@ -91,11 +93,11 @@ score = click.Command(
     params=[
         click.Argument(["model"]),
         click.Argument(["file"]),
-        click.Option(["--picture"], metavar="FILE", help="Also draw the confusion matrix: .png, .svg or .pdf."),
+        click.Option(["--picture"], metavar="FILE", help="Also plot the confusion matrix: .png, .svg or .pdf."),
         force_flag(),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON for programs."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
         *option_flags(ReadingExamples),
     ],
     callback=click.pass_context(_score),
-    help="How good MODEL is on the labelled examples of FILE.",
+    help="Score MODEL on the labelled examples of FILE.",
 )

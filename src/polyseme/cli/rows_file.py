@@ -26,7 +26,7 @@ def write_rows(
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("tsv" if out == "-" else None)
     if chosen is None:
-        raise OptionError(f"the suffix of {out} names no format: say which with --format ({', '.join(FORMATS)})")
+        raise OptionError(f"no known format for the suffix of {out}: choose one with --format ({', '.join(FORMATS)})")
     if out == "-":
         _written(sys.stdout, chosen, columns, rows)
         return

@@ -25,12 +25,12 @@ _LONGEST = 400  # characters of a text that are shown
 @click.argument("model")
 @click.argument("texts")
 @click.argument("query", nargs=-1)
-@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers.")
-@choice_option("--how", ("vectors", "words", "both"), "By meaning, by words (BM25), or by both rankings joined.")
-@choice_option("--unit", ("lines", "documents"), "What a text is: a line (of a corpus: a sentence), or a document.")
-@click.option("--context", default=1, show_default=True, type=click.IntRange(0, 20), help="Neighbouring texts shown.")
-@click.option("-o", "--out", help="Keep the index in this folder, to be named as TEXTS later.")
-@click.option("--add", multiple=True, metavar="TEXT", help="Add further texts to the index TEXTS (or to a copy, -o).")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many results.")
+@choice_option("--how", ("vectors", "words", "both"), "By meaning, by words (BM25), or by both rankings combined.")
+@choice_option("--unit", ("lines", "documents"), "Search unit: a line (in a corpus: a sentence), or a document.")
+@click.option("--context", default=1, show_default=True, type=click.IntRange(0, 20), help="Neighbouring texts to show.")
+@click.option("-o", "--out", help="Save the index in this folder, to be given as TEXTS later.")
+@click.option("--add", multiple=True, metavar="TEXT", help="Add texts to the index TEXTS (or to a copy, -o).")
 @force_option
 @json_option
 def search(
@@ -57,7 +57,7 @@ def search(
     from polyseme.search.texts import TextIndex, is_text_index
 
     if not query and not out and not add:
-        raise OptionError("give a query, or -o to keep the index")
+        raise OptionError("give a query, or -o to save the index")
     encoder = pooling.encoder(load(model))
     begun = time.monotonic()
     with shown_progress() as progress:
@@ -88,7 +88,7 @@ def _print_hits(hits: list[TextHit]) -> None:
 
     to = console()
     if not hits:
-        say("nothing found: no word of the query is known")
+        say("nothing found: the model knows no word of the query")
     for rank, hit in enumerate(hits, 1):
         place = f"{hit.source}:{hit.line}" if hit.source else str(hit.line)
         to.print(f"{rank:>3}  {hit.score:.4f}  {place}")

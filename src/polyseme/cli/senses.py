@@ -28,19 +28,21 @@ _LISTED = 20
 @click.command()
 @click.argument("index")
 @click.argument("word")
-@click.option("--in", "sentence", help="A sentence with the word: find occurrences that are used alike.")
-@click.option("--position", type=click.IntRange(0), help="Which token of the sentence is meant, counted from 0.")
-@click.option("--any-word", is_flag=True, help="With --in: occurrences of other words that are used so.")
-@click.option("--use", type=click.IntRange(1), help="All occurrences of this use, by its number.")
-@choice_option("--sort", USE_SORTS, "Of --use and --out: the most typical first, or as in a concordance.")
+@click.option("--in", "sentence", help="A sentence with the word: find occurrences used the same way.")
+@click.option("--position", type=click.IntRange(0), help="Index of the word's token in the sentence, from 0.")
+@click.option("--any-word", is_flag=True, help="With --in: occurrences of other words used the same way.")
+@click.option("--use", type=click.IntRange(1), help="List all occurrences of this use, by its number.")
+@choice_option("--sort", USE_SORTS, "With --use and --out: most typical first, or as in a concordance.")
 @click.option("-o", "--out", help="Write all occurrences, or those of --use: .csv, .tsv or .jsonl; - is stdout.")
-@click.option("--format", "form", type=Choice(FORMATS), help="Told by the suffix of OUT where not given.")
-@click.option("--compare", metavar="WORDVECTORS", help="Word vectors to show the static answer of.")
-@click.option("-n", "--topn", type=click.IntRange(min=1), help="How many occurrences: 10, of --use 20, to a file all.")
-@click.option("--max-senses", type=click.IntRange(min=1), default=8, show_default=True, help="How many uses at most.")
-@click.option("--layer", type=int, help="Another layer of those that the index keeps.")
-@click.option("--model", help="Where the index's model is now, if it was moved.")
-@click.option("--corpus", help="Where the index's corpus is now, if it was moved.")
+@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--compare", metavar="WORDVECTORS", help="Word vectors whose neighbours to show for comparison.")
+@click.option(
+    "-n", "--topn", type=click.IntRange(min=1), help="How many occurrences; default: 10, with --use 20, to a file all."
+)
+@click.option("--max-senses", type=click.IntRange(min=1), default=8, show_default=True, help="Maximum number of uses.")
+@click.option("--layer", type=int, help="Use another layer stored in the index.")
+@click.option("--model", help="New path of the index's model, if it was moved.")
+@click.option("--corpus", help="New path of the index's corpus, if it was moved.")
 @force_option
 @json_option
 def senses(
@@ -69,9 +71,9 @@ def senses(
     """
     if sentence is None and (any_word or position is not None):
         flag = "--any-word" if any_word else "--position"
-        raise click.UsageError(f"{flag} needs --in: a sentence in which the word is used")
+        raise click.UsageError(f"{flag} needs --in: a sentence that contains the word")
     if sentence is not None and (use or out):
-        raise click.UsageError(f"{'--use' if use else '--out'} lists the uses of a word; --in asks about one sentence")
+        raise click.UsageError(f"{'--use' if use else '--out'} lists the uses of a word; --in is about one sentence")
     # So little work that threads would only wait for each other.
     click.get_current_context().with_resource(threadpool_limits(1))
     opened = Index.open(index, model=model, corpus=corpus)
@@ -105,9 +107,9 @@ def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
 
 def heading(found: WordSenses) -> str:
     """How often the word occurs, and how many uses were found."""
-    drawn = f" ({found.n_looked_at:,} of them drawn evenly)" if found.n_looked_at < found.count else ""
+    drawn = f" ({found.n_looked_at:,} of them sampled evenly)" if found.n_looked_at < found.count else ""
     n = len(found.senses)
-    sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: one runs into the other)"
+    sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: overlapping)"
     return f"{found.count:,} occurrences{drawn}, {n} use{'s' if n > 1 else ''}{sure}"
 
 
@@ -122,8 +124,10 @@ def print_tags(to: Console, tags: list[str | None]) -> None:
 def print_static(to: Console, word: str, static: list[tuple[str, float]] | None) -> None:
     """What word vectors say, which know one vector for every use of the word."""
     if static is not None:
-        near = "  ".join(other for other, _ in static) or "not among the word vectors"
-        to.print(Text.assemble("\nstatic vectors, one for every use of ", (word, "bold red"), ":  ", (near, "yellow")))
+        near = "  ".join(other for other, _ in static) or "not in the word vectors"
+        to.print(
+            Text.assemble("\nstatic vector, the same for every use of ", (word, "bold red"), ":  ", (near, "yellow"))
+        )
 
 
 def _used_alike(
@@ -150,7 +154,7 @@ def _used_alike(
         to.print(Text.assemble("expected there  ", (" ".join(expected), "green")))
     print_kwic(to, sure)
     if unsure:
-        to.print(Text(f"below {cutoff:.2f}, where occurrences are as likely used otherwise:", "dim"))
+        to.print(Text(f"below {cutoff:.2f}, as likely to be a different use:", "dim"))
         print_kwic(to, unsure, faded=True)
     print_tags(to, [hit.tag for hit in hits])
     print_static(to, word, static)
@@ -200,7 +204,7 @@ def _static(path: str, word: str, topn: int) -> list[tuple[str, float]]:
 
     vectors = load(path)
     if not isinstance(vectors, WordVectors):
-        raise FormatError(f"{path} holds no word vectors: --compare takes a model such as word2vec")
+        raise FormatError(f"{path} has no word vectors: --compare takes a model such as word2vec")
     try:
         return [(str(other), float(score)) for other, score in vectors.most_similar(word, topn=topn)]
     except UnknownWord:

@@ -13,12 +13,15 @@ from polyseme.cli.terminal import say
 @pooling_flags
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port; the first free one from 8617 on otherwise.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; default: the first free one from 8617.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Another address than this machine's own; wants a token."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on, if not only this machine; requires a token.",
 )
-@click.option("--token", envvar="POLYSEME_TOKEN", help="What clients must send as Authorization: Bearer TOKEN.")
-@click.option("--public-url", metavar="URL", help="Address of a proxy in front, such as https://words.example.org.")
+@click.option("--token", envvar="POLYSEME_TOKEN", help="Clients must send it as Authorization: Bearer TOKEN.")
+@click.option("--public-url", metavar="URL", help="Public URL of a proxy in front, such as https://words.example.org.")
 def serve(
     paths: tuple[str, ...], port: int | None, host: str, token: str | None, public_url: str | None, pooling: Pooling
 ) -> None:

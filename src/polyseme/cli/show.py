@@ -15,7 +15,7 @@ from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.errors import close_matches
 from polyseme.nouns import Progress
 
-json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 QUALITY = ("perplexity", "loss", "accuracy", "f1", "score")  # what figures of how good a model is are called
@@ -40,13 +40,13 @@ class Choice(click.Choice[str]):
 def out_folder(ctx: click.Context, parameter: click.Parameter, path: str) -> str:
     """A callback for ``--out``: a folder cannot be written to stdout."""
     if path == "-":
-        raise click.BadParameter("the result is a folder, which cannot go to standard output: name it")
+        raise click.BadParameter("the result is a folder, which cannot be written to stdout: name it")
     return path
 
 
 def force_flag() -> click.Option:
     """The flag of every command that writes."""
-    return click.Option(["--force"], is_flag=True, help="Replace what stands at the output path, if polyseme made it.")
+    return click.Option(["--force"], is_flag=True, help="Replace what is at the output path, if polyseme made it.")
 
 
 def force_option(command: Any) -> Any:

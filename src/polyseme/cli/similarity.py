@@ -14,7 +14,7 @@ from polyseme.cli.terminal import say
 @click.argument("model")
 @click.argument("a")
 @click.argument("b")
-@click.option("--texts", is_flag=True, help="A and B are texts for word vectors too, as with --pool.")
+@click.option("--texts", is_flag=True, help="Treat A and B as texts also for word vectors, as with --pool.")
 @json_option
 def similarity(model: str, a: str, b: str, texts: bool, as_json: bool, pooling: Pooling) -> None:
     """How similar A and B are, from -1 to 1: two words to word vectors, two texts to any other model.

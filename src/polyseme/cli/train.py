@@ -35,7 +35,7 @@ class MethodGroup(click.Group):
         except OptionError as error:
             ctx.fail(str(error))
         if row not in catalog.METHODS:
-            ctx.fail(f"{name} models are composed or read from files, not trained (polyseme methods lists the others)")
+            ctx.fail(f"{name} models are composed or loaded from files, not trained (see polyseme methods)")
         return _command(row)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -59,7 +59,7 @@ class MethodCommand(click.Command):
         self.params += [*option_flags(options), *read.values()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        titles = ("Options", f"Options of {self.name}", "How files are read")
+        titles = ("Options", f"Options of {self.name}", "Reading files")
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -88,7 +88,7 @@ def _command(row: catalog.Row) -> click.Command:
     )  # fmt: skip
     @click.argument("sources", nargs=-1, required=True, metavar="NAME=PATH..." if named else "DATA...")
     @click.option("-o", "--out", required=True, callback=out_folder, help="Folder of the model.")
-    @click.option("--resume", is_flag=True, help="Go on with an interrupted training; threads may differ.")
+    @click.option("--resume", is_flag=True, help="Continue an interrupted training run; threads may differ.")
     @click.option("--from", "start", help="A saved model to train further.")
     @force_option
     @click.pass_context
@@ -114,7 +114,7 @@ def _command(row: catalog.Row) -> click.Command:
                 )
         except KeyboardInterrupt:
             if Path(f"{out}.checkpoint").exists():
-                say(f"{out}.checkpoint keeps the work so far: the same command with --resume goes on", err=True)
+                say(f"{out}.checkpoint keeps the work so far: run the same command with --resume to continue", err=True)
             raise
         say_end(f"{row.name} model in {out}", begun, model.about.curve, then=NEXT[row.kind].format(out))
 
@@ -127,6 +127,8 @@ def _by_name(sources: tuple[str, ...]) -> dict[str, list[str]]:
     for source in sources:
         name, is_named, path = source.partition("=")
         if not is_named:
-            raise OptionError(f"{source} has no name: this method learns from several sources, each as name=PATH")
+            raise OptionError(
+                f"{source} has no name: this method is trained on several sources, each given as name=PATH"
+            )
         found.setdefault(name, []).append(path)
     return found

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from polyseme.words.vectors import Neighbours, WordVectors
 
 topn_option: Callable[[Any], Any] = click.option(
-    "--topn", "-n", default=10, show_default=True, type=click.IntRange(min=1), help="How many answers."
+    "--topn", "-n", default=10, show_default=True, type=click.IntRange(min=1), help="How many results."
 )
 restrict_option: Callable[[Any], Any] = click.option(
-    "--restrict", type=click.IntRange(min=1), help="Answer only from so many most frequent words."
+    "--restrict", type=click.IntRange(min=1), help="Search only this many most frequent words."
 )
 method_option = choice_option(
     "--method",
     ("add", "mul"),
-    "Of analogies. add: nearest to b - a + c. mul: the product of similarities, which no single term can outweigh.",
+    "Analogies. add: nearest to b - a + c. mul: product of similarities, which no single term can dominate.",
 )
 
 
@@ -39,8 +39,8 @@ def only_words(model: Any, path: str) -> WordVectors:
     from polyseme.words.vectors import WordVectors
 
     if not isinstance(model, WordVectors):
-        hint = ": polyseme distil makes word vectors of it" if isinstance(model, ContextEncoder) else ""
-        raise FormatError(f"{path} is a model of {model.method}, and this asks for one vector per word{hint}")
+        hint = ": polyseme distil turns it into word vectors" if isinstance(model, ContextEncoder) else ""
+        raise FormatError(f"{path} has method {model.method}, but this needs one vector per word{hint}")
     return model
 
 

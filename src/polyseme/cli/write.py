@@ -20,12 +20,10 @@ LONGEST_NAME = 255  # bytes of a file's name
 @click.command()
 @click.argument("model")
 @click.argument("given", default="-", metavar="[FILE|TEXT]")
-@click.option("-o", "--out", default="-", show_default=True, help="The file to write; - is standard output.")
+@click.option("-o", "--out", default="-", show_default=True, help="File to write; - is stdout.")
+@click.option("--beam", type=click.IntRange(min=1), default=5, show_default=True, help="Beam size.")
 @click.option(
-    "--beam", type=click.IntRange(min=1), default=5, show_default=True, help="Translations that are held at each word."
-)
-@click.option(
-    "--longest", type=click.IntRange(min=1), default=100, show_default=True, help="Most words of a translation."
+    "--longest", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum words of a translation."
 )
 @force_option
 @json_option
@@ -41,7 +39,7 @@ def translate(model: str, given: str, out: str, beam: int, longest: int, force: 
 
     opened = load(model)
     if not getattr(opened, "translates", False):
-        raise OptionError(f"{model} is a model of {opened.method} that translates nothing: train cove on parallel text")
+        raise OptionError(f"{model} (method {opened.method}) cannot translate: train cove on parallel text")
     with shown_progress() as progress, sink_of(out, force) as sink:
         lines: Lines | None = Lines(given, progress) if _is_file(given) else None
         for found in opened.translate(lines or [given], beam=beam, longest=longest):
@@ -62,15 +60,31 @@ def _is_file(given: str) -> bool:
 @click.command()
 @click.argument("model")
 @click.argument("prompt", default="")
-@click.option("--length", type=click.IntRange(min=1), default=50, show_default=True, help="Most pieces that are added.")
-@click.option("--temperature", type=click.FloatRange(min=0), default=1.0, show_default=True, help="0: the likeliest.")
-@click.option("--top-k", type=click.IntRange(min=0), default=0, show_default=True, help="Draw from so many; 0: all.")
+@click.option(
+    "--length", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of tokens to add."
+)
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="0: always the most likely token.",
+)
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Sample from this many most likely tokens; 0: all.",
+)
 @click.option(
     "--top-p", type=click.FloatRange(min=0, max=1, min_open=True), default=1.0, show_default=True,
-    help="Draw from the likeliest pieces with so much of the probability.",
+    help="Sample from the most likely tokens with this total probability (nucleus sampling).",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the draws.")
-@click.option("--number", type=click.IntRange(min=1), default=1, show_default=True, help="Texts, each of a new seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed.")
+@click.option(
+    "--number", type=click.IntRange(min=1), default=1, show_default=True, help="Number of texts, each with a new seed."
+)
 @json_option
 def generate(
     model: str, prompt: str, length: int, temperature: float, top_k: int, top_p: float, seed: int, number: int,
@@ -85,7 +99,7 @@ def generate(
 
     opened = load(model)
     if not hasattr(opened, "generate"):
-        raise OptionError(f"{model} is a model of {opened.method} that goes on with no text: train gpt or ulmfit")
+        raise OptionError(f"{model} (method {opened.method}) cannot continue a text: train gpt or ulmfit")
     texts = _written(opened, prompt, number, seed, length=length, temperature=temperature, top_k=top_k, top_p=top_p)
     if as_json:
         print_json([{"prompt": prompt, "text": text, "seed": of} for of, text in texts])

@@ -49,7 +49,7 @@ class Attention(nn.Module):
     def __init__(self, query_dim: int, key_dim: int, *, score: str = "dot", hidden: int | None = None) -> None:
         super().__init__()
         if score not in SCORES:
-            raise ValueError(f"score is one of {', '.join(SCORES)}; not {score!r}")
+            raise ValueError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
         if score in ("dot", "scaled") and query_dim != key_dim:
             raise ValueError(f"queries of {query_dim} and keys of {key_dim} have no dot product: use general, additive")
         self.score = score

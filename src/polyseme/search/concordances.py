@@ -148,7 +148,7 @@ class Concordance:
     def order(self, sort: str, *, seed: int = 1) -> Places:
         """The numbers of the hits, sorted."""
         if sort not in SORTS:
-            raise OptionError(f"sort is one of {', '.join(SORTS)}; not {sort!r}")
+            raise OptionError(f"sort must be one of {', '.join(SORTS)}, not {sort!r}")
         numbers = np.arange(self.count)
         if sort == "random":
             return np.random.default_rng(seed).permutation(numbers)
@@ -167,7 +167,7 @@ class Concordance:
     ) -> list[Collocate]:
         """Words that stand near the hits; see ``collocates``."""
         if score not in SCORES:
-            raise OptionError(f"score is one of {', '.join(SCORES)}; not {score!r}")
+            raise OptionError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
         if left < 0 or right < 0 or left + right == 0:
             raise OptionError(f"the window has words on one side at least; not {left} and {right}")
         return collocates(

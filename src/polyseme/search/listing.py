@@ -76,7 +76,7 @@ class Listing:
     ) -> list[UsedSo]:
         """The occurrences of a use (counted from 1) or of all, the most typical first or sorted like a concordance."""
         if sort not in USE_SORTS:
-            raise OptionError(f"sort is one of {', '.join(USE_SORTS)}; not {sort!r}")
+            raise OptionError(f"sort must be one of {', '.join(USE_SORTS)}, not {sort!r}")
         chosen = np.arange(len(self.rows)) if use is None else np.flatnonzero(self.labels == self._place(use))
         tokens = self.index.tokens(self.rows[chosen])
         sentences = np.array(self.index.sentences_of(self.rows[chosen]), dtype=np.int64)

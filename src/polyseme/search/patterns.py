@@ -39,7 +39,7 @@ class Found:
 def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None) -> Found:
     """All places of the query. A regular expression that takes longer than ``seconds`` is given up."""
     if mode not in MODES:
-        raise OptionError(f"mode is one of {', '.join(MODES)}; not {mode!r}")
+        raise OptionError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     if not query.strip():
         raise OptionError("there is nothing to look for: the query is empty")
     if mode == "words":

@@ -79,7 +79,7 @@ def chosen_layers(encoder: ContextEncoder, names: str, kind: str) -> list[int]:
     try:
         numbers = [int(name) for name in names.split(",")]
     except ValueError:
-        raise OptionError(f"layers are 'auto', 'all' or numbers such as 0,1; not {names!r}") from None
+        raise OptionError(f"layers must be 'auto', 'all' or numbers such as 0,1, not {names!r}") from None
     bad = [n for n in numbers if not 0 <= n < encoder.n_layers]
     if bad or len(set(numbers)) < len(numbers):
         raise OptionError(f"layers {names!r}: the model has the layers 0 to {encoder.n_layers - 1}, each once")

@@ -99,10 +99,10 @@ def _said(error: dict[str, Any]) -> str:
     if kind == "extra_forbidden":
         return "is not known here"
     if kind == "literal_error":
-        return f"is one of {limits['expected']}"
+        return f"must be one of {limits['expected']}"
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {limits['ge']:,}" if "ge" in limits else f"at most {limits['le']:,}"
-        return f"is {bound}"
+        return f"must be {bound}"
     return str(error["msg"]).removeprefix("Value error, ")
 
 

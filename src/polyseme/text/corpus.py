@@ -267,7 +267,7 @@ class _Writing:
         sources: list[str],
     ) -> None:
         if min_count < 1 or (max_size is not None and max_size < 1):
-            raise OptionError(f"min_count and max_size are at least 1; not {min_count} and {max_size}")
+            raise OptionError(f"min_count and max_size must be at least 1, not {min_count} and {max_size}")
         self.scratch = Scratch() if path is None else None
         self.path = self.scratch.path / "corpus" if self.scratch else Path(path or "")
         self.segmentation, self.min_count, self.max_size = segmentation, min_count, max_size

@@ -194,7 +194,7 @@ class Examples(Sequence[Row]):
         All questions on a passage fall into the same part.
         """
         if not 0 < share < 1:
-            raise OptionError(f"share is between 0 and 1; not {share}")
+            raise OptionError(f"share must be between 0 and 1, not {share}")
         held_out = held_out_rows(self._strata(), self._groups(), share, seed)
         if not held_out.any() or held_out.all():
             raise OptionError(f"{len(self)} rows cannot be split so that one part has {share:g} of them")

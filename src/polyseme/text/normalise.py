@@ -45,7 +45,7 @@ Change = Callable[[str], str]
 def check(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a value that is not one of the choices, with close ones."""
     if value not in choices:
-        raise OptionError(f"{name} is one of {', '.join(choices)}; not {value!r}{close_matches(value, choices)}")
+        raise OptionError(f"{name} must be one of {', '.join(choices)}, not {value!r}{close_matches(value, choices)}")
 
 
 STABLE, CHANGES, JOINS, VANISHES = range(4)

@@ -168,7 +168,7 @@ class Cove(Trainable, ContextEncoder):
         if not self.translates:
             raise OptionError("this encoder came without its decoder: it cannot translate")
         if beam < 1 or longest < 1:
-            raise OptionError(f"beam and longest are at least 1; not {beam} and {longest}")
+            raise OptionError(f"beam and longest must be at least 1, not {beam} and {longest}")
         for words in self.token_lists(texts):
             x, lengths = self.word_vectors([words])
             numbers, weights, score = translated(self.network, x, lengths, beam=beam, longest=longest)
