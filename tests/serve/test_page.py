@@ -326,3 +326,4 @@ def test_attention_is_drawn_for_the_layer_and_head_that_are_chosen(open_page, se
         assert shown == pytest.approx(100 * own[1], abs=0.06)
         page.select_option("#layer", "2")
         page.wait_for_function("location.hash.includes('layer=2')")
+        page.close()  # before the server: a question under way would be refused

@@ -63,7 +63,7 @@ def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
     reach = int(counts[short].max()) if len(short) else 0
     for side, found in zip((left, right), _merges_together(net, x[short, :reach], counts[short]), strict=True):
         side[short, : max(reach - 1, 0)] = found + (width - reach) * (found >= reach)
-    for text in (counts > LONG).nonzero()[:, 0].tolist():
+    for text in (counts > LONG).nonzero()[:, 0].cpu().tolist():
         size = int(counts[text])
         for side, found in zip((left, right), _merges_of_one(net, x[text, :size]), strict=True):
             side[text, : size - 1] = found + (width - size) * (found >= size)
@@ -110,7 +110,7 @@ def _merges_of_one(net: AutoEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
     phrases = dict(enumerate(pairs))  # of a node and the one behind it, by the name of the first
     begins = [*range(n), *[0] * (n - 1)]  # a node's first word: of two errors alike the one further left is taken
     before, behind = [*range(-1, 2 * n - 2)], [*range(1, n), -1, *[-1] * (n - 1)]
-    heap = [(error, place, place, place + 1) for place, error in enumerate(errors.tolist())]
+    heap = [(error, place, place, place + 1) for place, error in enumerate(errors.cpu().tolist())]
     heapq.heapify(heap)
     left, right = [], []
     for name in range(n, 2 * n - 1):
@@ -130,7 +130,7 @@ def _merges_of_one(net: AutoEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
             before[last] = name
         if near:
             merged, errors = net.errors(nodes[[node for node, _ in near]], nodes[[follows for _, follows in near]])
-            for (node, follows), phrase, error in zip(near, merged, errors.tolist(), strict=True):
+            for (node, follows), phrase, error in zip(near, merged, errors.cpu().tolist(), strict=True):
                 phrases[node] = phrase
                 heapq.heappush(heap, (error, begins[node], node, follows))
     return torch.tensor(left, device=x.device), torch.tensor(right, device=x.device)
