@@ -321,7 +321,9 @@ def plan_fit(
         for encoder, one in zip(encoders, several, strict=True)
     ]
     examples: Any = read_data(task, row.learns_from, train, reading, progress)
-    held: Any = None if dev is None else read_data(task, row.learns_from, dev, reading, progress)
+    held: Any = None
+    if dev is not None:
+        held = read_data(task, row.learns_from, dev, reading, progress, like=examples.facts)
     checked = with_head(task, checked, encoders, examples)
     return FitPlan(task, _named(row.where), checked, examples, held, encoders, prints)
 

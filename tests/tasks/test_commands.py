@@ -80,6 +80,17 @@ def test_labels_are_cut_in_score_as_they_were_in_fit(files, tmp_path, caplog):
     assert "'UGLY' is not in the training examples (1 rows, first row 2)" in caplog.text
 
 
+def test_three_rows_are_read_as_the_many_that_it_was_fitted_to(tmp_path):
+    lines = [f"{label.upper()}:{n % 7} {text}" for n, (text, label) in enumerate(reviews(60))]
+    (tmp_path / "train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "few.txt").write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
+    how = ["--dev", tmp_path / "few.txt", "--format", "first"]
+    run("fit", "classify", "--train", tmp_path / "train.txt", *how, "-o", tmp_path / "m", *SMALL)
+    predicted = [json.loads(line) for line in run("predict", tmp_path / "m", tmp_path / "few.txt").splitlines()]
+    assert [record["text"] for record in predicted] == [line.split(" ", 1)[1] for line in lines[:3]]
+    assert json.loads(run("score", tmp_path / "m", tmp_path / "few.txt", "--json"))["n"] == 3
+
+
 def test_a_sentence_a_line_is_tagged_whatever_its_words(tmp_path):
     rows = "".join(f"{a} B-N\n{b} E-N\n来 O\n了 O\n\n" for a in "王李张陈" for b in "明红伟")
     (tmp_path / "train.bmes").write_text(rows, encoding="utf-8")

@@ -167,7 +167,7 @@ class Classify(TaskModel):
                 yield {"text": text, **prediction._asdict(), **more}
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[str]:
-        return texts_of(Examples.read(path, kind="texts", unlabelled=True, **reading))
+        return texts_of(Examples.read(path, kind="texts", unlabelled=True, like=self.about.corpus, **reading))
 
     def attention(self, texts: Iterable[Sentence]) -> list[tuple[list[str], FloatArray]]:
         """Tokens of each text and how much each counted, where the encoder attends."""

@@ -86,8 +86,8 @@ class TaskModel(Model, ABC):
         """How good its predictions are."""
 
     def examples(self, source: str | Path | Sequence[str | Path], **reading: Any) -> Examples:
-        """Labelled examples for ``score``; labels in parts are cut as those it was fitted to."""
-        return Examples.read(source, kind=self.kind, **{**self.cut_labels(), **reading})
+        """Labelled examples for ``score``, read as those it was fitted to; labels in parts are cut as theirs."""
+        return Examples.read(source, kind=self.kind, like=self.about.corpus, **{**self.cut_labels(), **reading})
 
     def cut_labels(self) -> dict[str, int]:
         """How labels in parts were cut when it was fitted, as an option of reading."""

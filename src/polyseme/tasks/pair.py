@@ -124,7 +124,7 @@ class Pair(TaskModel):
                 yield {"first": first, "second": second, **found._asdict()}
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[TextPair]:
-        return pairs_of(Examples.read(path, kind="pairs", unlabelled=True, **reading))
+        return pairs_of(Examples.read(path, kind="pairs", unlabelled=True, like=self.about.corpus, **reading))
 
     def score(self, examples: Examples) -> Report:
         """Figures over labelled pairs."""

@@ -191,7 +191,7 @@ class Tag(TaskModel):
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> Sequence[Sentence]:
         try:
-            found = Examples.read(path, unlabelled=True, **reading)
+            found = Examples.read(path, unlabelled=True, like=self.about.corpus, **reading)
         except TextError:  # a table, but none of labelled texts
             found = Examples.read(path, kind="texts", unlabelled=True, format="lines", **reading)
         rows: Iterable[Any] = found

@@ -65,13 +65,18 @@ def read_data(
     data: Given | Mapping[str, Given],
     reading: Mapping[str, Any],
     progress: Progress = silent,
+    *,
+    like: Mapping[str, Any] | None = None,
 ) -> Data | dict[str, Data]:
-    """What ``method`` learns from, of the kinds its row names; another kind is refused with what to give."""
+    """What ``method`` learns from, of the kinds its row names; another kind is refused with what to give.
+
+    ``like`` are the facts of examples that these lie as, if they do.
+    """
     named = sources_by_name(learns_from)
     if not named:
         if isinstance(data, Mapping):
             raise OptionError(f"{method} learns from one source, {_wanted(learns_from)}: give it without a name")
-        return _one(method, learns_from, data, reading, progress)
+        return _one(method, learns_from, data, reading, progress, like)
     several = ", ".join(
         f"{'NAME' if name == ANY else name}=({_wanted(kinds_of(kind))})" for name, kind in named.items()
     )
@@ -96,7 +101,14 @@ def fingerprint_of(data: Data | Mapping[str, Data]) -> str | dict[str, str]:
     return data.fingerprint
 
 
-def _one(method: str, kinds: Sequence[str], data: Given, reading: Mapping[str, Any], progress: Progress) -> Data:
+def _one(
+    method: str,
+    kinds: Sequence[str],
+    data: Given,
+    reading: Mapping[str, Any],
+    progress: Progress,
+    like: Mapping[str, Any] | None = None,
+) -> Data:
     if isinstance(data, (str, Path)) and is_corpus(data):
         data = Corpus.open(data)
     if isinstance(data, (Corpus, Parallel, Examples)):
@@ -119,11 +131,7 @@ def _one(method: str, kinds: Sequence[str], data: Given, reading: Mapping[str, A
         raise _refusal(method, kinds, other[0].kind, other[1])
     if tuple(kinds) == ("parallel",) or any(told.kind == "parallel" for told in found.values()):
         return Parallel.read(data, **reading)
-    return _examples(method, kinds, data, reading)
-
-
-def _examples(method: str, kinds: Sequence[str], data: Paths, reading: Mapping[str, Any]) -> Examples:
-    examples = Examples.read(data, kind=kinds[0] if len(kinds) == 1 else None, **reading)
+    examples = Examples.read(data, kind=kinds[0] if len(kinds) == 1 else None, like=like, **reading)
     if examples.kind not in kinds:
         raise _refusal(method, kinds, examples.kind, examples.path)
     return examples

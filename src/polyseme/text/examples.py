@@ -45,6 +45,7 @@ from polyseme.text.example_rows import (
     sorted_labels,
 )
 from polyseme.text.gather import KINDS, SAYS, Gathered, Request, Told, tell
+from polyseme.text.like import Like
 from polyseme.text.normalise import check
 from polyseme.text.options import Cutting, ReadingExamples, make_reading
 from polyseme.text.read import Source, find_sources
@@ -86,12 +87,14 @@ class Examples(Sequence[Row]):
         *,
         kind: str | None = None,
         unlabelled: bool = False,
+        like: Mapping[str, Any] | None = None,
         **reading: Any,
     ) -> Self:
         """The examples in a file, a folder or several files; .gz, .bz2 and .xz are unpacked.
 
         kind         texts, pairs, tags or spans; None finds it out
         unlabelled   take texts and pairs without labels: each has the label ""
+        like         facts of other examples: a file that lies as theirs did is read as it was, however few its rows
         reading      how they are read, the options of ``ReadingExamples``:
 
         columns      by name or number from 1: {"text": "sentence", "label": 3}; of pairs first, second and label;
@@ -106,7 +109,7 @@ class Examples(Sequence[Row]):
         if kind is not None:
             check("kind", kind, KINDS)
         how, segmentation = make_reading(ReadingExamples, reading)
-        request = Request(kind, how, unlabelled)
+        request = Request(kind, how, unlabelled, Like.of(like))
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         gathered = _gather(find_sources(paths), request, ", ".join(map(str, paths[:3])))
         if isinstance(gathered.rows, TaggedRows) and reading.get("segment", "auto") == "auto":

@@ -15,6 +15,7 @@ from polyseme.text.columns import SCORES, Columns, choose, plain_name
 from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
 from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
 from polyseme.text.labels import NO_GOLD, Labels
+from polyseme.text.like import Like
 from polyseme.text.lines import BadRows, Lines
 from polyseme.text.options import ReadingExamples, ReadingParallel
 from polyseme.text.read import Reader, Source
@@ -40,6 +41,7 @@ class Request:
     kind: str | None  # texts | pairs | tags | spans | parallel
     how: ReadingParallel
     unlabelled: bool = False
+    like: Like | None = None  # how a file of the same shape was read
 
     def open(self, source: Source) -> Lines:
         """The lines of a file; bad bytes are refused, or replaced."""
@@ -80,6 +82,8 @@ def tell(lines: Lines, request: Request) -> Told:
         if not tell_squad(lines):
             raise TextError(f"{lines.name} has no passages with questions: SQuAD's JSON is expected")
         return Told("spans", "squad")
+    if request.like and not columns and format is None and (told := _told_before(lines, request, request.like)):
+        return told
     if kind == "tags" or (kind is None and columns and {"token", "tag"} & set(columns)):
         return Told("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
     if kind is None and not columns and format is None and (layout := tell_conll(lines, trusted=False)):
@@ -96,6 +100,15 @@ def tell(lines: Lines, request: Request) -> Told:
     return Told(chosen.kind, table.format, (table, chosen))
 
 
+def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
+    """The file by the layout of another; None where it has not got it."""
+    if like.format == "conll":
+        layout = like.conll(lines) if request.kind in (None, "tags") else None
+        return Told("tags", "conll", layout) if layout else None
+    found = like.table(lines, request.kind, unlabelled=request.unlabelled)
+    return Told(found[1].kind, found[0].format, found) if found else None
+
+
 class Gathered:
     """The rows of several files of one kind."""
 
@@ -107,6 +120,7 @@ class Gathered:
         self.rows: Rows = LabelledRows("texts")
         self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._how = request.table
+        self._scored = request.like.scored if request.like and self._how.scored is None else self._how.scored
         self._bad = BadRows(source, self._how.errors)
 
     @property
@@ -177,7 +191,7 @@ class Gathered:
         keep = np.ones(len(self.rows), dtype=bool)
         if isinstance(self.rows, LabelledRows):
             called = any(plain_name(str(name)) in SCORES for name in self._label_columns())
-            keep = self.labels.finish(self.rows, self._bad, scored=self._how.scored, called_score=called)
+            keep = self.labels.finish(self.rows, self._bad, scored=self._scored, called_score=called)
         self.order = np.flatnonzero(keep)
         self._bad.finish(len(self.order))
         if not len(self.order):

@@ -1,0 +1,84 @@
+"""A file read as another was before it: what is scored and predicted lies as what was learned from, in fewer rows.
+
+Few rows tell little: three questions of TREC begin with three words, labels or not. So the layout that the larger file
+was told by is tried first, and taken where the file has its columns and labels that were known there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.errors import OptionError
+from polyseme.text.columns import Columns, choose
+from polyseme.text.conll import Conll, tell_conll
+from polyseme.text.labels import NO_GOLD, number
+from polyseme.text.lines import Lines
+from polyseme.text.tables import FORMATS, Cells, Table, plain_label, tell_table
+
+_KNOWN = 0.5  # so many labels of the first rows were known before
+
+
+@dataclass(frozen=True)
+class Like:
+    """How examples were read before."""
+
+    format: str
+    columns: Mapping[str, str | int]
+    labels: frozenset[str]
+    scored: bool
+    label_parts: int | None
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any] | None) -> Like | None:
+        """From the facts of those examples; None where they do not tell."""
+        facts = facts or {}
+        columns, labels, parts = facts.get("columns"), facts.get("labels"), facts.get("label_parts")
+        if not isinstance(columns, dict) or not all(isinstance(column, (str, int)) for column in columns.values()):
+            return None
+        known = frozenset(labels) if isinstance(labels, dict) else frozenset()
+        whole = parts if isinstance(parts, int) and parts > 0 else None
+        return cls(str(facts.get("format")), columns, known, "scores" in facts, whole)
+
+    def table(self, lines: Lines, kind: str | None, *, unlabelled: bool) -> tuple[Table, Columns] | None:
+        """The same columns in this file; None where it has others. Without labels, columns must go by name."""
+        named = all(isinstance(column, str) for column in self.columns.values())
+        texts = {role: column for role, column in self.columns.items() if role != "label"}
+        wanted = [self.columns, *([texts] if named and unlabelled else [])]
+        found = tell_table(lines, None if named or self.format not in FORMATS else self.format)
+        if found is None or (found[0].format == "first" and "\t" in lines.head):
+            return None
+        for columns in wanted:
+            try:
+                table, chosen = choose(*found, kind, columns, lines.name)
+            except OptionError:
+                continue
+            if named or self._knows_labels(found[1][table.header :], chosen, table.width):
+                return table, chosen
+        return None
+
+    def conll(self, lines: Lines) -> Conll | None:
+        """The same columns of tagged sentences."""
+        try:
+            layout = tell_conll(lines, trusted=True, columns=self.columns)
+        except OptionError:
+            return None
+        if layout is None:
+            return None
+        rows = [row for line in lines.head_lines() if len(row := layout.split(line)) == layout.width]
+        return layout if self._knows([row[layout.tag].strip() for row in rows]) else None
+
+    def _knows_labels(self, rows: Sequence[Cells], columns: Columns, width: int) -> bool:
+        if "label" not in columns.places:
+            return False
+        place = columns.places["label"]
+        labels = [label for row in rows if len(row) == width and (label := plain_label(row[place]))]
+        labels = [label for label in labels if label != NO_GOLD]
+        if self.label_parts:
+            labels = [":".join(label.split(":")[: self.label_parts]) for label in labels]
+        return self._knows(labels)
+
+    def _knows(self, labels: Sequence[str]) -> bool:
+        known = sum(number(label) is not None if self.scored else label in self.labels for label in labels)
+        return bool(labels) and known >= _KNOWN * len(labels)
