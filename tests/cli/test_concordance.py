@@ -79,7 +79,7 @@ def test_json_lines_and_standard_output(run, folder: Path) -> None:
     run("corpus", "打", "-o", "hits.jsonl", "-n", "3")
     rows = [json.loads(line) for line in (folder / "hits.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["sentence"] for row in rows] == [0, 1, 2]
-    assert run("corpus", "球", "-o", "-").splitlines()[1].split("\t")[-3:] == ["我打", "球", "。"]
+    assert run("corpus", "球", "-o", "-").splitlines()[1].split("\t")[-5:] == ["", "我打", "球", "。", ""]
     assert run.said == ""  # no file to speak of
 
 

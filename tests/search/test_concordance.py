@@ -139,7 +139,8 @@ def test_every_place_is_found_and_its_words_hold_it(sentences: list[str], query:
 def test_lines_are_sorted_by_what_stands_beside(corpus: Corpus) -> None:
     rows = [["猫", "看", "书"], ["安", "看", "报"], ["波", "看", "安"], ["a", "看", "波"], ["看", "猫"]]
     found = concordance(Corpus.from_sentences(rows), "看", "words")
-    assert [rows[line.sentence][0] for line in found.lines(sort="left")] == ["看", "a", "安", "波", "猫"]  # by pinyin
+    # By pinyin; 看 at the beginning of the last has 波 of the one before it on its left, and 看 before that.
+    assert [rows[line.sentence][0] for line in found.lines(sort="left")] == ["a", "安", "波", "看", "猫"]
     assert [rows[line.sentence][-1] for line in found.lines(sort="right")] == ["安", "报", "波", "猫", "书"]
     assert [line.sentence for line in found.lines(sort="order")] == [0, 1, 2, 3, 4]
     shuffled = [line.sentence for line in found.lines(sort="random")]
@@ -149,6 +150,13 @@ def test_lines_are_sorted_by_what_stands_beside(corpus: Corpus) -> None:
     assert [line.text[line.start : line.end] for line in some.lines(sort="match")] == [
         "art", "art", "art", "打电", "打了", "打了", "改革", "改革", "改革",
     ]  # fmt: skip
+
+
+def test_a_line_has_what_stands_around_its_sentence_in_the_same_document(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("他来了。他打球。\n他走了。\n\n她打球。\n", encoding="utf-8")
+    one, other = concordance(Corpus.build(tmp_path / "text.txt", tmp_path / "c"), "打球").lines()
+    assert (one.before, one.text, one.behind) == ("他来了。", "他打球。", "他走了。")
+    assert (other.before, other.text, other.behind) == ("", "她打球。", "")
 
 
 def test_ties_are_sorted_by_the_words_further_away() -> None:

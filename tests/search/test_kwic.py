@@ -6,6 +6,7 @@ from rich.cells import cell_len
 
 from polyseme.cli.kwic import kwic_lines, trimmed, trimmed_left
 from polyseme.search import build_index
+from polyseme.search.concordances import Line
 from polyseme.search.hits import Hit
 from polyseme.text.corpus import Corpus
 
@@ -30,6 +31,14 @@ def test_the_word_stands_in_one_column() -> None:
     assert all(cell_len(line) <= 60 for line in lines)
     assert "…" in lines[2]
     assert lines[1].startswith("0.500  v ")
+
+
+def test_a_line_goes_on_into_the_sentences_beside_it() -> None:
+    around = {"document": 0, "source": "a", "sentence": 1, "token": 0, "tag": None}
+    chinese = Line(**around, text="打球。", start=0, end=1, before="他来了。", behind="他走了。")
+    english = Line(**around, text="Play on.", start=0, end=4, before="He came.", behind="He went.")
+    lines = [line.plain.strip() for line in kwic_lines([chinese, english], width=60, scores=False, brackets=True)]
+    assert lines == ["他来了。【打】球。他走了。", "He came.【Play】 on. He went."]
 
 
 def test_trimming_counts_columns_and_keeps_the_side_of_the_word() -> None:

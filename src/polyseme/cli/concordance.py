@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from polyseme.text.corpus import Corpus
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_LINES = ("document", "source", "sentence", "tag", "left", "match", "right")
+_LINES = ("document", "source", "sentence", "tag", "before", "left", "match", "right", "behind")
 _COLLOCATES = ("word", "count", "left", "right", "in_corpus", "expected", "loglik", "mi", "logdice")
 _DOCUMENTS = ("document", "source", "count", "tokens", "per_million")
 
@@ -115,8 +115,8 @@ def _opened(path: str) -> Corpus:
 
 def _row(line: Line) -> tuple[Any, ...]:
     text = line.text
-    before, match, behind = text[: line.start], text[line.start : line.end], text[line.end :]
-    return (line.document, line.source, line.sentence, line.tag, before, match, behind)
+    left, match, right = text[: line.start], text[line.start : line.end], text[line.end :]
+    return (line.document, line.source, line.sentence, line.tag, line.before, left, match, right, line.behind)
 
 
 def _facts(found: Concordance) -> dict[str, Any]:

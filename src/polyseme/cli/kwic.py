@@ -25,7 +25,7 @@ def console() -> Console:
 
 
 class InSentence(Protocol):
-    """A place in a sentence: ``text[start:end]``. It may have a ``score`` and a ``source`` too."""
+    """A place in a sentence: ``text[start:end]``. It may have a ``score``, a ``source`` and the sentences beside it."""
 
     @property
     def text(self) -> str: ...
@@ -72,12 +72,18 @@ def kwic_lines(
             line.append(name + " " * (named - cell_len(name) + 2), style="dim")
         if tags:
             line.append(f"{hit.tag or '':<{tags}} ", style="cyan")
-        left, right = trimmed_left(_clean(hit.text[: hit.start]), side), trimmed(_clean(hit.text[hit.end :]), side)
+        left = trimmed_left(_clean(joined(getattr(hit, "before", ""), hit.text[: hit.start])), side)
+        right = trimmed(_clean(joined(hit.text[hit.end :], getattr(hit, "behind", ""))), side)
         word = trimmed(_clean(hit.text[hit.start : hit.end]), max(words, 1))
         line.append(" " * (side - cell_len(left)) + left)
         line.append(f"【{word}】" if brackets else f" {word} ", style="bold red")
         line.append(right)
         yield line
+
+
+def joined(a: str, b: str) -> str:
+    """Two sentences in a row: with a blank between them where neither meets the other in Chinese."""
+    return f"{a} {b}" if a and b and a[-1].isascii() and b[0].isascii() else a + b
 
 
 def trimmed(text: str, width: int) -> str:

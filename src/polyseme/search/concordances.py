@@ -41,6 +41,8 @@ class Line:
     end: int
     text: str
     tag: str | None
+    before: str  # the sentence before, and the one behind, of the same document
+    behind: str
 
 
 @dataclass(frozen=True)
@@ -182,12 +184,12 @@ class Concordance:
         )
 
     def _beside(self, step: int) -> Places:
-        """The word so many steps before (negative) or behind each hit, by number; -1 outside the sentence."""
+        """The word so many steps before (negative) or behind each hit, by number; -1 outside the document."""
         corpus = self.corpus
         tokens = self.places[:, 0] + step if step < 0 else self.places[:, 1] + step - 1
-        inside = (tokens >= corpus.sentence_offsets[self.sentences]) & (
-            tokens < corpus.sentence_offsets[self.sentences + 1]
-        )
+        bounds = corpus.sentence_offsets[corpus.document_offsets]
+        documents = corpus.sentence_documents[self.sentences]
+        inside = (tokens >= bounds[documents]) & (tokens < bounds[documents + 1])
         found = np.full(self.count, _NOTHING, dtype=np.int64)
         found[inside] = corpus.ids[tokens[inside]]
         return found
@@ -213,7 +215,15 @@ class Concordance:
             start, end = (len(decoded(corpus, origin, byte)) for byte in span[0].tolist())
         document = int(corpus.sentence_documents[sentence])
         tag = corpus.tag_names[int(corpus.tags[self._first_words(place)[0]])] if corpus.tags is not None else None
-        return Line(document, self._source(document), sentence, first, start, end, corpus.text(sentence), tag)
+        before, after = self._sentence(sentence - 1, document), self._sentence(sentence + 1, document)
+        source, text = self._source(document), corpus.text(sentence)
+        return Line(document, source, sentence, first, start, end, text, tag, before, after)
+
+    def _sentence(self, number: int, document: int) -> str:
+        """A sentence of this document; nothing where it belongs to another."""
+        corpus = self.corpus
+        inside = 0 <= number < corpus.n_sentences and corpus.sentence_documents[number] == document
+        return corpus.text(number) if inside else ""
 
     def _first_words(self, places: Places) -> Places:
         """The first word of each hit; a hit in a sentence without words, of dashes perhaps, has the next one."""

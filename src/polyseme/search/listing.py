@@ -100,20 +100,12 @@ class Listing:
             line.sentence,
             line.token,
             line.tag,
-            self._beside(line.sentence, -1),
+            line.before,
             line.text,
             line.start,
             line.end,
-            self._beside(line.sentence, 1),
+            line.behind,
         )
-
-    def _beside(self, sentence: int, step: int) -> str:
-        """The sentence before or behind, of the same document."""
-        corpus, other = self.index.corpus, sentence + step
-        if not 0 <= other < corpus.n_sentences:
-            return ""
-        documents = corpus.sentence_documents
-        return corpus.text(other) if documents[other] == documents[sentence] else ""
 
     def _place(self, use: int) -> int:
         if not 1 <= use <= len(self.found.senses):
