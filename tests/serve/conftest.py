@@ -23,7 +23,7 @@ from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
 from polyseme.serve.connections import Connections
-from polyseme.serve.library import Item, Library, index_item, model_item
+from polyseme.serve.library import Library, corpus_item, index_item, model_item
 from polyseme.serve.protocol import server_of
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -128,7 +128,7 @@ def library(shelf: Path, encoder: Surroundings) -> Library:
     items = [model_item(name, str(shelf / name), load(shelf / name)) for name in ("words", "others")]
     items.append(model_item("context", str(shelf / "context"), encoder))
     items.append(index_item("index", str(shelf / "index"), Index.open(shelf / "index", model=encoder, corpus=corpus)))
-    items.append(Item("corpus", "corpus", str(shelf / "corpus"), corpus))
+    items.append(corpus_item("corpus", str(shelf / "corpus"), corpus))
     return Library(items)
 
 

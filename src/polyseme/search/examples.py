@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 from polyseme.search.index import Index
 from polyseme.search.selection import tells_something
+
+_LOOKED_AT = 2000  # most frequent words
+_CHINESE = 0x2E80  # the first character of the scripts whose words are short
 
 
 def split_words(index: Index) -> list[tuple[str, float]]:
@@ -17,4 +23,11 @@ def example_words(index: Index, n: int = 12) -> list[str]:
     """Words to begin with: those that split, or else the frequent ones that are no function words."""
     found = [word for word, _ in split_words(index)]
     frequent = (word for word in index.words.words if tells_something(word))
-    return [*found, *(word for word, _ in zip(frequent, range(n), strict=False) if word not in found)][:n]
+    return [*found, *(word for word in islice(frequent, n) if word not in found)][:n]
+
+
+def frequent_words(words: Iterable[str], n: int = 12) -> list[str]:
+    """Of words, the frequent ones first, those that are no function words; the full ones, if there are any."""
+    known = [word for word in islice(words, _LOOKED_AT) if tells_something(word)]
+    full = [word for word in known if len(word) > (1 if ord(word[0]) >= _CHINESE else 4)]
+    return (full or known)[:n]

@@ -18,7 +18,7 @@ from polyseme.errors import FormatError, OptionError, PolysemeError, close_match
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
-from polyseme.search.examples import example_words, split_words
+from polyseme.search.examples import example_words, frequent_words, split_words
 from polyseme.sentences.lift import lift
 from polyseme.tasks.fit import as_task, tells_labels
 from polyseme.tasks.model import TaskModel
@@ -129,7 +129,10 @@ def _opened(path: str) -> Item:
 
 def corpus_item(name: str, path: str, corpus: Corpus) -> Item:
     """A corpus as an item."""
-    return Item(name, "corpus", path, corpus, {**_plain(corpus.facts), **_text(corpus.facts), **_tags(corpus)})
+    examples = {"examples": frequent_words(corpus.vocabulary.words)}
+    return Item(
+        name, "corpus", path, corpus, {**_plain(corpus.facts), **examples, **_text(corpus.facts), **_tags(corpus)}
+    )
 
 
 def _text(facts: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +171,8 @@ def model_item(name: str, path: str, model: Any) -> Item:
     if isinstance(model, WordVectors):
         if tells_labels(model):
             facts |= _task_facts(as_task(model))
-        return Item(name, "words", path, model, {**facts, "dim": model.vector_size, "words": len(model)})
+        facts |= {"dim": model.vector_size, "words": len(model), "examples": frequent_words(model.index_to_key)}
+        return Item(name, "words", path, model, facts)
     if isinstance(model, ContextEncoder):
         shown = {"attention": hasattr(model, "attention")}
         return Item(name, "contexts", path, model, {**facts, "dim": model.dim, "layers": model.n_layers, **shown})
@@ -187,7 +191,7 @@ def model_card(item: Item) -> dict[str, Any]:
     """What the page shows of a model: where it comes from, its options with their meaning, its text."""
     card = item.summary()
     row = _row(card.get("method", ""))
-    card["paper"] = f"{row.paper} ({row.year})" if row else ""
+    card["paper"] = "" if row is None else row.paper if item.kind == "task" else f"{row.paper} ({row.year})"
     options = getattr(item.thing, "options", None)
     card["options"] = []
     if options is not None:

@@ -17,8 +17,9 @@ from polyseme.serve.shapes import FoundTexts, SearchTexts
 from polyseme.serve.texts import ENCODERS
 
 SOURCES = ("texts", "corpus")
-MOST_TEXTS = 20_000  # of a corpus that is indexed at the first question
-WAIT = 30.0  # seconds, in which that is done
+# Sentences of a corpus that is indexed at the first question, by the kind of the model, and the seconds for it.
+MOST_TEXTS = {"words": 200_000, "sentences": 20_000, "contexts": 20_000}
+WAIT = 30.0
 
 
 def search_routes(library: Library) -> APIRouter:
@@ -34,10 +35,10 @@ def search_routes(library: Library) -> APIRouter:
             if isinstance(thing, TextIndex):
                 indexes[model, texts] = thing.asked_with(encoder)
             else:
-                if len(thing) > MOST_TEXTS:
+                if len(thing) > MOST_TEXTS[library.items[model].kind]:
                     raise OptionError(
-                        f"{texts!r} has {len(thing):,} sentences, too many to be indexed while you wait: "
-                        "polyseme search MODEL CORPUS -o INDEX makes an index to serve"
+                        f"{texts!r} has {len(thing):,} sentences, too many for {model!r} to read while you wait: "
+                        f"polyseme search {model} {texts} -o INDEX makes an index to serve"
                     )
                 indexes[model, texts] = TextIndex.build(encoder, thing)
         return indexes[model, texts]

@@ -294,7 +294,8 @@ def _joined(hint: Any, of_head: Mapping[str, dataclasses.Field[Any]], n_heads: i
         return hint, dataclasses.field(default=field.default, metadata=field.metadata)
     told = field.metadata["help"]
     if len(defaults) > 1:
-        told += "  [default: " + "; ".join(_named(value, own, n_heads) for value, own in defaults.items()) + "]"
+        shown = [_named(value, own, n_heads) for value, own in defaults.items() if value is not None]
+        told += f"  [default: {'; '.join(shown)}]"
     else:
         told += f" ({', '.join(of_head)})" if len(of_head) <= n_heads // 2 else ""
         told += "" if field.default is None else f"  [default: {field.default}]"

@@ -41,5 +41,73 @@ const FIELDS = {
   "what the query is": "查询的类型",
 };
 
+// Parameters whose name says nearly all: what they mean, in English and Chinese.
+const NAMES = {
+  a: ["a is to b …", "a 之于 b"],
+  any_word: ["occurrences of other words too", "也找其他词的用例"],
+  b: ["a is to b …", "a 之于 b"],
+  by: ["the score that collocates are sorted by", "搭配词的排序依据"],
+  c: ["… as c is to the answer", "如同 c 之于答案"],
+  encoding_format: ["how the numbers are written", "数值的写法"],
+  head: ["number of the attention head, from 1", "注意力头的编号，从 1 起"],
+  how: ["by meaning, by words, or by both", "按语义、按字词，或两者"],
+  input: ["a text, or a list of texts", "一段文本或多段文本"],
+  layer: ["number of the layer; the usual one if it is not given", "层的编号；不给则用默认层"],
+  layers: ["which layers: all, top, mean, mix or a number", "哪些层：all、top、mean、mix 或层号"],
+  left: ["words of the window to the left", "左侧窗口的词数"],
+  limit: ["how many", "个数"],
+  max_senses: ["how many uses at most", "用法的最大数目"],
+  method: ["how it is computed", "计算方法"],
+  min_count: ["how often a collocate must stand there", "搭配词的最低共现次数"],
+  name: ["name of a loaded model, index or corpus", "已加载模型、索引或语料的名称"],
+  number: ["number of the sentence, from 0", "句子的编号，从 0 起"],
+  offset: ["how many to pass over", "跳过的个数"],
+  pairs: ["pairs of texts, for a model of pairs", "文本对（文本对任务）"],
+  passages: ["passages with a question each, for a model of spans", "篇章和问题（阅读理解任务）"],
+  position: ["which token of the sentence, from 0", "句中第几个词，从 0 起"],
+  prefix: ["what the words begin with", "词的开头"],
+  query: ["what is looked for", "要找的内容"],
+  right: ["words of the window to the right", "右侧窗口的词数"],
+  sentence: ["a text, or the list of its words", "一个句子，或其分词列表"],
+  sentences: ["sentences, or lists of their words", "若干句子，或各句的分词列表"],
+  sort: ["how the hits are sorted", "排序方式"],
+  text: ["a text", "文本"],
+  texts: ["texts, or lists of their words", "若干文本，或其分词列表"],
+  topn: ["how many", "个数"],
+  word: ["the word", "词"],
+};
+
+// What the server says of a question that it cannot answer, piece by piece: its words, and ours in Chinese.
+const ERRORS = [
+  [/^'(.+)' has no vector among the ([\d,]+) words$/, "“$1”不在词表的 $2 个词里，没有向量"],
+  [/^text is cut here as (.+)$/, (whole, parts) => `按此模型的分词为 ${parts.replaceAll(" (known)", "（已知）")}`],
+  [/^close words: (.+)$/, (whole, words) => `相近的词：${words.replaceAll(", ", "、")}`],
+  [/^words seen fewer than (\d+) times were left out \(min_count\)$/, "出现不足 $1 次的词没有收入（min_count）"],
+  [/^'(.+)' is not in the corpus(?:, where it is cut into (.+))?$/, (whole, word, parts) => `语料里没有“${word}”${parts ? `，它被切分为 ${parts}` : ""}`],
+  [/^did you mean (.+)\?$/, (whole, words) => `你要找的是不是 ${words.replaceAll(" or ", " 或 ")}？`],
+  [/^'(.+)' was left out of the index \(.*\)$/, "建立索引时没有收入“$1”（见 polyseme index 的 --min-count 和 --skip）"],
+  [/^'(.+)' has ([\d,]+) sentences, too many for '(.+)' to read while you wait: (.+) makes an index to serve$/,
+    "“$1”有 $2 句，$3 无法当场读完。先用命令 $4 建好文本索引，再一并启动"],
+  [/^this is not a regular expression: (.+)$/, "正则表达式有误（$1）"],
+  [/^this regular expression takes longer than (.+) s: make it simpler$/, "这个正则表达式耗时超过 $1 秒，请写得简单些"],
+  [/^the corpus has no tags to choose by$/, "这份语料没有词性标记"],
+  [/^there is nothing to look for: the query is empty$/, "查询是空的"],
+  [/^the index keeps layer (.+), not (\d+) \(.*\)$/, "索引只存有第 $1 层，没有第 $2 层（polyseme index --layers all 会保存全部各层）"],
+  [/^(\w+(?:\.\w+)*): at most ([\d,]+) characters; this has (.+)$/, "太长了：最多 $2 个字符，现在有 $3 个"],
+  [/^the sentence has (\d+) words: (\d+) at most$/, "句子有 $1 个词，最多 $2 个"],
+  [/^(.+) has layers 1 to (\d+), each with heads 1 to (\d+)$/, "模型有第 1 到 $2 层，每层有第 1 到 $3 个注意力头"],
+  [/^one request takes at most ([\d,]+) characters: send several$/, "一次最多 $1 个字符，请分几次"],
+  [/^nothing is loaded under the name '(.+)'.*$/, "没有加载名为“$1”的模型、索引或语料"],
+];
+
+// The whole message in Chinese; nothing where a piece of it is not known.
+export function errorInChinese(message) {
+  const told = (piece) => ERRORS.filter(([pattern]) => pattern.test(piece)).map((known) => piece.replace(...known))[0];
+  const pieces = message.split("; ").map(told);
+  const whole = pieces.every(Boolean) ? pieces.join("；") : told(message);
+  return whole && `${whole}。`.replace("？。", "？");
+}
+
+export const nameMeaning = (name, language) => NAMES[name]?.[language === "zh" ? 1 : 0] ?? "";
 export const callInChinese = (call, english) => CALLS[call] ?? english;
 export const fieldInChinese = (english) => FIELDS[english] ?? english;

@@ -74,7 +74,7 @@ async function render() {
   header(view);
   if (!library && !(await openLibrary())) return;
   if (!Object.hasOwn(VIEWS, view)) {
-    fill(main, h("p", { class: "empty" }, t("wrongPage")));
+    fill(main, h("p", { class: "empty", "data-ready": "yes" }, t("wrongPage")));
     return;
   }
   document.title = `${t(view)} · polyseme`;

@@ -3,6 +3,7 @@
 import { get, takeToken } from "./api.js";
 import { arrowKeys, fill, h } from "./dom.js";
 import { link } from "./router.js";
+import { errorInChinese } from "./chinese.js";
 import { getLanguage, number, t } from "./strings.js";
 
 export const ofKind = (library, kind) => library.items.filter((item) => item.kind === kind);
@@ -84,11 +85,14 @@ export function wordsInSeveral(columns) {
   return new Set([...seen].filter(([, times]) => times > 1).map(([word]) => word));
 }
 
-// A hit in its sentence, the word in the middle.
+// Two sentences in a row, with a blank between them where neither meets the other in Chinese.
+const inRow = (a, b) => (a && b && /[\x20-\x7e]$/.test(a) && /^[\x20-\x7e]/.test(b) ? `${a} ${b}` : a + b);
+
+// A hit in its sentence, the word in the middle, and what stands around the sentence where that is known.
 export function kwic(hit, { href, score = true, mark = "", source = false, faded = false }) {
   const characters = [...hit.text];
-  const before = characters.slice(0, hit.start).join("");
-  const after = characters.slice(hit.end).join("");
+  const before = inRow(hit.before ?? "", characters.slice(0, hit.start).join(""));
+  const after = inRow(characters.slice(hit.end).join(""), hit.behind ?? "");
   return h("li", { class: faded ? "kwic faded" : "kwic" }, h("a", { href, title: source ? `${hit.source}: ${hit.text}` : hit.text },
     h("span", { class: "before" }, h("bdi", {}, before)),
     h("mark", { class: mark }, characters.slice(hit.start, hit.end).join("")),
@@ -139,7 +143,7 @@ export function problem(error) {
 function told(error) {
   if (error instanceof TypeError) return t("unreachable");
   const own = t(`error_${error.type}`, "");
-  return getLanguage() === "zh" && own ? `${own}（${error.message}）` : own || error.message;
+  return getLanguage() === "zh" && own ? errorInChinese(error.message) ?? `${own}（${error.message}）` : own || error.message;
 }
 
 export const waiting = () => h("p", { class: "soft waiting" }, t("loading"));
@@ -157,10 +161,8 @@ export function tokenForm(again, error) {
     h("button", { class: "primary" }, t("enter")));
 }
 
-// Words to begin with: frequent ones that carry a meaning of their own.
-export async function examples(model, signal, most = 10) {
-  const { words } = await get("/api/words", { model, limit: 400 }, signal);
-  const full = words.map((entry) => entry.word).filter((word) => /^\p{Script=Han}{2,}$/u.test(word) || /^[\p{L}-]{5,}$/u.test(word));
-  const found = full.length ? full : words.map((entry) => entry.word).filter((word) => /\p{L}/u.test(word));
-  return found.slice(0, most);
+// The index that was made of a text: itself, or the one whose text has as many words and sentences.
+export function indexOf(library, item) {
+  const same = (other) => other.text?.tokens === item.text?.tokens && other.text?.sentences === item.text?.sentences;
+  return item.kind === "index" ? item : item.text && ofKind(library, "index").find(same);
 }

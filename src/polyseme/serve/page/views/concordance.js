@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { arrowKeys, fill, h } from "../dom.js";
 import { exportButtons, hitRow, pagesOf } from "../export.js";
-import { choice, empty, hitLink, kwic, segmented, tagLegend, waiting } from "../parts.js";
+import { choice, empty, hitLink, indexOf, kwic, segmented, tagLegend, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { number, t } from "../strings.js";
 
@@ -35,7 +35,7 @@ export async function render(root, state, { library, signal }) {
   fill(root, h("h1", { class: "unseen" }, t("concordance")),
     h("form", { class: "ask", onsubmit: submit },
       h("label", { class: "field big" }, h("span", {}, t("query")), h("input", { id: "query", name: "query", value: state.query ?? "",
-        placeholder: t("queryHint"), autocomplete: "off", spellcheck: "false", maxlength: 500 })),
+        placeholder: t("concordanceHint"), autocomplete: "off", spellcheck: "false", maxlength: 500 })),
       h("button", { class: "primary" }, t("show")),
       choice({ id: "mode", label: t("mode"), value: asked.mode, options: MODES.map((mode) => [mode, t(`mode_${mode}`)]),
         onchange: (mode) => go("concordance", at({ mode })) }),
@@ -61,7 +61,7 @@ export async function render(root, state, { library, signal }) {
           onchange: (next) => go("concordance", at({ sort: next }), { replace: true }) })
         : choice({ id: "window", label: t("window"), value: state.window ?? 5, options: [1, 2, 3, 5, 10].map((n) => [n, t("windowOf", n)]),
           onchange: (window) => go("concordance", at({ window }), { replace: true }) })));
-  if (part === "lines") lines(answer, found, question, sort, text, signal);
+  if (part === "lines") lines(answer, found, question, sort, text, indexOf(library, text), signal);
   else await near(answer, question, at, state, signal);
 }
 
@@ -76,14 +76,15 @@ function figures(found) {
       found.parts.map((n) => h("span", { vars: { "--share": n / most } }))));
 }
 
-function lines(root, found, question, sort, text, signal) {
+// A hit leads on to what is used alike, where the text has an index.
+function lines(root, found, question, sort, text, index, signal) {
   const list = arrowKeys(h("ul", { class: "hits", id: "lines" }));
   const shown = h("span", { class: "soft" });
   const more = h("button", { type: "button", class: "small", id: "more" }, t("more"));
   const legend = h("div");
   const tags = [];
   const add = (page) => {
-    list.append(...page.map((line) => kwic(line, { href: hitLink(text.name, line), score: false, source: true })));
+    list.append(...page.map((line) => kwic(line, { href: index && hitLink(index.name, line), score: false, source: true })));
     tags.push(...page.map((line) => line.tag));
     const n = list.children.length;
     fill(shown, t("shownOf", number(n), number(found.count)));
@@ -93,7 +94,7 @@ function lines(root, found, question, sort, text, signal) {
   more.addEventListener("click", async () => {
     add((await get("/api/concordance", { ...question, sort, limit: PAGE, offset: list.children.length }, signal)).lines);
   });
-  const row = (line) => ({ document: line.document, source: line.source, sentence: line.sentence, tag: line.tag, ...hitRow(line) });
+  const row = (line) => ({ document: line.document, source: line.source, sentence: line.sentence, tag: line.tag, before: line.before, ...hitRow(line), behind: line.behind });
   root.append(h("section", { class: "column" }, found.count ? list : h("p", { class: "soft" }, t("nothing")),
     h("p", { class: "export" }, more, shown), legend,
     found.count > 0 && exportButtons(question.query, pagesOf("/api/concordance", { ...question, sort }, "lines", row))));

@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
-import { code, empty, examples } from "../parts.js";
+import { code, empty, indexOf } from "../parts.js";
 import { link } from "../router.js";
 import { getLanguage, number, t } from "../strings.js";
 
@@ -21,15 +21,15 @@ export async function render(root, state, { library, signal }) {
   fill(root, h("h1", { class: "unseen" }, t("models")), h("div", { class: "models-split" }, list, sheet));
   list.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
   const card = await get(`/api/library/${encodeURIComponent(item.name)}`, {}, signal);
-  const word = card.examples?.[0] ?? (card.words && item.kind !== "contexts" ? (await examples(item.name, signal, 1))[0] : null) ?? t("wordExample");
+  const sentence = await sentenceOf(indexOf(library, item), signal);
   if (signal.aborted) return;
   fill(sheet,
     h("h2", {}, card.name, " ", h("span", { class: "soft" }, [card.method, card.chinese].filter(Boolean).join(" "))),
-    h("p", {}, t(`kind_${card.kind}`), card.paper && [" — ", h("cite", {}, card.paper)]),
+    h("p", {}, t(`kind_${card.kind}`), card.paper && !(card.task && getLanguage() === "zh") && [" — ", h("cite", {}, card.paper)]),
     h("section", {}, h("h3", {}, t("facts")), facts(Object.entries(card).filter(([key]) => !HIDDEN.has(key)))),
     Object.keys(card.corpus).length > 0 && h("section", {}, h("h3", {}, t("text")),
       facts([...Object.entries(card.corpus), ...(card.segmentation ? [["segmentation", card.segmentation]] : [])])),
-    h("section", {}, h("h3", {}, t("calls")), calls(card, word)),
+    h("section", {}, h("h3", {}, t("calls")), calls(card, card.examples?.[0] ?? t("wordExample"), sentence)),
     card.options.length > 0 && h("section", {}, h("h3", {}, t("options")), optionTable(card.options)));
 }
 
@@ -56,27 +56,35 @@ function plain(value) {
 
 const quoted = (text) => (/^[\p{L}\p{N}_./~-]+$/u.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-const ROWS = {
-  classify: ["texts", ["他打了个电话。"], "texts.txt"],
-  pair: ["pairs", [["他打了个电话。", "他打了电话。"]], "pairs.tsv"],
-  tag: ["sentences", ["他在北京打电话。"], "sentences.txt"],
-  span: ["passages", [["他在北京打电话。", "他在哪里？"]], "questions.json"],
-};
+// A short sentence of the text that the model was trained on, where that text is loaded too.
+async function sentenceOf(index, signal) {
+  const word = index?.examples[0];
+  const { hits } = word ? await get("/api/search", { corpus: index.name, word, limit: 50 }, signal) : { hits: [] };
+  const texts = hits.map((hit) => hit.text).filter((text) => text.length > word.length + 3);
+  return texts.sort((a, b) => a.length - b.length)[0] ?? t("sentenceExample");
+}
+
+const rowsOf = () => ({
+  classify: ["texts", [t("sentenceExample")], "texts.txt"],
+  pair: ["pairs", [[t("sentenceExample"), t("pairExample")]], "pairs.tsv"],
+  tag: ["sentences", [t("passageExample")], "sentences.txt"],
+  span: ["passages", [[t("passageExample"), t("questionExample")]], "questions.json"],
+});
 
 function taskCalls(card, path, shell, post) {
   if (!card.task) return null;
-  const [kind, rows, file] = ROWS[card.task];
+  const [kind, rows, file] = rowsOf()[card.task];
   const sent = card.task === "span" ? rows.map(([passage, question]) => ({ passage, question })) : rows;
   const python = JSON.stringify(rows).replaceAll(",", ", ");
   return [`import polyseme\n\nmodel = polyseme.load(${path})\nmodel.predict(${python})`, `polyseme predict ${shell} ${file}`,
     post("/api/predict", { model: card.name, [kind]: sent })];
 }
 
-function calls(card, word) {
+function calls(card, word, sentence) {
   const path = JSON.stringify(card.path), shell = quoted(card.path), origin = location.origin;
   const name = encodeURIComponent(card.name);
   const post = (route, body) => `curl ${origin}${route} -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
-  const text = [t("sentenceExample")];
+  const text = [sentence];
   const table = {
     words: [`import polyseme\n\nwv = polyseme.load(${path})\nwv.most_similar(${JSON.stringify(word)}, topn=10)`,
       `polyseme neighbours ${shell} ${quoted(word)}`, `curl -G ${origin}/api/neighbours -d model=${name} --data-urlencode word=${quoted(word)}`],
@@ -87,6 +95,8 @@ function calls(card, word) {
     task: taskCalls(card, path, shell, post),
     index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.senses(${JSON.stringify(word)})`,
       `polyseme uses ${shell} ${quoted(word)}`, `curl -G ${origin}/api/senses -d index=${name} --data-urlencode word=${quoted(word)}`],
+    texts: [`import polyseme\nfrom polyseme.search import TextIndex\n\nindex = TextIndex.open(${path}, polyseme.load("MODEL"))\nindex.search(${JSON.stringify(word)}, k=5)`,
+      `polyseme search MODEL ${shell} ${quoted(word)}`, post("/api/search", { model: "MODEL", texts: card.name, query: word })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
       `curl -G ${origin}/api/search -d corpus=${name} --data-urlencode word=${quoted(word)}`],
   };

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
 import { wordGraph } from "../graph.js";
-import { chosenModels, columnHead, empty, examples, modelChips, ofKind, problem, scoreList, segmented, waiting,
+import { chosenModels, columnHead, empty, modelChips, ofKind, problem, scoreList, segmented, waiting,
   wordField, wordsInSeveral } from "../parts.js";
 import { go, link } from "../router.js";
 import { t } from "../strings.js";
@@ -34,7 +34,7 @@ export async function render(root, state, { library, signal }) {
         onchange: (next) => go("neighbours", at({ as: next })) })),
     columns);
   if (!state.word) {
-    const words = await examples(chosen[0], signal);
+    const words = models.find((item) => item.name === chosen[0]).examples;
     fill(columns, h("section", { class: "examples" }, h("h2", {}, t("tryOne")),
       h("p", {}, words.map((word) => h("a", { href: link("neighbours", at({ word })) }, word)))));
     return;

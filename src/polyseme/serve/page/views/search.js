@@ -30,7 +30,7 @@ export async function render(root, state, { library, signal }) {
   fill(root, h("h1", { class: "unseen" }, t("search")),
     h("form", { class: "ask", onsubmit: submit },
       h("label", { class: "field big wide" }, h("span", {}, t("query")),
-        h("input", { id: "query", name: "query", value: state.query ?? "", placeholder: t("queryHint"), autocomplete: "off", maxlength: 2000 })),
+        h("input", { id: "query", name: "query", value: state.query ?? "", placeholder: t("searchHint"), autocomplete: "off", maxlength: 2000 })),
       h("button", { class: "primary" }, t("show")),
       sources.length > 1 && choice({ id: "texts", label: t("searchTexts"), value: source.name,
         options: sources.map((item) => [item.name, item.name]), onchange: (texts) => go("search", at({ texts })) }),

@@ -69,11 +69,12 @@ function arrowKeysAcross(words) {
 
 function layerSlider(index, state, at) {
   const { layers } = index;
+  if (layers.length < 2) return h("span", { class: "soft one-layer", title: t("oneLayer") }, t("layer"), " ", layers[0]);
   const asked = layers.indexOf(Number(state.layer ?? index.layer));
   const place = asked < 0 ? layers.indexOf(index.layer) : asked;
   const output = h("output", { for: "layer" }, layers[place]);
-  return h("label", { class: "field slider", title: layers.length > 1 ? null : t("oneLayer") }, h("span", {}, t("layer"), " ", output),
-    h("input", { type: "range", id: "layer", min: 0, max: Math.max(1, layers.length - 1), step: 1, value: place, disabled: layers.length < 2,
+  return h("label", { class: "field slider" }, h("span", {}, t("layer"), " ", output),
+    h("input", { type: "range", id: "layer", min: 0, max: layers.length - 1, step: 1, value: place,
       oninput: (event) => { output.textContent = layers[event.target.value]; },
       onchange: (event) => go("sentence", at({ layer: layers[event.target.value] }), { replace: true }) }));
 }
