@@ -115,3 +115,12 @@ def test_a_model_saved_when_options_were_called_otherwise_still_opens(fifty_line
     assert (opened.negative, opened.max_size, opened.threads) == (9, None, None)
     assert renamed("word2vec", {"negative": 5, "threads": 2}) == {"negative": 5, "threads": 2}
     assert renamed("polyglot", {"dim": 64, "batch_size": 1024, "optimizer": "adamw"}) == {"dim": 64}
+
+
+@pytest.mark.parametrize(
+    "method", ["rae", "quick-thought", "skip-thought", "infersent", "conversation", "gensen", "use"]
+)
+def test_what_only_tasks_can_do_is_no_option_of_an_encoder_with_a_signal_of_its_own(method: str) -> None:
+    own = {field.name for field in dataclasses.fields(options_of(method))}
+    assert not own & {"encoder_lr", "top_layers", "lm_weight", "max_pieces", "elmo_at", "letters", "layer_rates"}
+    assert renamed(method, {"hidden": 64, "top_layers": None, "elmo_at": "input"}) == {"hidden": 64}

@@ -78,6 +78,12 @@ def options_to_json(options: Any) -> dict[str, Any]:
     return dataclasses.asdict(options)
 
 
+def part_of(options: Any, cls: type[T]) -> T:
+    """The options of ``cls`` as ``options`` has them; those it does not have take their defaults."""
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    return cls(**{name: getattr(options, name) for name in names if hasattr(options, name)})
+
+
 def changed_options(options: Any) -> dict[str, Any]:
     """The options that differ from their defaults."""
     return {
@@ -96,24 +102,48 @@ RENAMED: dict[tuple[str, str], tuple[str, dict[Any, Any]]] = {
 }
 
 # Options of older model folders that a method no longer has.
+_LOOP_OPTIONS = frozenset(
+    [
+        "minutes",
+        "optimizer",
+        "schedule",
+        "warmup",
+        "decay",
+        "accumulate",
+        "clip_norm",
+        "weight_decay",
+        "momentum",
+        "accumulator",
+        "patience",
+        "device",
+        "batch_size",
+    ]
+)
+_TUNING_OPTIONS = frozenset(
+    [
+        "letters",
+        "layers",
+        "mix_penalty",
+        "elmo_at",
+        "encoder_lr",
+        "layer_rates",
+        "encoder_dropout",
+        "lm_weight",
+        "max_pieces",
+        "top_layers",
+    ]
+)
+_TASK_OPTIONS = _TUNING_OPTIONS | {"bigrams", "class_weights"}
 GONE: dict[str, frozenset[str]] = {
-    "polyglot": frozenset(
-        [
-            "minutes",
-            "optimizer",
-            "schedule",
-            "warmup",
-            "decay",
-            "accumulate",
-            "clip_norm",
-            "weight_decay",
-            "momentum",
-            "accumulator",
-            "patience",
-            "device",
-            "batch_size",
-        ]
-    )
+    "polyglot": _LOOP_OPTIONS,
+    "rae": _TASK_OPTIONS,
+    "quick-thought": _TASK_OPTIONS,
+    "skip-thought": _TASK_OPTIONS,
+    "infersent": _TASK_OPTIONS,
+    "infersent-file": _TASK_OPTIONS,
+    "conversation": _TASK_OPTIONS,
+    "gensen": _TUNING_OPTIONS | {"bigrams"},
+    "use": _TUNING_OPTIONS,
 }
 
 

@@ -20,9 +20,10 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.dropout import Dropout
 from polyseme.nouns import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
+from polyseme.options import part_of
 from polyseme.sentences.encoder_sources import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.sentences.modules import Tokens
-from polyseme.sentences.options import DIM, InputOptions
+from polyseme.sentences.options import DIM, InputOptions, TextOptions
 from polyseme.sentences.sources import (
     FixedVectors,
     Ints,
@@ -129,9 +130,10 @@ class Inputs:
 
     @classmethod
     def of(
-        cls, lists: TokenLists, encoders: Sequence[Any], segmentation: Segmentation, options: InputOptions
+        cls, lists: TokenLists, encoders: Sequence[Any], segmentation: Segmentation, given_options: TextOptions
     ) -> Inputs:
         """The input of an encoder that is to be learned from these texts."""
+        options = part_of(given_options, InputOptions)
         given = [_opened(encoder) for encoder in encoders]
         if options.encoder_mode == "finetune":  # the encoder that was given stays as it is
             given = [
@@ -175,9 +177,10 @@ class Inputs:
 
     @classmethod
     def from_parts(
-        cls, options: InputOptions, parts: Parts, segmentation: Segmentation, prefix: str = "inputs."
+        cls, given_options: TextOptions, parts: Parts, segmentation: Segmentation, prefix: str = "inputs."
     ) -> Inputs:
         """The inputs that ``parts`` came from."""
+        options = part_of(given_options, InputOptions)
         encoders = [parts.models.get(f"encoder{number}") for number in range(_n_encoders(parts))]
         if not all(isinstance(encoder, (WordVectors, ContextEncoder)) for encoder in encoders):
             raise FormatError("the model folder was altered: encoder0, encoder1 … are not its encoders")

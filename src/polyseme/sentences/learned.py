@@ -21,9 +21,10 @@ from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.options import part_of
 from polyseme.sentences.inputs import NETWORK, InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
-from polyseme.sentences.options import LearnedOptions
+from polyseme.sentences.options import TextOptions, TuningOptions
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -46,12 +47,12 @@ HELD_OUT = 0.1  # share of the examples that tells when to stop, where none were
 class LearnedEncoder(Trainable, SentenceEncoder):
     """Inputs and a module over them. A subclass says which module its options speak of."""
 
-    options: LearnedOptions
+    options: TextOptions
     at_once: int = BATCH_TOKENS
     numbered = False  # whether the module reads the numbers of sentences
     trains_further = False
 
-    def __init__(self, options: LearnedOptions, inputs: Inputs, module: TextModule, about: About) -> None:
+    def __init__(self, options: TextOptions, inputs: Inputs, module: TextModule, about: About) -> None:
         self.options, self.inputs, self.module, self.about = options, inputs, module, about
         self.dim = module.dim
         self.net = EncoderNet(inputs.module, module).eval()
@@ -132,7 +133,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
         return Parts({**below.tensors, **own}, below.tables, {}, below.models)
 
     @classmethod
-    def from_parts(cls, options: LearnedOptions, parts: Parts, about: About) -> Self:
+    def from_parts(cls, options: TextOptions, parts: Parts, about: About) -> Self:
         inputs = Inputs.from_parts(options, parts, about.segmentation or Segmentation())
         module = cls.made(options, inputs)
         fill(module, parts, "module.")
@@ -225,7 +226,7 @@ def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
     return own[np.asarray(examples.targets, dtype=np.int64)]
 
 
-def output_layer(dim: int, n_classes: int, options: LearnedOptions, hidden: int = 0) -> nn.Sequential:
+def output_layer(dim: int, n_classes: int, options: TextOptions, hidden: int = 0) -> nn.Sequential:
     """Dropout and one layer, or two with ``hidden`` units between them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
@@ -263,9 +264,10 @@ class ExampleTask(BatchTask):
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
-        if isinstance(options, LearnedOptions):
+        self.tuning = part_of(options, TuningOptions)
+        if isinstance(options, TextOptions):
             sparse = chosen_device(options.device).type != "mps"  # which has no sparse gradients
-            begin_learning(module, options.encoder_dropout, sparse=sparse, lm_weight=options.lm_weight)
+            begin_learning(module, self.tuning.encoder_dropout, sparse=sparse, lm_weight=self.tuning.lm_weight)
         self.batches = sized_batches(sizes, options.batch_size, options.seed)
 
     def n_steps(self, epoch: int) -> int:
@@ -282,7 +284,7 @@ class ExampleTask(BatchTask):
         """By the numbers in the names of weights: layer k of n; what has none lies below the first."""
         named = re.compile(re.escape(network) + r"\..*?\.(\d+)\.")
         layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
-        n, options = max(layers.values(), default=-1) + 1, self.options
+        n, options = max(layers.values(), default=-1) + 1, self.tuning
         learning = n + 1 if options.top_layers is None else options.top_layers
         usual = self.pace * usual_rate(self.module.get_submodule(network))
         top = usual if options.encoder_lr is None else options.encoder_lr

@@ -37,8 +37,8 @@ class PooledOptions:
 
 
 @dataclass(frozen=True)
-class InputOptions(TrainingOptions):
-    """What the vectors of tokens are made of."""
+class TextOptions(TrainingOptions):
+    """What every encoder of texts has that learns. Defaults suit thousands of short texts."""
 
     dim: int | None = option(
         None,
@@ -46,6 +46,27 @@ class InputOptions(TrainingOptions):
         minimum=0,
     )
     min_count: int = option(1, "words seen fewer times in training are unknown", minimum=1)
+    encoder_mode: str = option(
+        "auto",
+        "encoders and vectors stay as they are, or learn with the task; auto: word vectors learn, unless dim is given, "
+        "and encoders stay; multichannel: word vectors as both, added",
+        choices=MODES,
+    )
+    input_dropout: float = option(
+        0.2, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
+    )
+    epochs: int = option(20, "most passes over the examples", minimum=0)
+    schedule: str = option("constant", "how the learning rate falls towards the end")
+    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
+    clip_norm: float = option(5.0, "bound of the gradient's norm; 0: none", minimum=0)
+    batch_size: int = option(32, "examples of a batch", minimum=1)
+    dropout: float = option(0.5, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+
+
+@dataclass(frozen=True)
+class InputOptions(TextOptions):
+    """What else the vectors of tokens are made of, where encoders may be given."""
+
     bigrams: int | None = option(
         None,
         f"length of vectors learned for each token with the next one; unless given, {BIGRAMS} for tags of characters",
@@ -56,31 +77,15 @@ class InputOptions(TrainingOptions):
         f"filters of a convolution over the letters of each token; unless given, {LETTERS} for tags of words",
         minimum=0,
     )
-    encoder_mode: str = option(
-        "auto",
-        "encoders and vectors stay as they are, or learn with the task; auto: word vectors learn, unless dim is given, "
-        "and encoders stay; multichannel: word vectors as both, added",
-        choices=MODES,
-    )
     layers: str = option("mix", "of an encoder its learned sum of layers (mix), or top, mean or a number")
     mix_penalty: float = option(0.001, "λ of the sum's weights: λ Σ w²", minimum=0)
     elmo_at: str = option("input", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
-    input_dropout: float = option(
-        0.2, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
 
 
 @dataclass(frozen=True)
-class LearnedOptions(InputOptions):
-    """What every training on labelled examples has. Defaults suit thousands of short texts."""
+class TuningOptions:
+    """How encoders that are given learn with the task."""
 
-    epochs: int = option(20, "most passes over the examples", minimum=0)
-    schedule: str = option("constant", "how the learning rate falls towards the end")
-    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
-    clip_norm: float = option(5.0, "bound of the gradient's norm; 0: none", minimum=0)
-    batch_size: int = option(32, "examples of a batch", minimum=1)
-    dropout: float = option(0.5, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
-    class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
     encoder_lr: float | None = option(
         None,
         "factor of the learning rate for fine-tuned encoders; unless given 0.1, of Transformers wider than 512 0.05, "
@@ -102,6 +107,18 @@ class LearnedOptions(InputOptions):
     top_layers: int | None = option(
         None, "fine-tuning: layers of the encoder that learn, from the top; unless given, all", minimum=0
     )
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """How labels count."""
+
+    class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
+
+
+@dataclass(frozen=True)
+class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
+    """What every training on labelled examples has."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +191,7 @@ FROZEN = "given word vectors stay as they are, or learn too"
 
 
 @dataclass(frozen=True)
-class PairOptions(LearnedOptions):
+class PairOptions(TextOptions):
     """Options of the classifier over the vectors of two texts."""
 
     classifier: int = option(512, "units of the classifier's layers", minimum=1)
@@ -203,7 +220,7 @@ class InferSentFileOptions(InferSentOptions):
 
 
 @dataclass(frozen=True)
-class RaeOptions(LearnedOptions):
+class RaeOptions(TextOptions):
     """Options of the recursive autoencoder."""
 
     word_vectors: str | None = option(
@@ -226,7 +243,7 @@ class RaeOptions(LearnedOptions):
 
 
 @dataclass(frozen=True)
-class QuickThoughtOptions(LearnedOptions):
+class QuickThoughtOptions(TextOptions):
     """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
@@ -252,7 +269,7 @@ CONDITIONS = ("every-step", "first-state")
 
 
 @dataclass(frozen=True)
-class SkipThoughtOptions(LearnedOptions):
+class SkipThoughtOptions(TextOptions):
     """Options of skip-thought."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
@@ -292,7 +309,7 @@ SHARES = "how often each source is drawn, such as nli=1 corpus=5"
 
 
 @dataclass(frozen=True)
-class GenSenOptions(SkipThoughtOptions, PairOptions):
+class GenSenOptions(LabelOptions, SkipThoughtOptions, PairOptions):
     """Options of GenSen."""
 
     directions: str = option("bi", "read forward or both ways", choices=("uni", "bi"))
@@ -304,7 +321,7 @@ class GenSenOptions(SkipThoughtOptions, PairOptions):
 
 
 @dataclass(frozen=True)
-class UseOptions(ConversationOptions):
+class UseOptions(LabelOptions, ConversationOptions):
     """Options of the universal sentence encoder."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
