@@ -2,9 +2,9 @@
 
     python benchmarks/translation.py train.dedup.tsv.xz [--minutes 4] [--held-out 1000]
 
-Both learn from the same pairs, with the same words, for the same CPU time of one thread. The Transformer is torch's own,
+Both learn from the same pairs, with the same words, for equal CPU time of one thread. The Transformer is torch's own,
 two layers on each side, as wide as gives it CoVe's number of weights; full softmax, label smoothing, Adam with a rate
-that rises and falls. It writes the likeliest word at each step; CoVe is shown so too, and with its beam of five. BLEU is
+that rises and falls. It writes the likeliest word at each step; CoVe does so too, and with its beam of five. BLEU is
 sacrebleu's, of Chinese by characters. Results are kept in ``--results``; the table in docs/results-contexts.md is made
 from them.
 """
