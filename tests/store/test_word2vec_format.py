@@ -162,3 +162,17 @@ def test_a_blank_inside_a_binary_word_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"2 2\n" + b"a b " + struct.pack("<2f", 1, 2) + b"\n" + b"b " + struct.pack("<2f", 3, 4) + b"\n")
     with pytest.raises(FormatError, match="a word in it has a space"):
         read(path)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize(
+    ("encoding", "words"), [("gb18030", ["北京", "天气", "我们", "ab"]), ("big5", ["臺灣", "天氣", "我們", "時間"])]
+)
+def test_words_in_another_encoding_are_read_in_it(binary, encoding, words, tmp_path):
+    rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+    numbers = [row.tobytes() if binary else f"{row[0]} {row[1]}\n".encode() for row in rows]
+    body = b"".join(word.encode(encoding) + b" " + row for word, row in zip(words, numbers, strict=True))
+    (tmp_path / "w.bin").write_bytes(b"4 2\n" + body)
+    found = read(tmp_path / "w.bin")
+    assert found.words == words
+    np.testing.assert_array_equal(found.vectors, rows)

@@ -7,18 +7,47 @@ the few whose rounding is in doubt, and everything that is no number, to Python.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray
+from polyseme.text.encoding import decoder, detect
 
+log = logging.getLogger(__name__)
+
+TOLD_BY = 20_000  # words by which their encoding is told
 COMPILED_FROM = 1 << 20  # bytes; less than this is read sooner than the compiled reader is loaded
 
 
 def decoded(word: bytes) -> str:
     """The word as text; bytes that are not UTF-8 are kept as surrogates, so that writing gives them back."""
     return word.decode("utf-8", "surrogateescape")
+
+
+def in_own_encoding(words: list[str], where: str) -> list[str]:
+    """The words again in the Chinese encoding they are in, where most that are not ASCII turned out not to be UTF-8.
+
+    A few such words among many are cut or damaged, and stay as they are.
+    """
+    wide = [word for word in words[:TOLD_BY] if not word.isascii()]
+    odd = [word for word in wide if any("\udc80" <= character <= "\udcff" for character in word)]
+    if 2 * len(odd) <= len(wide):
+        return words
+    encoding = detect("\n".join(odd).encode("utf-8", "surrogateescape"), whole=True)
+    if encoding not in ("gb18030", "big5"):
+        return words
+    log.warning("%s: its words are in %s", where, encoding)
+    return [_again(word, encoding) for word in words]
+
+
+def _again(word: str, encoding: str) -> str:
+    try:
+        return decoder(encoding).decode(word.encode("utf-8", "surrogateescape"), final=True)
+    except UnicodeDecodeError:
+        return word
 
 
 def trailing_numbers(line: bytes) -> int:

@@ -24,7 +24,7 @@ from polyseme.disk.atomic import new_file
 from polyseme.disk.packed import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray
-from polyseme.words.files.lines import decoded, is_number, read_lines, trailing_numbers
+from polyseme.words.files.lines import decoded, in_own_encoding, is_number, read_lines, trailing_numbers
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,8 @@ def read(path: str | Path) -> VectorFile:
         _check_claim(path, shape, size)
         file.seek(shape.start)
         blocks = _text_blocks(path, file, shape) if shape.layout == "text" else _binary_blocks(path, file, shape, size)
-        return _gather(path, blocks, shape, size)
+        found = _gather(path, blocks, shape, size)
+        return replace(found, words=in_own_encoding(found.words, str(path)))
 
 
 def _check_claim(path: Path, shape: Shape, size: int | None) -> None:
