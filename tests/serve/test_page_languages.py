@@ -17,6 +17,8 @@ from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Library, corpus_item, model_item, texts_item
 from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
 
 ENGLISH = re.compile(r"[A-Za-z]{2,}")
 
@@ -104,11 +106,46 @@ def test_the_tabs_stand_in_one_row(open_page: Open) -> None:
 
 
 def test_words_to_begin_with_are_no_words_of_grammar(open_page: Open, serving: Any) -> None:
-    from polyseme.text.vocabulary import Vocabulary
-    from polyseme.words.vectors import WordVectors
-
     words = ["我们", "那里", "什么", "which", "the", "宝玉", "打", "window", "are", "黛玉"]
     model = WordVectors(Vocabulary(words, range(len(words), 0, -1)), word_table(len(words)).vectors)
     with serving(create_app(Library([model_item("words", "words", model)]))) as address:
         page = open_page("neighbours", base=address)
         assert texts(page, ".examples a") == ["宝玉", "window", "黛玉"]
+
+
+@pytest.mark.parametrize(("lang", "names"), [("en", {"n noun", "v verb"}), ("zh", {"n 名词", "v 动词"})])
+def test_the_colours_of_a_map_are_told(
+    open_page: Open, serving: Any, tmp_path: Path, lang: str, names: set[str]
+) -> None:
+    words = [f"{family}{i}" for family in ("书", "读") for i in range(20)]
+    (tmp_path / "text.txt").write_text(
+        "".join(f"{word}/{'n' if word[0] == '书' else 'v'}  。/w\n" for word in words), encoding="utf-8"
+    )
+    tagged = corpus_item("tagged", "tagged", Corpus.build(tmp_path / "text.txt", tmp_path / "c"))
+    model = model_item("words", "words", WordVectors(Vocabulary(words, range(40, 0, -1)), word_table(40).vectors))
+    with serving(create_app(Library([model, tagged]))) as address:
+        assert set(texts(open_page("map", base=address, colour="tag", lang=lang), ".legend span:has(.dot)")) == names
+        told = texts(open_page("map", base=address, colour="cluster", lang=lang), ".legend span:has(.dot)")
+        assert told[0].split()[0] in words
+    with serving(create_app(Library([model]))) as address:  # without a tagged text there is nothing to colour by
+        assert "tag" not in open_page("map", base=address, lang=lang).locator("#colour option").evaluate_all(
+            "options => options.map((option) => option.value)"
+        )
+
+
+def test_the_text_under_an_index_is_searched_too(open_page: Open, serving: Any, library: Library) -> None:
+    with serving(create_app(Library([library.items["context"], library.items["index"]]))) as address:
+        page = open_page("search", base=address, query="给 打 电话")
+        page.wait_for_selector(".found li")
+        best = TextIndex.build(library.items["context"].thing, library.corpus("index")).search("给 打 电话")
+        assert texts(page, ".found .text") == [hit.text for hit in best]
+
+
+def test_hits_in_a_text_lead_to_its_own_index_or_nowhere(open_page: Open, serving: Any, library: Library) -> None:
+    line = "#lines .kwic:first-of-type a"
+    assert "index=index" in open_page("concordance", query="打", corpus="corpus").locator(line).get_attribute("href")
+    other = corpus_item("other", "other", Corpus.from_sentences(["他 打 球"], segment="space"))
+    with serving(create_app(Library([other, library.items["index"]]))) as address:
+        page = open_page("concordance", base=address, query="打", corpus="other")
+        assert texts(page, "#lines mark") == ["打"]
+        assert page.locator(line).get_attribute("href") is None

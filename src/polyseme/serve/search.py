@@ -16,7 +16,7 @@ from polyseme.serve.library import Library
 from polyseme.serve.shapes import FoundTexts, SearchTexts
 from polyseme.serve.texts import ENCODERS
 
-SOURCES = ("texts", "corpus")
+SOURCES = ("texts", "corpus", "index")
 # Sentences of a corpus that is indexed at the first question, by the kind of the model, and the seconds for it.
 MOST_TEXTS = {"words": 200_000, "sentences": 20_000, "contexts": 20_000}
 WAIT = 30.0
@@ -35,6 +35,7 @@ def search_routes(library: Library) -> APIRouter:
             if isinstance(thing, TextIndex):
                 indexes[model, texts] = thing.asked_with(encoder)
             else:
+                thing = library.corpus(texts)
                 if len(thing) > MOST_TEXTS[library.items[model].kind]:
                     raise OptionError(
                         f"{texts!r} has {len(thing):,} sentences, too many for {model!r} to read while you wait: "
@@ -51,7 +52,7 @@ def search_routes(library: Library) -> APIRouter:
 
     @router.post("/search", response_model=FoundTexts)
     async def search(question: SearchTexts) -> Answer:
-        """The texts of a text index, or the sentences of a corpus, nearest to a query."""
+        """The texts of a text index, or the sentences of a corpus or of the one under an index, nearest to a query."""
         library.find(question.model, *ENCODERS)
         library.find(question.texts, *SOURCES)
         return Answer(await workers[question.model].ask(partial(answer, question)))

@@ -6,11 +6,11 @@ import { download, pictureButton, written } from "../export.js";
 import { choice, empty, ofKind, segmented, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { scatter, touch } from "../scatter.js";
-import { number, t } from "../strings.js";
+import { getLanguage, number, t } from "../strings.js";
 
 const COMMAND = "polyseme train word2vec TEXT -o words\npolyseme serve words";
 const SIZES = [300, 1000, 3000];
-const COLOURS = ["none", "cluster", "tag"];
+const TOLD = 3; // words that a cluster is told by
 
 export async function render(root, state, { library, signal }) {
   const models = ofKind(library, "words");
@@ -21,7 +21,9 @@ export async function render(root, state, { library, signal }) {
   const model = models.find((item) => item.name === state.model) ?? models[0];
   const method = state.method === "tsne" ? "tsne" : "pca";
   const size = SIZES.includes(Number(state.size)) ? Number(state.size) : 1000;
-  const colour = COLOURS.includes(state.colour) ? state.colour : "cluster";
+  const tags = Object.assign({}, ...library.items.map((item) => item.tags ?? {}));
+  const colours = ["none", "cluster", ...(Object.keys(tags).length ? ["tag"] : [])];
+  const colour = colours.includes(state.colour) ? state.colour : "cluster";
   const at = (changes) => ({ model: model.name, method, size, colour, find: state.find, only: state.only, ...changes });
   const submit = (event) => {
     event.preventDefault();
@@ -38,7 +40,7 @@ export async function render(root, state, { library, signal }) {
         onchange: (next) => go("map", at({ method: next })) }),
       choice({ id: "size", label: t("mapSize"), value: size, options: SIZES.map((n) => [n, number(n)]),
         onchange: (next) => go("map", at({ size: next })) }),
-      choice({ id: "colour", label: t("colourBy"), value: colour, options: COLOURS.map((key) => [key, t(`colour_${key}`)]),
+      choice({ id: "colour", label: t("colourBy"), value: colour, options: colours.map((key) => [key, t(`colour_${key}`)]),
         onchange: (next) => go("map", at({ colour: next }), { replace: true }) }),
       h("label", { class: "field narrow" }, h("span", {}, t("mapFilter")),
         h("input", { id: "only", name: "only", value: state.only ?? "", autocomplete: "off", maxlength: 50 })),
@@ -46,7 +48,7 @@ export async function render(root, state, { library, signal }) {
         h("input", { id: "find", name: "find", value: state.find ?? "", placeholder: t("wordHint"), autocomplete: "off" })),
       h("button", { class: "primary" }, t("show"))),
     note, box, h("p", { class: "soft hint" }, t(`mapKeys${touch()}`)));
-  await show(box, note, { model: model.name, method, size }, { find: state.find, only: state.only, colour }, signal);
+  await show(box, note, { model: model.name, method, size }, { find: state.find, only: state.only, colour, tags }, signal);
 }
 
 async function show(box, note, question, wish, signal) {
@@ -64,15 +66,14 @@ async function show(box, note, question, wish, signal) {
   draw(box, found, wish, note, signal);
 }
 
-function draw(box, found, { find, only, colour }, note, signal) {
+function draw(box, found, { find, only, colour, tags }, note, signal) {
   const label = t("mapOf", number(found.points.length), found.model);
   const canvas = h("canvas", { class: "plane", tabindex: "0", role: "img", "aria-label": label, "data-method": found.method });
   const picked = h("p", { class: "picked", "aria-live": "polite" });
   const groups = { cluster: (point) => point.cluster, tag: (point) => found.tags.indexOf(point.tag), none: () => undefined }[colour];
   const shown = found.points.filter((point) => !only || point.word.includes(only));
   const rows = (points) => points.map(({ word, count, cluster, tag, x, y }) => ({ word, count, cluster, tag, x, y }));
-  fill(box, canvas, colour === "tag" && found.tags.length > 0 && h("p", { class: "legend soft" }, found.tags.slice(0, 8).map((tag, i) =>
-    h("span", {}, h("span", { class: `dot fill-${i}` }), tag))), picked,
+  fill(box, canvas, legend(found, colour, tags), picked,
   h("p", { class: "export" }, pictureButton(`map-${found.model}`, () => canvas),
     h("button", { type: "button", class: "small", id: "export-words",
       onclick: () => download(`map-${found.model}.csv`, written(rows(shown), "csv"), "text/csv") }, t("wordList"))));
@@ -85,6 +86,17 @@ function draw(box, found, { find, only, colour }, note, signal) {
     onpick: (point) => { location.hash = link("neighbours", { word: point.label, models: found.model }); } });
   if (only) plane.keep((point) => point.label.includes(only));
   if (find && !plane.find(find)) note.textContent = t("notOnMap", find);
+}
+
+// What the colours stand for: tags with their names, or the most frequent words of each cluster.
+function legend(found, colour, tags) {
+  if (colour === "none") return false;
+  const members = new Map();
+  for (const { word, cluster } of found.points) members.set(cluster, [...(members.get(cluster) ?? []), word]);
+  const entries = colour === "tag"
+    ? found.tags.slice(0, 8).map((tag, i) => [i, `${tag} ${tags[tag]?.[getLanguage() === "zh" ? 1 : 0] ?? ""}`])
+    : [...members].sort(([a], [b]) => a - b).map(([cluster, words]) => [cluster % 8, words.slice(0, TOLD).join(" ")]);
+  return h("p", { class: "legend soft" }, entries.map(([i, text]) => h("span", {}, h("span", { class: `dot fill-${i}` }), text)));
 }
 
 function pause(milliseconds, signal) {

@@ -12,7 +12,7 @@ const HOWS = ["vectors", "words", "both"];
 
 export async function render(root, state, { library, signal }) {
   const models = library.items.filter((item) => ENCODERS.includes(item.kind));
-  const sources = library.items.filter((item) => item.kind === "texts" || item.kind === "corpus");
+  const sources = library.items.filter((item) => ["texts", "corpus", "index"].includes(item.kind));
   if (!models.length || !sources.length) {
     fill(root, h("h1", {}, t("search")), empty(t(models.length ? "emptySearch" : "emptyEncoders"), COMMAND));
     return;
