@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,21 @@ def test_what_is_wrong_is_said_in_one_line(files, tmp_path):
         assert done.exit_code
         assert done.exception
         assert "\n" not in str(done.exception).strip()
+
+
+def test_advice_is_given_in_the_words_of_the_command(tmp_path):
+    (tmp_path / "numbers.tsv").write_text("".join(f"a{i}\tb{i}\tc{i}\n" for i in range(40)), encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\n甲\t乙\n丙\t丁\n", encoding="utf-8")
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", "polyseme", "fit", task, "--train", tmp_path / name, "-o", tmp_path / "m"],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stderr
+        for task, name in (("classify", "numbers.tsv"), ("pair", "pairs.tsv"))
+    ]
+    assert all("--columns " in line and "columns=" not in line and "unlabelled" not in line for line in said), said
 
 
 def test_a_file_of_a_person_is_not_overwritten_unasked(files, tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyseme.errors import OptionError, TextError, close_matches
+from polyseme.errors import OptionError, TextError, advice, close_matches
 from polyseme.text.tables import Cells, Table, plain_label
 
 ROLES = {
@@ -214,4 +214,6 @@ def _shown(table: Table, sample: list[Cells]) -> str:
 
 def _advice(kind: str | None) -> str:
     roles = ROLES.get(kind or "texts", ROLES["texts"])
-    return f"say which are which, as in columns={{{', '.join(f'{role!r}: {n}' for n, role in enumerate(roles, 1))}}}"
+    python = ", ".join(f"{role!r}: {n}" for n, role in enumerate(roles, 1))
+    command = ",".join(f"{role}={n}" for n, role in enumerate(roles, 1))
+    return f"say which are which, as in {advice(command=f'--columns {command}', python=f'columns={{{python}}}')}"

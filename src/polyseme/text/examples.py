@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import OptionError, TextError
+from polyseme.errors import OptionError, TextError, advice
 from polyseme.text.example_facts import (
     facts_of,
     filled_rows,
@@ -261,4 +261,6 @@ def _check_learnable(told: Told, name: str, request: Request) -> None:
 def _advice(told: Told) -> str:
     table = told.layout[0] if isinstance(told.layout, tuple) else None
     there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
-    return f"{there} (columns={{'label': …}}), or take it as it is with unlabelled=True"
+    return there + advice(
+        command=" (--columns label=…)", python=" (columns={'label': …}), or take it as it is with unlabelled=True"
+    )

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, OptionError, TrainingError
+from polyseme.errors import FormatError, OptionError, TrainingError, as_given
 from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -199,7 +199,7 @@ def _settled(options: Cw2VecOptions, start: WordVectors | None) -> tuple[Cw2VecO
     for name in ("minn", "maxn", "compose", "buckets"):
         was = getattr(start.options, name)
         if getattr(options, name) not in (None, was):
-            raise TrainingError(f"the model to train further has {name}={was}: give {name}={was}")
+            raise TrainingError(f"the model to train further has {name}={was}: give {as_given(name, was)}")
     return dataclasses.replace(options, buckets=start.options.buckets), start.grams.strokes
 
 

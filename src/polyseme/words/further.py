@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import TrainingError
+from polyseme.errors import TrainingError, as_given
 from polyseme.store.model import Model
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
@@ -84,7 +84,9 @@ def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
         raise TrainingError(f"training cannot go on from the sparse vectors of a {start.method} model")
     size = int(getattr(start, "input", start.vectors).shape[1])
     if size != dim:
-        raise TrainingError(f"the model to train further has vectors of length {size}: give dim={size}, not {dim}")
+        raise TrainingError(
+            f"the model to train further has vectors of length {size}: give {as_given('dim', size)}, not {dim}"
+        )
     return start
 
 

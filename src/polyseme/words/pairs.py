@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, TrainingError
+from polyseme.errors import FormatError, TrainingError, as_given
 from polyseme.store.folder import Parts
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
@@ -121,7 +121,7 @@ def _older_pairs(start: WordVectors, options: CountingOptions) -> csr_array:
         was = getattr(start.options, name)
         if getattr(options, name) != was:
             raise TrainingError(
-                f"the model to train further was counted with {name}={was}: give {name}={was}, "
+                f"the model to train further was counted with {name}={was}: give {as_given(name, was)}, "
                 f"not {getattr(options, name)}"
             )
     half = compressed_rows(Parts(pairs_to_tensors(pairs)), NAMES, len(start), len(start))

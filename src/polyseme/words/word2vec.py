@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, OptionError
+from polyseme.errors import FormatError, OptionError, as_given
 from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -115,8 +115,8 @@ class Word2Vec(Trainable, WordVectors):
     def train(cls, corpus: Corpus, options: Word2VecOptions, run: Run) -> Self:
         if options.loss == "hierarchical" and options.vectors != "input":
             raise OptionError(
-                f"a hierarchical model predicts nodes of a tree, not words, which have no vectors={options.vectors!r}: "
-                "leave it out, or give loss=negative"
+                f"a hierarchical model predicts nodes of a tree, not words, which have no {options.vectors} vectors: "
+                f"leave {as_given('vectors', options.vectors)} out, or give {as_given('loss', 'negative')}"
             )
         options = with_passes(options, corpus.n_tokens)
         start = older_vectors(run.start, options.dim)
