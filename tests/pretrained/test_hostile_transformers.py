@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tokenizers.implementations import BertWordPieceTokenizer
 
 import polyseme
 from polyseme.contexts.transformer.files.crc32c import masked_crc32c
@@ -57,6 +58,12 @@ def change(file: Path, **settings: object) -> None:
 def test_settings_that_cannot_be_are_refused(settings, said, folder):
     change(folder / "config.json", **settings)
     refused(folder, said)
+
+
+@pytest.mark.parametrize("said", [5, {}, "BertModel", [None]])
+def test_a_class_that_is_no_name_is_not_looked_for(said, folder):
+    change(folder / "config.json", architectures=said)
+    assert polyseme.load(folder).n_layers == 3
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"model_type": "bert"}'])
@@ -112,6 +119,26 @@ def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):
 def test_tokenizers_that_cannot_be_are_refused(name, settings, folder):
     change(folder / name, **settings)
     refused(folder)
+
+
+def test_a_vocabulary_without_a_piece_for_the_unknown_is_refused(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    names = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
+    tokenizer = BertWordPieceTokenizer({name: number for number, name in enumerate(names)})
+    tokenizer.save(str(folder / "tokenizer.json"))
+    record = json.loads((folder / "tokenizer.json").read_text())
+    record["added_tokens"] = [token for token in record["added_tokens"] if token["content"] != "[UNK]"]
+    record["model"]["vocab"].pop("[UNK]", None)
+    (folder / "tokenizer.json").write_text(json.dumps(record))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    refused(folder, "tokenizer that does not work")
+
+
+@pytest.mark.parametrize("said", ["long", None, [], -3, 0.5])
+def test_a_limit_that_is_no_number_is_as_good_as_none(said, folder):
+    change(folder / "tokenizer_config.json", model_max_length=said)
+    assert polyseme.load(folder).runner.limit == 64
 
 
 @pytest.mark.parametrize(("number", "said"), [(5000, "pieces and a network of"), (2**31 - 1, "2,147,483,647")])

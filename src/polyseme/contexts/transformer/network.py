@@ -284,7 +284,8 @@ def _has_pairs(whole: PreTrainedModel) -> bool:
 
 def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list[type[PreTrainedModel]]:
     """Classes to try: the one the configuration names if it is a language model, and the bare encoder."""
-    named = str((config.architectures or [""])[0])
+    listed: Any = config.architectures
+    named = str(listed[0]) if isinstance(listed, (list, tuple)) and listed else ""
     masked, causal = (_classes(m, config) for m in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
     paired = [c for c in _classes(MODEL_FOR_PRETRAINING_MAPPING, config) if c.__name__ in _WITH_PAIRS]
     heads = [c for c in (*paired, *masked, *causal) if c.__name__ == named]

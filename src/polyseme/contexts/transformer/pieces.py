@@ -65,6 +65,7 @@ class Pieces:
         self.specials = {name: str(settings[name]) for name in SPECIALS if isinstance(settings.get(name), str)}
         said = settings.get("model_max_length")
         self.limit = int(said) if isinstance(said, (int, float)) and 0 < said < NO_LIMIT else 0
+        self.tokenizer.encode("☃ 𐍈 龘")  # an error where there is no piece for what is unknown
         around = self.tokenizer.encode("a")
         inner = [place for place, special in enumerate(around.special_tokens_mask) if not special] or [0]
         self.before: list[int] = around.ids[: inner[0]]

@@ -105,7 +105,7 @@ def read_tokenizer(folder: Path) -> Pieces:
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise FormatError(f"{folder} has a tokenizer that only works in Python ({type(tokenizer).__name__})")
     found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
-    found["model_max_length"] = min(tokenizer.model_max_length, 10**12)
+    found["model_max_length"] = tokenizer.model_max_length
     try:
         return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare ones
