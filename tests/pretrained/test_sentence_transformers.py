@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sentence_transformers
+from safetensors.numpy import save_file
 from sentence_transformers.sentence_transformer import modules as models
-from tiny_transformers import TEXTS
+from tiny_transformers import TEXTS, wordpiece
 from torch import nn
 
 import polyseme
@@ -54,6 +56,52 @@ def test_dense_layers_and_normalisation_follow_the_pooling(folders, tmp_path):
     np.testing.assert_array_equal(polyseme.load(tmp_path / "saved").encode(TEXTS), model.encode(TEXTS))
     write_sentence_transformers(model, tmp_path / "written")
     np.testing.assert_allclose(theirs(tmp_path / "written"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.ELU(), nn.Softplus(), nn.Mish(), nn.Hardtanh()])
+def test_other_activations_are_theirs(activation, folders, tmp_path):
+    folder = saved(folders("bert"), tmp_path / "st", models.Dense(32, 12, activation_function=activation))
+    np.testing.assert_allclose(ours(folder).encode(TEXTS_AND_ODD), theirs(folder), atol=1e-5)
+
+
+def test_vectors_that_are_cut_off_are_cut_off_here_too(folders, tmp_path):
+    folder = saved(folders("bert"), tmp_path / "st", models.Normalize())
+    settings = folder / "config_sentence_transformers.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "truncate_dim": 8}))
+    model, expected = ours(folder), theirs(folder)
+    assert model.dim == expected.shape[1] == 8
+    np.testing.assert_allclose(model.encode(TEXTS_AND_ODD), expected, atol=1e-5)
+    model.save(tmp_path / "saved")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "saved").encode(TEXTS), model.encode(TEXTS))
+    write_sentence_transformers(model, tmp_path / "written")
+    np.testing.assert_allclose(theirs(tmp_path / "written"), expected, atol=1e-5)
+
+
+def test_a_table_of_pieces_opens(tmp_path):
+    tokenizer, _ = wordpiece()
+    rows = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 6)).astype(np.float32)
+    steps = [models.StaticEmbedding(tokenizer, embedding_weights=rows), models.Normalize()]
+    sentence_transformers.SentenceTransformer(modules=steps, device="cpu").save(str(tmp_path / "st"))
+    model, expected = polyseme.load(tmp_path / "st"), theirs(tmp_path / "st")
+    np.testing.assert_allclose(model.encode(TEXTS_AND_ODD), expected, atol=1e-6)
+    model.save(tmp_path / "saved")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "saved").encode(TEXTS_AND_ODD), model.encode(TEXTS_AND_ODD))
+
+
+def test_a_table_of_pieces_as_model2vec_keeps_it_opens(tmp_path):
+    tokenizer, _ = wordpiece()
+    random = np.random.default_rng(1)
+    mapping, weights = random.integers(0, 9, tokenizer.get_vocab_size()), random.random(tokenizer.get_vocab_size())
+    tensors = {"embeddings": random.normal(size=(9, 6)).astype(np.float32), "mapping": mapping, "weights": weights}
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    save_file(tensors, tmp_path / "model.safetensors")
+    entry = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    (tmp_path / "modules.json").write_text(json.dumps([entry]))
+    np.testing.assert_allclose(polyseme.load(tmp_path).encode(TEXTS_AND_ODD), theirs(tmp_path), atol=1e-6)
+    tensors["mapping"] = mapping + 9
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(FormatError, match="does not hold vectors of pieces"):
+        polyseme.load(tmp_path)
 
 
 def test_a_long_text_is_read_to_its_end_unless_it_is_to_be_cut(folders, tmp_path):

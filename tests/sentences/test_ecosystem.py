@@ -109,6 +109,7 @@ def test_pooled_word_vectors_are_read_by_sentence_transformers_to_equal_vectors(
         write_static_embedding(model, tmp_path / name)
         theirs = sentence_transformers.SentenceTransformer(str(tmp_path / name), device="cpu", local_files_only=True)
         np.testing.assert_allclose(theirs.encode(texts), model.encode(texts), atol=1e-5)
+        np.testing.assert_allclose(polyseme.load(tmp_path / name).encode(texts), model.encode(texts), atol=1e-5)
 
 
 def test_poolings_that_are_no_mean_of_rows_are_refused(tmp_path):

@@ -16,7 +16,8 @@ from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tuning import usual_rate
 from polyseme.errors import OptionError
 from polyseme.sentences.learned import ClassifyTask
-from polyseme.sentences.transformer import Dense, SentenceTransformer
+from polyseme.sentences.steps import Dense
+from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, tuned_epochs
 from polyseme.text.corpus import Corpus

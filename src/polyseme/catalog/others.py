@@ -47,6 +47,16 @@ PUBLISHED: tuple[Row, ...] = (
         "Reimers & Gurevych, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks; read from published files",
     ),
     Row(
+        "piece-table",
+        "子词向量表",
+        "sentences",
+        (),
+        "polyseme.sentences.piece_table:PieceTable",
+        "polyseme.sentences.piece_table:PieceTableOptions",
+        2024,
+        "a vector for each piece of a text and their mean: StaticEmbedding of sentence-transformers, model2vec",
+    ),
+    Row(
         "use-multilingual",
         "多语言通用句编码器",
         "sentences",

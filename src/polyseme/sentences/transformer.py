@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from polyseme.contexts.transformer.pieces import Ints, joined
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
+from polyseme.sentences.steps import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 
@@ -43,9 +44,6 @@ POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "weightedmean": lambda states: (_ramp(states) * states).sum(dim=0) / _ramp(states).sum(),
     "lasttoken": lambda states: states[-1],
 }
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU, "Sigmoid": nn.Sigmoid, "SiLU": nn.SiLU,
-}  # fmt: skip
 
 
 def _ramp(states: Tensor) -> Tensor:
@@ -80,49 +78,6 @@ class Pooling(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """``(T, D) -> (D · modes,)``"""
         return torch.cat([POOLINGS[mode](states) for mode in self.modes])
-
-
-class Dense(nn.Module):
-    """A linear layer and what follows it."""
-
-    def __init__(self, size: int, out: int, activation: str = "Tanh", *, bias: bool = True) -> None:
-        super().__init__()
-        self.linear = nn.Linear(size, out, bias=bias)
-        self.activation, self.out = activation, out
-        self.follows = ACTIVATIONS[activation]()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(n, size) -> (n, out)``"""
-        found: Tensor = self.follows(self.linear(x))
-        return found
-
-
-class Norm(nn.Module):
-    """Layer normalisation of sentence vectors."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.norm, self.out = nn.LayerNorm(size), size
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(n, size) -> (n, size)``"""
-        found: Tensor = self.norm(x)
-        return found
-
-
-class Normalise(nn.Module):
-    """Vectors of length one."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.out = size
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(n, size) -> (n, size)``"""
-        return nn.functional.normalize(x, dim=-1)
-
-
-Step = Dense | Norm | Normalise
 
 
 class SentenceTransformer(Model, SentenceEncoder):
@@ -204,13 +159,9 @@ class SentenceTransformer(Model, SentenceEncoder):
 
     def parts(self) -> Parts:
         """The encoder as a model of its own, and the steps."""
-        tensors: dict[str, Any] = {}
-        described = []
-        for number, step in enumerate(self.steps):
-            described.append(describe(step))
-            tensors |= {f"{number}.{name}": tensor.numpy() for name, tensor in step.state_dict().items()}
+        described = [describe(step) for step in self.steps]
         steps = json.dumps({"pooling": list(self.pooling.modes), "steps": described}, indent=1).encode()
-        return Parts(tensors, files={"steps.json": steps}, models={"encoder": self.encoder})
+        return Parts(weights_of(self.steps), files={"steps.json": steps}, models={"encoder": self.encoder})
 
     @classmethod
     def from_parts(cls, options: SentenceTransformerOptions, parts: Parts, about: About) -> Self:
@@ -223,41 +174,8 @@ class SentenceTransformer(Model, SentenceEncoder):
             modes, described = record["pooling"], record["steps"]
             if not modes or not all(mode in POOLINGS for mode in modes):
                 raise KeyError(modes)
-            size, steps = encoder.dim * len(modes), []
-            for number, step in enumerate(described):
-                prefix = f"{number}."
-                tensors = {n.removeprefix(prefix): a for n, a in parts.tensors.items() if n.startswith(prefix)}
-                found = make_step(step, size, {name: torch.from_numpy(np.array(a)) for name, a in tensors.items()})
-                steps.append(found)
-                size = found.out
+            tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
+            steps = steps_of(described, encoder.dim * len(modes), tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise FormatError(f"the model folder was altered: its steps cannot be ({error})") from None
         return cls(encoder, modes, steps, options=options, about=about)
-
-
-def describe(step: Step) -> dict[str, Any]:
-    """A step in plain values, its weights aside."""
-    if isinstance(step, Dense):
-        bias = step.linear.bias is not None
-        return {"kind": "dense", "out": step.out, "activation": step.activation, "bias": bias}
-    return {"kind": "norm" if isinstance(step, Norm) else "normalise"}
-
-
-def make_step(described: dict[str, Any], size: int, tensors: dict[str, Tensor]) -> Step:
-    """The step that ``describe`` described, with its weights; sizes are held against them before memory is taken."""
-    kind = described["kind"]
-    if kind == "normalise":
-        return Normalise(size)
-    with torch.device("meta"):
-        step: Step = (
-            Dense(size, int(described["out"]), described["activation"], bias=bool(described["bias"]))
-            if kind == "dense"
-            else Norm(size)
-        )
-    for name, wanted in step.state_dict().items():
-        if name not in tensors or tensors[name].shape != wanted.shape:
-            raise ValueError(f"{name!r} is missing or not of the shape {tuple(wanted.shape)}")
-        if not bool(torch.isfinite(tensors[name]).all()):
-            raise ValueError(f"{name!r} holds numbers that are not finite")
-    step.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
-    return step.eval()

@@ -31,7 +31,8 @@ from polyseme.nouns import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding
 from polyseme.sentences.sources import Ints
-from polyseme.sentences.transformer import Normalise, SentenceTransformer, SentenceTransformerOptions, Step
+from polyseme.sentences.steps import Normalise, Step
+from polyseme.sentences.transformer import SentenceTransformer, SentenceTransformerOptions
 from polyseme.store.model import About
 
 

@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers: modules.json, a Transformer, its pooling, dense and normalising modules.
+"""Folders of sentence-transformers: modules.json, a Transformer and its pooling or a table of pieces, what follows.
 
 A module is known by the last part of its class's name, and what it does is written here: the class itself is never
 looked for, and an activation is one of those that are listed.
@@ -17,18 +17,10 @@ from polyseme.disk.plain import parse_json, read_small
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
-from polyseme.sentences.transformer import (
-    ACTIVATIONS,
-    POOLINGS,
-    Dense,
-    Norm,
-    Normalise,
-    SentenceTransformer,
-    SentenceTransformerOptions,
-    Step,
-    describe,
-    make_step,
-)
+from polyseme.sentences.files.static_embedding import read_static_embedding
+from polyseme.sentences.piece_table import PieceTable, PieceTableOptions
+from polyseme.sentences.steps import ACTIVATIONS, Dense, Norm, Normalise, Step, Truncate, describe, make_step
+from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
 from polyseme.store import tensors as tensor_file
 
 # The older configuration of a pooling has one yes or no for each way.
@@ -42,24 +34,26 @@ _OLD_MODES = {
 }
 _MOST_MODULES = 64
 _TYPE = "sentence_transformers.models."
+_SETTINGS = "config_sentence_transformers.json"
 
 
-def open_sentence_transformers(path: str | Path) -> SentenceTransformer:
+def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceTable:
     """The sentence encoder in a folder."""
     folder = Path(path)
     modules = _modules(folder)
     (kind, first), *rest = modules
+    if kind == "StaticEmbedding":
+        pieces, rows = read_static_embedding(first)
+        steps = [*_steps(rest, rows.shape[1]), *_truncated(folder, rows.shape[1])]
+        return PieceTable(pieces, rows, steps, options=PieceTableOptions(prompt=_prompt(folder)))
     if kind != "Transformer":
-        raise FormatError(f"{folder}: its first module is {kind}, and only those with a Transformer are read here")
+        raise FormatError(f"{folder}: its first module is {kind}: only Transformer and StaticEmbedding are read here")
     encoder = open_huggingface(first)
     if not rest or rest[0][0] != "Pooling":
         raise FormatError(f"{folder / 'modules.json'}: no pooling follows the Transformer")
     modes = _modes(rest[0][1], encoder.dim)
-    size, steps = encoder.dim * len(modes), []
-    for kind, place in rest[1:]:
-        if kind != "Dropout":  # does nothing to a text that is read
-            steps.append(_step(kind, place, size))
-            size = steps[-1].out
+    steps = _steps(rest[1:], encoder.dim * len(modes))
+    steps += _truncated(folder, steps[-1].out if steps else encoder.dim * len(modes))
     return SentenceTransformer(encoder, modes, steps, options=_options(folder, first, rest[0][1]))
 
 
@@ -73,15 +67,19 @@ def write_sentence_transformers(
         write_into(model.encoder, folder)
         options = {"max_seq_length": model.runner.limit, "do_lower_case": model.options.lower}
         _write(folder / "sentence_bert_config.json", options)
+        truncated = next((step.out for step in model.steps if isinstance(step, Truncate)), None)
+        said: dict[str, Any] = {} if truncated is None else {"truncate_dim": truncated}
         if model.options.prompt:
-            prompts = {"prompts": {"default": model.options.prompt}, "default_prompt_name": "default"}
-            _write(folder / "config_sentence_transformers.json", prompts)
+            said |= {"prompts": {"default": model.options.prompt}, "default_prompt_name": "default"}
+        if said:
+            _write(folder / _SETTINGS, said)
         modules = [{"idx": 0, "name": "0", "path": "", "type": f"{_TYPE}Transformer"}]
         pooling: dict[str, Any] = {key: mode in model.pooling.modes for key, mode in _OLD_MODES.items()}
         if [mode for mode in _OLD_MODES.values() if mode in model.pooling.modes] != list(model.pooling.modes):
             pooling = {"pooling_mode": list(model.pooling.modes)}  # another order, which only newer versions read
         modules.append(_write_module(folder, 1, "Pooling", {"word_embedding_dimension": model.encoder.dim, **pooling}))
-        for number, step in enumerate(model.steps, start=2):
+        steps = [step for step in model.steps if not isinstance(step, Truncate)]
+        for number, step in enumerate(steps, start=2):
             modules.append(_write_step(folder, number, step))
         (folder / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
 
@@ -119,6 +117,37 @@ def _modes(place: Path, dim: int) -> list[str]:
     return modes
 
 
+def _steps(modules: list[tuple[str, Path]], size: int) -> list[Step]:
+    steps: list[Step] = []
+    for kind, place in modules:
+        if kind != "Dropout":  # does nothing to a text that is read
+            steps.append(_step(kind, place, steps[-1].out if steps else size))
+    return steps
+
+
+def _truncated(folder: Path, size: int) -> list[Step]:
+    """What is left of the vectors in the end."""
+    wanted = _said(folder).get("truncate_dim")
+    if wanted is None:
+        return []
+    if not isinstance(wanted, int) or wanted < 1:
+        raise FormatError(f"{folder / _SETTINGS}: truncate_dim is {str(wanted)[:40]!r}")
+    return [Truncate(size, wanted)]
+
+
+def _said(folder: Path) -> dict[str, Any]:
+    more = folder / _SETTINGS
+    return read_settings(more) if more.exists() else {}
+
+
+def _prompt(folder: Path) -> str:
+    """The text before every text, where one is the default."""
+    said = _said(folder)
+    prompts, name = said.get("prompts"), said.get("default_prompt_name")
+    prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None
+    return prompt if isinstance(prompt, str) else ""
+
+
 def _step(kind: str, place: Path, size: int) -> Step:
     if kind == "Normalize":
         return Normalise(size)
@@ -150,16 +179,13 @@ def _dense(place: Path) -> dict[str, Any]:
 def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOptions:
     read = first / "sentence_bert_config.json"
     settings = read_settings(read) if read.exists() else {}
-    more = folder / "config_sentence_transformers.json"
-    said = read_settings(more) if more.exists() else {}
-    prompts = said.get("prompts")
-    prompt = prompts.get(said.get("default_prompt_name")) if isinstance(prompts, dict) else None
+    prompt = _prompt(folder)
     if prompt and read_settings(pooling / "config.json").get("include_prompt") is False:
         raise FormatError(f"{folder} leaves its prompt out of the pooling, which is not done here")
     values = {
         "max_pieces": settings.get("max_seq_length") or 0,
         "lower": bool(settings.get("do_lower_case")),
-        "prompt": prompt or "",
+        "prompt": prompt,
     }
     try:
         return make_options(SentenceTransformerOptions, values)

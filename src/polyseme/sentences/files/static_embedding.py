@@ -11,18 +11,22 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.disk.export import new_export
-from polyseme.errors import OptionError
+from polyseme.disk.plain import read_small
+from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray
 from polyseme.sentences.pooled import Pooled
 from polyseme.store import tensors as tensor_file
 from polyseme.text.segment import Segmentation
 from polyseme.text.writing_systems import has_han
+
+if TYPE_CHECKING:
+    from polyseme.contexts.transformer.pieces import Pieces
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,33 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
         rows = np.ascontiguousarray(_rows(model, words), dtype=np.float32)
         tensor_file.write(place / "model.safetensors", {"embedding.weight": rows}, {"format": "pt"})
         (place / "tokenizer.json").write_text(_tokenizer(words, model.segmentation, spaced), encoding="utf-8")
+
+
+def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
+    """The tokenizer and the vectors of its pieces; those of model2vec may be shared by several and have weights."""
+    from polyseme.contexts.transformer.files.huggingface import read_weights
+    from polyseme.contexts.transformer.pieces import Pieces
+
+    tensors = read_weights(place)
+    rows = tensors.get("embedding.weight", tensors.get("embeddings"))
+    mapping, weights = tensors.get("mapping"), tensors.get("weights")
+    try:
+        if rows is None or rows.ndim != 2:
+            raise ValueError("it has no table of vectors")
+        rows = rows.float() if mapping is None else rows.float()[mapping.long()]
+        found: FloatArray = (rows if weights is None else rows * weights.float()[:, None]).contiguous().numpy()
+        if not np.isfinite(found).all():
+            raise ValueError("its vectors are not finite")
+    except (ValueError, IndexError, RuntimeError) as error:
+        raise FormatError(f"{place} does not hold vectors of pieces: {str(error)[:100]}") from None
+    try:
+        tokenizer = read_small(place / "tokenizer.json")
+    except OSError as error:
+        raise FormatError(f"{place / 'tokenizer.json'} cannot be read: {error.strerror}") from None
+    pieces = Pieces.read(tokenizer, b"{}", where=place / "tokenizer.json")
+    if len(pieces.names) > len(found):
+        raise FormatError(f"{place} has a tokenizer of {len(pieces.names):,} pieces and vectors of {len(found):,}")
+    return pieces, found
 
 
 def _rows(model: Pooled, words: list[str]) -> FloatArray:

@@ -1,0 +1,96 @@
+"""A table with a vector for each piece of a text (子词向量表), as sentence-transformers' StaticEmbedding and model2vec.
+
+    v = steps(1/n Σ_i x_{piece i})
+
+A text without a piece has the zero vector.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+
+from polyseme.contexts.transformer.pieces import Pieces, joined
+from polyseme.errors import FormatError
+from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, tokens_given
+from polyseme.options import option
+from polyseme.sentences.steps import Step, describe, steps_of, weights_of
+from polyseme.store.folder import Parts
+from polyseme.store.model import About, Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class PieceTableOptions:
+    """How texts are read."""
+
+    prompt: str = option("", "text put before every text")
+
+
+class PieceTable(Model, SentenceEncoder):
+    """A tokenizer, a vector for each of its pieces, and the steps behind their mean."""
+
+    method: ClassVar[str] = "piece-table"
+    Options: ClassVar[type] = PieceTableOptions
+    options: PieceTableOptions
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        rows: FloatArray,
+        steps: Iterable[Step] = (),
+        *,
+        options: PieceTableOptions | None = None,
+        about: About | None = None,
+    ) -> None:
+        if len(pieces.names) > len(rows):
+            raise FormatError(f"a tokenizer of {len(pieces.names):,} pieces and vectors of {len(rows):,}")
+        self.pieces, self.rows = pieces, rows
+        self.steps: list[Step] = [step.eval() for step in steps]
+        self.options, self.about = options or PieceTableOptions(), about or About()
+        self.dim = self.steps[-1].out if self.steps else rows.shape[1]
+
+    @torch.inference_mode()
+    def encode_batch(self, texts: list[Sentence]) -> FloatArray:
+        """Vectors of the texts, ``(n, dim)``."""
+        found = self.pieces.ids([self._text(text) for text in texts])
+        offsets = np.cumsum([0, *map(len, found)])[:-1]
+        rows, ids = torch.from_numpy(self.rows), torch.from_numpy(np.concatenate([*found, np.zeros(0, np.int64)]))
+        vectors = torch.nn.functional.embedding_bag(ids, rows, torch.from_numpy(offsets), mode="mean")
+        for step in self.steps:
+            vectors = step(vectors)
+        return np.asarray(vectors.numpy(), dtype=np.float32)
+
+    def _text(self, sentence: Sentence) -> str:
+        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]
+        return self.options.prompt + text
+
+    # ---- on disk
+
+    def parts(self) -> Parts:
+        """The vectors, the tokenizer's files and the steps."""
+        steps = json.dumps({"steps": [describe(step) for step in self.steps]}, indent=1).encode()
+        tensors = {"rows": self.rows, **weights_of(self.steps)}
+        return Parts(tensors, files={"steps.json": steps, **self.pieces.files()})
+
+    @classmethod
+    def from_parts(cls, options: PieceTableOptions, parts: Parts, about: About) -> Self:
+        """The model that ``parts`` came from."""
+        rows, files = parts.tensors.get("rows"), parts.files
+        missing = [name for name in ("steps.json", "tokenizer.json", "tokenizer_config.json") if name not in files]
+        if rows is None or rows.ndim != 2 or missing:
+            raise FormatError(f"the model folder was altered: {', '.join(missing) or 'its vectors'} cannot be read")
+        pieces = Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="tokenizer.json")
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items() if name != "rows"}
+        try:
+            steps = steps_of(json.loads(files["steps.json"])["steps"], rows.shape[1], tensors)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise FormatError(f"the model folder was altered: its steps cannot be ({error})") from None
+        return cls(pieces, np.array(rows, dtype=np.float32), steps, options=options, about=about)
