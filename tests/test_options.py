@@ -38,6 +38,7 @@ def test_a_list_from_json_becomes_the_tuple_it_was():
     ("values", "message"),
     [
         ({"dmi": 5}, "did you mean 'dim'"),
+        ({"vector_size": 5}, "here it is called 'dim'"),
         ({"dim": 0}, "at least 1"),
         ({"dim": 1001}, "at most 1000"),
         ({"dim": 1.5}, "takes int"),

@@ -62,13 +62,27 @@ def value_type(cls: type, name: str) -> tuple[type, bool]:
     return typing.get_origin(hint) or hint, optional
 
 
+# What gensim, fastText and scikit-learn call the same thing.
+ELSEWHERE = {
+    "vector_size": "dim", "size": "dim", "n_components": "dim", "embedding_dim": "dim",
+    "workers": "threads", "thread": "threads", "n_jobs": "threads",
+    "alpha": "lr", "learning_rate": "lr", "eta": "lr",
+    "iter": "epochs", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs", "max_iter": "epochs",
+    "sg": "architecture", "model": "architecture", "hs": "loss", "ws": "window", "window_size": "window",
+    "neg": "negative", "t": "sample", "min_df": "min_count", "max_vocab_size": "max_size",
+    "max_final_vocab": "max_size", "max_features": "max_size", "min_n": "minn", "max_n": "maxn", "bucket": "buckets", "random_state": "seed",
+}  # fmt: skip
+
+
 def make_options(cls: type[T], values: dict[str, Any]) -> T:
     """Checked options from plain values; an unknown name or a wrong value is an OptionError."""
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     checked = {}
     for name, value in values.items():
         if name not in fields:
-            raise OptionError(f"unknown option {name!r}{close_matches(name, fields)}")
+            known = ELSEWHERE.get(name)
+            meant = f"; here it is called {known!r}" if known in fields else close_matches(name, fields)
+            raise OptionError(f"unknown option {name!r}{meant}")
         checked[name] = _checked(cls, fields[name], value)
     return cls(**checked)
 

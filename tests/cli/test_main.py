@@ -85,6 +85,13 @@ def test_a_mistyped_value_gets_close_matches_in_one_line(arguments, meant):
     assert done.stderr.count("\n") == 1
 
 
+def test_a_flag_of_gensim_is_told_by_its_name_here():
+    done = run("train", "word2vec", "x.txt", "-o", "m", "--vector-size", "50")
+    assert done.returncode == 2
+    assert "here it is called '--dim'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments", [(), ("train",)])
 def test_no_command_at_all_gets_the_help_as_it_is_laid_out(arguments):
     done = run(*arguments)

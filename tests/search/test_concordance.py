@@ -239,3 +239,9 @@ def test_an_expression_without_end_is_given_up() -> None:
 def test_tags_need_a_tagged_corpus(corpus: Corpus) -> None:
     with pytest.raises(OptionError, match="no tags"):
         concordance(corpus, "打", tag="v")
+
+
+def test_a_concordance_shows_itself_in_a_notebook(corpus: Corpus) -> None:
+    found = concordance(corpus, "改革")
+    assert repr(found).startswith("Concordance('改革': 3 hits, ")
+    assert found._repr_html_().count("<td>改革</td>") == 3

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.errors import FormatError, OptionError, PolysemeError
+from polyseme.errors import FormatError, OptionError, PolysemeError, TextError
 from polyseme.text.align import token_spans
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.segment import METHODS, Segmentation
@@ -108,6 +108,11 @@ def test_ids_keep_the_words_that_min_count_leaves_out() -> None:
     assert len(Corpus.from_sentences([["a", "b", "a"]], max_size=1).vocabulary) == 1
     with pytest.raises(OptionError):
         Corpus.from_sentences([["a"]], min_count=0)
+
+
+def test_a_sentence_in_the_place_of_a_path_is_told_where_it_belongs() -> None:
+    with pytest.raises(TextError, match=r"does not exist; sentences .* Corpus\.from_sentences"):
+        Corpus.build(["他来了。"])
 
 
 def test_a_function_segments_and_the_stored_corpus_says_so(tmp_path: Path) -> None:

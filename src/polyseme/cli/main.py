@@ -114,7 +114,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "polyseme"
-        _fail(f"{error.format_message()} ({command} --help)", 2)
+        _fail(f"{_known_elsewhere(error) or error.format_message()} ({command} --help)", 2)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -131,6 +131,17 @@ def main() -> None:
             _fail("no space left on standard output", 1)
         name = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}{error.strerror or error}", 1)
+
+
+def _known_elsewhere(error: click.UsageError) -> str | None:
+    """A flag by its name in gensim or fastText, and what it is called here."""
+    if not isinstance(error, click.NoSuchOption) or not error.ctx:
+        return None
+    from polyseme.options import ELSEWHERE
+
+    here = ELSEWHERE.get(error.option_name.strip("-").replace("-", "_"), "").replace("_", "-")
+    known = any(f"--{here}" in option.opts for option in error.ctx.command.params)
+    return f"No such option '{error.option_name}': here it is called '--{here}'." if known else None
 
 
 def _end(number: int, frame: FrameType | None) -> None:

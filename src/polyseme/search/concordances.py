@@ -17,6 +17,7 @@ from pathlib import PurePath
 import numpy as np
 
 from polyseme.errors import OptionError
+from polyseme.notebook import rows_table
 from polyseme.search.collocates import SCORES, Collocate, collocates
 from polyseme.search.patterns import Found, find
 from polyseme.search.places import decoded, words_of
@@ -25,6 +26,7 @@ from polyseme.text.corpus import Corpus
 
 SORTS = ("order", "left", "right", "match", "random")
 PARTS = 20  # of the text, for the picture of where the hits stand
+_SHOWN = 20  # lines in a notebook
 _WORDS_COMPARED = 3  # on the side that is sorted by
 _NOTHING = -1
 
@@ -97,6 +99,16 @@ class Concordance:
 
     def __len__(self) -> int:
         return self.count
+
+    def __repr__(self) -> str:
+        return f"Concordance({self.query!r}: {self.count:,} hits, {self.per_million:,.1f} per million words)"
+
+    def _repr_html_(self) -> str:
+        shown = self.lines(stop=_SHOWN)
+        rows = [
+            (one.source, one.text[: one.start], one.text[one.start : one.end], one.text[one.end :]) for one in shown
+        ]
+        return rows_table(repr(self), ("source", "left", "match", "right"), rows)
 
     @property
     def per_million(self) -> float:

@@ -56,6 +56,17 @@ class Source:
         return os.path.getsize(self.name) if self.name != STDIN and os.path.isfile(self.name) else None
 
 
+def _check_exist(paths: list[str | Path]) -> None:
+    """Refuse a list of which nothing is there: they may be sentences."""
+    if any(path == STDIN or os.path.exists(path) for path in paths):
+        return
+    hint = advice(command="", python=_SENTENCES)
+    if len(paths) == 1 and str(paths[0]):
+        raise TextError(f"{str(paths[0])[:200]} does not exist{hint}")
+    if len(paths) > 1:
+        raise TextError(f"none of the {len(paths):,} sources exists, such as {str(paths[0])[:40]!r}{hint}")
+
+
 def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """The paths that a caller gave; sentences in their place are refused."""
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
@@ -64,9 +75,8 @@ def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
         if not isinstance(path, (str, os.PathLike)):
             hint = _SENTENCES if isinstance(path, (list, tuple)) else ""
             raise TextError(f"a source is a path, not {type(path).__name__}: {str(path)[:40]!r}{hint}")
-    if len(paths) > 1 and not any(path == STDIN or os.path.exists(path) for path in paths):
-        hint = advice(command="", python=_SENTENCES)
-        raise TextError(f"none of the {len(paths):,} sources exists, such as {str(paths[0])[:40]!r}{hint}")
+    if not isinstance(sources, (str, os.PathLike)):
+        _check_exist(paths)
     return paths
 
 
