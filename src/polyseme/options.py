@@ -70,7 +70,8 @@ ELSEWHERE = {
     "iter": "epochs", "epoch": "epochs", "n_epochs": "epochs", "num_epochs": "epochs", "max_iter": "epochs",
     "sg": "architecture", "model": "architecture", "hs": "loss", "ws": "window", "window_size": "window",
     "neg": "negative", "t": "sample", "min_df": "min_count", "max_vocab_size": "max_size",
-    "max_final_vocab": "max_size", "max_features": "max_size", "min_n": "minn", "max_n": "maxn", "bucket": "buckets", "random_state": "seed",
+    "max_final_vocab": "max_size", "max_features": "max_size", "min_n": "minn", "max_n": "maxn",
+    "bucket": "buckets", "random_state": "seed",
 }  # fmt: skip
 
 
