@@ -52,6 +52,7 @@ def test_every_command_explains_itself(name):
     done = CliRunner().invoke(polyseme, [name, "--help"])
     assert done.exit_code == 0
     assert "Usage:" in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_a_mistyped_command_gets_close_matches_in_one_line():

@@ -31,15 +31,20 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     """Write the model at SRC (any format that is read) to DST.
 
     \b
-    name of DST      format
-    no suffix        polyseme: a model folder
-    .vec .txt        word2vec-text
-    .bin             fasttext, if SRC has subwords; word2vec-binary otherwise
-    folder with --to projector   vectors.tsv and metadata.tsv for TensorBoard
-    folder with --to bilm-tf     options.json and weights.hdf5 of an ELMo that reads bytes
-    folder with --to huggingface            a Transformer for transformers' AutoModel and AutoTokenizer
-    folder with --to sentence-transformers  a Transformer that gives vectors of sentences; or, with --pool mean or sif,
-                                            word vectors that do
+    name of DST  format
+    no suffix    polyseme: a model folder
+    .vec .txt    word2vec-text
+    .bin         fasttext, if SRC has subwords; word2vec-binary otherwise
+
+    \b
+    folder with --to
+    projector    vectors.tsv and metadata.tsv for TensorBoard
+    bilm-tf      options.json and weights.hdf5 of an ELMo that reads bytes
+    huggingface  a Transformer for transformers' AutoModel and AutoTokenizer
+    sentence-transformers
+                 a Transformer that gives vectors of sentences; or, with
+                 --pool mean or sif, word vectors that do
+
     Behind a suffix, .gz .bz2 .xz compress. With --pool, DST is a model of sentences: the vectors of a text's words
     made one, fitted where it needs counts, in one folder with SRC.
     """

@@ -71,12 +71,17 @@ def encode(
     """Vectors of every line of FILE (standard input where it is - or left out).
 
     \b
-    hdf5     one dataset a line, named "0", "1" …, (layers, words, dim) or (words, dim), and sentence_to_index
-    npy      all words one after the other, (words, layers, dim) or (words, dim); NAME.offsets.npy: where lines begin
-    parquet  one row a word: line, position, token, and a vector for each layer
-    jsonl    one object a line: tokens, and layers or vectors
-    features one object a line, as BERT's extract_features writes: each token with the index and values of its layers
-    With --pool, one vector a line: of one layer (mean unless --layers names another).
+    hdf5      a dataset for each line, named "0", "1" …, and sentence_to_index;
+              (layers, words, dim) or (words, dim)
+    npy       all words one after the other, (words, layers, dim) or
+              (words, dim); NAME.offsets.npy: where lines begin
+    parquet   a row for each word: line, position, token, a vector for each layer
+    jsonl     an object for each line: tokens, and layers or vectors
+    features  an object for each line, as BERT's extract_features writes: each
+              token with the index and values of its layers
+
+    With --pool, one vector a line: of one layer (mean unless --layers names
+    another).
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,8 +31,18 @@ _SHORT = {
 }
 
 
+_WIDE = 60  # columns of the values of an option
+
+
 class Choice(click.Choice[str]):
-    """Named values, with close ones for a mistyped one."""
+    """Named values, with close ones for a mistyped one; in the help, many of them take several lines."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        shown = super().get_metavar(param, ctx)
+        if not shown or len(shown) <= _WIDE:
+            return shown
+        lines = textwrap.wrap(shown.replace("|", "| "), _WIDE, break_on_hyphens=False)
+        return "\n      ".join(line.replace("| ", "|") for line in lines)
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         return f"{value!r} is not one of {', '.join(self.choices)}{close_matches(str(value), self.choices)}"
