@@ -357,6 +357,14 @@ def test_passages_keep_their_questions_and_answers(tmp_path: Path) -> None:
     assert list(read(tmp_path, json.dumps(original))) == expected[:1]
 
 
+def test_questions_of_which_no_answer_is_said_are_not_unanswerable(tmp_path: Path) -> None:
+    bare = {"question": "首都是？", "id": "q1"}
+    with pytest.raises(TextError, match="questions without answers"):
+        read(tmp_path, squad(bare, bare))
+    assert [row.question for row in read(tmp_path, squad(bare), unlabelled=True)] == ["首都是？"]  # type: ignore[union-attr]
+    assert not read(tmp_path, squad({**bare, "answers": []}))[0].answers  # type: ignore[union-attr]
+
+
 def test_an_answer_is_looked_for_where_the_file_is_wrong(tmp_path: Path) -> None:
     off = {"question": "何？", "id": "q", "answers": [{"text": "鱼", "answer_start": 5}]}
     lost = {"question": "何？", "id": "lost", "answers": [{"text": "鸟", "answer_start": 0}]}

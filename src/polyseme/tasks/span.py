@@ -168,7 +168,7 @@ class Span(TaskModel):
                 yield {**name, "question": row[1], **found._asdict()}
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[Any]:
-        return list(Examples.read(path, kind="spans", **reading))
+        return list(Examples.read(path, kind="spans", unlabelled=True, **reading))
 
     def score(self, examples: Examples) -> Report:
         """Exact match and F1."""

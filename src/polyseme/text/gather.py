@@ -116,10 +116,11 @@ class Gathered:
         self.told: dict[str, Told] = {}  # by file
         self.encodings: dict[str, None] = {}
         self.moved = 0  # answers
+        self.unanswered = 0  # questions of which nothing is said
         self.labels = Labels()
         self.rows: Rows = LabelledRows("texts")
         self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._how = request.table
+        self._how, self._unlabelled = request.table, request.unlabelled
         self._scored = request.like.scored if request.like and self._how.scored is None else self._how.scored
         self._bad = BadRows(source, self._how.errors)
 
@@ -185,6 +186,7 @@ class Gathered:
             else:
                 rows.append(passage)
         self.moved += reader.moved
+        self.unanswered += reader.unanswered
 
     def finish(self) -> None:
         """Decide what the labels are; refuse the rows that cannot be read, or leave them out."""
@@ -196,6 +198,8 @@ class Gathered:
         self._bad.finish(len(self.order))
         if not len(self.order):
             raise TextError(f"{self._bad.name} has no row that can be learned from")
+        if self.unanswered == len(self.order) and not self._unlabelled:
+            raise TextError(f"{self._bad.name} has questions without answers: they can only be predicted")
         if self.labels.missing:
             log.warning("%s: %s rows without a gold label are left out", self._bad.name, f"{self.labels.missing:,}")
         if self.moved:

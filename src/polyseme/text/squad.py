@@ -29,10 +29,14 @@ def tell_squad(lines: Lines) -> bool:
 
 
 class SquadReader:
-    """The questions of a file; ``moved`` counts the answers that stood elsewhere."""
+    """The questions of a file.
+
+    ``moved`` counts the answers that stood elsewhere, ``unanswered`` the questions of which nothing is said: they have
+    no field for answers, not even an empty one.
+    """
 
     def __init__(self) -> None:
-        self.moved = 0
+        self.moved = self.unanswered = 0
 
     def read(self, lines: Lines) -> Iterator[tuple[int, Passage | None, str]]:
         """Every question with the line of its article, or what is wrong with it."""
@@ -57,6 +61,7 @@ class SquadReader:
         if question is None:
             raise TextError("has a passage with a question that is no text")
         name = str(next((record[key] for key in _ID if key in record), ""))
+        self.unanswered += "answers" not in record and "is_impossible" not in record
         given = [] if record.get("is_impossible") else record.get("answers") or []
         answers = [self._answer(passage, answer, name or question[:20]) for answer in given]
         return Passage(passage, question, answers, name)
