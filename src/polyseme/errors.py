@@ -1,4 +1,4 @@
-"""One tree of errors. Each message is one line for a person: what is wrong, where, what to do next."""
+"""The error classes. Each message is one line for users: what is wrong, where, what to do next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class PolysemeError(Exception):
-    """Every error a person can cause or correct. The command line prints it as one line and exits with 1."""
+    """Every error a user can cause or correct. The command line prints it as one line and exits with 1."""
 
 
 class TextError(PolysemeError):
@@ -19,11 +19,11 @@ class TextError(PolysemeError):
 
 
 class FormatError(PolysemeError):
-    """A file or folder that is cut short, altered, of another format or of a newer one."""
+    """A file or folder that is truncated, altered, of another format or of a newer version."""
 
 
 class DiskFull(PolysemeError, OSError):
-    """No room for a result; what stood in its place still does."""
+    """No disk space for a result; the previous one is untouched."""
 
     def __init__(self, place: Path) -> None:
         super().__init__(
@@ -35,7 +35,7 @@ class DiskFull(PolysemeError, OSError):
 
 
 class OptionError(PolysemeError):
-    """An option with a name or value that does not exist."""
+    """An unknown option or an invalid value."""
 
 
 class UnknownWord(PolysemeError, KeyError):
@@ -46,11 +46,11 @@ class UnknownWord(PolysemeError, KeyError):
 
 
 class TrainingError(PolysemeError):
-    """Training that cannot start or go on."""
+    """Training that cannot start or continue."""
 
 
 class MissingExtra(PolysemeError):
-    """An optional part that is not installed."""
+    """An optional dependency that is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency that is not installed: pip install 'polyseme[{extra}]'")
@@ -61,7 +61,7 @@ _tool = "python"  # that the person who reads the message uses
 
 @contextmanager
 def used_as(tool: str) -> Iterator[None]:
-    """Errors give advice for this tool, ``command`` or ``python``, until the end of the block."""
+    """Until the end of the block, errors give advice for this tool, ``command`` or ``python``."""
     global _tool
     before, _tool = _tool, tool
     try:
@@ -76,12 +76,12 @@ def advice(*, command: str, python: str) -> str:
 
 
 def as_given(name: str, value: Any = True) -> str:
-    """An option as it is given to the tool in use: ``--errors skip`` or ``errors='skip'``."""
+    """An option as written for the tool in use: ``--errors skip`` or ``errors='skip'``."""
     flag = f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
     return advice(command=flag, python=f"{name}={value!r}")
 
 
 def close_matches(word: str, known: Iterable[str]) -> str:
-    """A hint to put behind an error: ``; did you mean 'word2vec'?``, or nothing."""
+    """A hint to append to an error: ``; did you mean 'word2vec'?``, or nothing."""
     near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return "; did you mean " + " or ".join(repr(n) for n in near) + "?" if near else ""

@@ -1,4 +1,4 @@
-"""The main directions of many vectors, and the vectors seen along them, for every room that needs them. 主成分"""
+"""Principal components of many vectors, and projections on them. 主成分"""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BLOCK = 1 << 16  # rows multiplied at a time
 
 
 def main_directions(rows: FloatArray, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The ``n`` directions in which the rows are longest, ``(D, n)``, and the sums of their squares there, ``(n,)``.
+    """The ``n`` directions of largest sum of squares, ``(D, n)``, and those sums, ``(n,)``.
 
-    Of centred rows they are the principal components; of rows as they are, the right singular vectors. The sign of a
+    For centred rows these are the principal components; otherwise the right singular vectors. The sign of a
     direction is arbitrary: its largest entry is made positive, so that equal rows give equal directions.
     """
     products = np.zeros((rows.shape[1], rows.shape[1]))
@@ -27,7 +27,7 @@ def main_directions(rows: FloatArray, n: int) -> tuple[NDArray[np.float64], NDAr
 
 
 def principal_components(rows: FloatArray, n: int) -> NDArray[np.float64]:
-    """The rows on the ``n`` main axes of their differences, ``(rows, n)``; fewer where they differ in fewer ways."""
+    """The rows projected on their first ``n`` principal components, ``(rows, n)``; fewer if the rank is lower."""
     centred = np.asarray(rows, dtype=np.float64)
     centred = centred - centred.mean(axis=0)
     directions, squares = main_directions(centred, n)
@@ -37,6 +37,6 @@ def principal_components(rows: FloatArray, n: int) -> NDArray[np.float64]:
 
 
 def principal_plane(rows: FloatArray) -> FloatArray:
-    """The rows on the two main axes of their differences, ``(rows, 2)``: the simplest map of them."""
+    """The rows projected on their first two principal components, ``(rows, 2)``: the simplest map."""
     found = principal_components(rows, 2)
     return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What there is to work with: cores and memory."""
+"""The available CPU cores and memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def cores() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep large freed blocks: fetching them again costs a page fault per 4 kB.
+    """Make the C library keep large freed blocks: fetching them again costs a page fault per 4 kB.
 
     Without it a weight gradient of 30 MB takes a third longer to compute, and a block of text a twentieth longer to
-    read. Elsewhere than on glibc this does nothing.
+    read. Does nothing except on glibc.
     """
     if not sys.platform.startswith("linux"):
         return

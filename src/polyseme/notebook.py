@@ -1,4 +1,4 @@
-"""What Jupyter shows of a model, corpus, index or answer: a heading and a small table. Every word is escaped."""
+"""How Jupyter shows a model, corpus, index or result: a heading and a small table. Every word is escaped."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _COLOURS = ("#0b66ac", "#c1431d", "#237f3a", "#8a4bb0", "#b8860b", "#00838f", "#
 
 
 def facts_table(title: str, facts: Mapping[str, Any]) -> str:
-    """Names and what they are; those that are empty are left out."""
+    """Names and values; empty ones are omitted."""
     shown = [(name.replace("_", " "), value) for name, value in facts.items() if value not in (None, "", [], {}, ())]
     return rows_table(title, (), shown)
 
 
 def rows_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows under the names of their columns, if they have names."""
+    """Rows below their column names, if given."""
     head = "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in columns) + "</tr></thead>" if columns else ""
     body = "".join("<tr>" + "".join(f"<td>{escape(plain(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<b>{escape(title)}</b><table>{head}<tbody>{body}</tbody></table>"
 
 
 def points_picture(points: Sequence[Sequence[float]], groups: Sequence[int], *, width: int = 360) -> str:
-    """Points of a plane, ``(n, 2)``, coloured by group: an SVG."""
+    """Points in the plane, ``(n, 2)``, coloured by group: an SVG."""
     height = 2 * width // 3
     reach = max((abs(x) for point in points for x in point), default=0.0) / 0.95 or 1.0
     dots = "".join(

@@ -1,7 +1,7 @@
-"""The three nouns, as far as every room needs to know them: vectors of words, of words in context, of texts.
+"""The three kinds of models, as far as every package needs them: word vectors, context and sentence encoders.
 
-Each lifts to the next (``sentences/lift.py``). What they share is read here and nowhere else: a choice of layers, and
-what a caller may give as sentences.
+Each lifts to the next (``sentences/lift.py``). Also here, and only here: how a choice of layers is parsed, and what a
+caller may pass as sentences.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _BATCH = 1 << 20  # characters, or words that are cut already, in one batch
 
 
 class Progress(Protocol):
-    """Hears how far a long piece of work is. ``total`` is None where it cannot be known."""
+    """Receives the progress of long work. ``total`` is None if unknown."""
 
     def __call__(self, what: str, done: float, total: float | None, /, **facts: Any) -> None: ...
 
 
 def silent(what: str, done: float, total: float | None, /, **facts: Any) -> None:
-    """The Progress that says nothing."""
+    """A Progress that reports nothing."""
 
 
 # ---- what callers give
 
 
 def several(sentences: Iterable[Sentence]) -> Iterable[Sentence]:
-    """The sentences themselves; a bare text, which would be read as a list of its characters, is refused."""
+    """The sentences; a bare string, which would be read as a list of characters, is refused."""
     if isinstance(sentences, (str, bytes)):
         raise OptionError("this takes several sentences: give a list, or [text] for one text")
     return sentences
 
 
 def tokens_given(sentence: Sequence[str]) -> list[str]:
-    """The tokens of a sentence that is cut already, each of them checked to be one."""
+    """The tokens of a segmented sentence, each checked to be a string."""
     tokens = list(sentence)
     for token in tokens:
         if not isinstance(token, str):
@@ -62,10 +62,10 @@ def tokens_given(sentence: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Layers:
-    """Which layers of an encoder are wanted, and how they become the planes that are handed out.
+    """A choice of layers, and how they are combined into the planes that are returned.
 
-    ``all`` hands out every layer, ``top`` the highest, a number that one; ``mean`` and ``mix`` hand out one weighted
-    sum of all, where the weights of ``mix`` are those the encoder has learned (γ s_j of ELMo), or else even.
+    ``all`` returns every layer, ``top`` the highest, a number that one; ``mean`` and ``mix`` return one weighted
+    sum of all, with the weights the encoder has learned for ``mix`` (γ s_j of ELMo), or else uniform ones.
     """
 
     name: str  # all | top | mean | mix | one
@@ -73,7 +73,7 @@ class Layers:
 
     @classmethod
     def read(cls, choice: LayerChoice, n_layers: int) -> Layers:
-        """The layers that ``choice`` means to an encoder that has ``n_layers``."""
+        """Parse ``choice`` for an encoder with ``n_layers``."""
         if isinstance(choice, str) and choice.isdecimal():
             choice = int(choice)
         if isinstance(choice, int) and not isinstance(choice, bool) and 0 <= choice < n_layers:
@@ -87,7 +87,7 @@ class Layers:
 
     @staticmethod
     def listed(choice: str, n_layers: int) -> list[int] | None:
-        """The numbers in a list such as ``9,10,11`` or ``-1,-2`` (from the top); None where ``choice`` is no list."""
+        """The numbers of a list such as ``9,10,11`` or ``-1,-2`` (from the top); None if ``choice`` is not a list."""
         names = choice.split(",")
         if not all(name.strip().lstrip("-").isdecimal() for name in names) or (len(names) == 1 and "-" not in choice):
             return None
@@ -106,13 +106,13 @@ class Layers:
 
     @property
     def n_planes(self) -> int:
-        """How many planes are handed out."""
+        """How many planes are returned."""
         return len(self.numbers) if self.name == "all" else 1
 
     def weights(self, mix: Sequence[float] | None = None) -> list[float] | None:
-        """The weight of each of ``numbers`` in the sum that is handed out; None where layers are, as they are.
+        """The weight of each of ``numbers`` in the returned sum; None if layers are returned separately.
 
-        ``mix`` are the weights the encoder has learned, one for each of its layers.
+        ``mix`` are the weights the encoder has learned, one per layer.
         """
         if self.name == "mix" and mix is not None:
             return list(mix)
@@ -130,17 +130,17 @@ class Layers:
 
 
 class WordVectors(ABC):
-    """A vocabulary and a matrix: one vector per word. ``words/vectors.py`` has what it answers."""
+    """A vocabulary and a matrix: one vector per word. The queries are in ``words/vectors.py``."""
 
     @property
     @abstractmethod
     def vector_size(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
 
     @property
     @abstractmethod
     def index_to_key(self) -> list[str]:
-        """The words that have a vector of their own, most frequent first."""
+        """The words with their own vector, most frequent first."""
 
     @abstractmethod
     def __contains__(self, word: object) -> bool:
@@ -152,7 +152,7 @@ class WordVectors(ABC):
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the training text was cut."""
+        """Segment raw text like the training text."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,16 +174,17 @@ class ContextEncoder(ABC):
 
     @property
     def language(self) -> str | None:
-        """How it predicts words where it is a language model, and then answers ``substitutes`` and ``perplexity``.
+        """How a language model predicts words, which then has ``substitutes`` and ``perplexity``.
 
-        ``both-ways``: from each side for itself; ``masked``: from both sides at once; ``causal``: from what is before.
+        ``both-ways``: from each side separately; ``masked``: from both sides at once; ``causal``: from the words
+        before.
         """
         return None
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Of a language model: -log p of every word of sentences that are cut already, in nats, ``(words,)`` each.
+        """For language models: -log p of every word of segmented sentences, in nats, ``(words,)`` each.
 
-        From what stands before the word, or, to a masked model, on both sides.
+        Given the words before it, or, for a masked model, on both sides.
         """
         raise OptionError(f"{type(self).__name__} is not a language model: it has no surprisal")
 
@@ -196,29 +197,29 @@ class ContextEncoder(ABC):
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the model's training text was cut."""
+        """Segment raw text like the model's training text."""
 
     def tokens_of(self, sentence: Sentence) -> list[str]:
-        """Tokens of raw text, or a list of them as it is."""
+        """Tokens of raw text; a list of tokens is returned unchanged."""
         return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
 
     def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """The tokens of each text; a model that can cuts them together."""
+        """The tokens of each text, segmented together if the model can."""
         return [self.tokens_of(text) for text in texts]
 
     def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
-        """The tokens of each sentence; streams, reading a page of them at a time."""
+        """The tokens of each sentence; streams, one page at a time."""
         return chain.from_iterable(map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, each=16)))
 
 
 class SentenceEncoder(ABC):
-    """Anything that reads a text: one vector per text. A subclass says how a batch of them is encoded."""
+    """Anything that gives one vector per text. A subclass implements how a batch is encoded."""
 
     dim: int
 
     @abstractmethod
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
-        """Vectors of some texts, ``(n, dim)``; a vector depends on nothing but its text."""
+        """Vectors of some texts, ``(n, dim)``; a vector depends only on its text."""
 
     def encode(
         self,
@@ -234,10 +235,10 @@ class SentenceEncoder(ABC):
     ) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``.
 
-        The arguments behind the texts are those of sentence-transformers' ``encode``, so that its evaluators and mteb
-        can ask this encoder: a ``prompt`` goes before every raw text, vectors may be made of length one, cut to
-        ``truncate_dim`` numbers, or become a tensor of torch. What concerns neither texts nor vectors (``batch_size``,
-        ``show_progress_bar``, ``device``, names of tasks …) changes nothing here.
+        The other arguments are those of sentence-transformers' ``encode``, so that its evaluators and mteb can use this
+        encoder: a ``prompt`` is added before every raw text, vectors may be normalised, truncated to ``truncate_dim``
+        dimensions, or converted to a torch tensor. Arguments that affect neither texts nor vectors (``batch_size``,
+        ``show_progress_bar``, ``device``, task names …) are ignored.
         """
         if precision not in (None, "float32"):
             raise OptionError(f"vectors are float32, not {precision}: quantise them afterwards")
@@ -249,13 +250,13 @@ class SentenceEncoder(ABC):
         return _tensor(whole) if convert_to_tensor else whole
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
-        """The same one by one, for texts without end."""
+        """The same one by one, for endless streams of texts."""
         return (vector for batch in text_batches(several(texts)) for vector in self.encode_batch(batch))
 
     # A trained encoder is a step of a scikit-learn pipeline as it is; estimator.py has those that are yet to be fitted.
 
     def fit(self, texts: Iterable[Sentence], y: object = None) -> Self:
-        """The encoder as it is: it has learned what it knows."""
+        """The encoder itself: nothing to fit."""
         return self
 
     def transform(self, texts: Iterable[Sentence]) -> Any:
@@ -289,14 +290,14 @@ class SentenceEncoder(ABC):
     def similarity(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
         """Cosines of every text of ``a`` with every text of ``b``, ``(len(a), len(b))``; either may be vectors.
 
-        Of vectors that are a tensor of torch, they are one too.
+        For torch tensors the result is a tensor too.
         """
         left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
         found = np.asarray(left @ right.T, dtype=np.float32)
         return _tensor(found) if hasattr(a, "detach") else found
 
     def similarity_pairwise(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
-        """Cosines of each text of ``a`` with the one at its place in ``b``, ``(n,)``; either may be vectors."""
+        """Cosines of each text of ``a`` with the one at the same position in ``b``, ``(n,)``; either may be vectors."""
         left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
         return np.asarray(np.einsum("nd,nd->n", left, right), dtype=np.float32)
 
@@ -310,12 +311,12 @@ class SentenceEncoder(ABC):
 
     @property
     def mteb_model_meta(self) -> None:
-        """What mteb tells a model by; it takes one that has no description of itself, but not one without this."""
+        """How mteb identifies a model; it accepts a missing model card, but not a missing attribute."""
         return None
 
     @property
     def model_card_data(self) -> Any:
-        """What sentence-transformers' evaluators tell their figures."""
+        """Where sentence-transformers' evaluators store their scores."""
         return _NoCard()
 
     def get_sentence_embedding_dimension(self) -> int:
@@ -323,19 +324,19 @@ class SentenceEncoder(ABC):
         return self.dim
 
     def _vectors_of(self, given: Any) -> FloatArray:
-        """Vectors as they are, an array or a tensor; of texts, theirs."""
+        """Given vectors unchanged, an array or a tensor; for texts, their vectors."""
         if hasattr(given, "shape") and len(given.shape) == 2:
             return np.asarray(given, dtype=np.float32)
         return self.encode(given)
 
 
 def text_batches(texts: Iterable[Sentence]) -> Iterator[list[Sentence]]:
-    """Texts to be encoded together: ``TEXTS_AT_ONCE`` of them at most, fewer of long ones."""
+    """Texts to encode together: at most ``TEXTS_AT_ONCE``, fewer if they are long."""
     return pages(texts, _BATCH, each=_BATCH // TEXTS_AT_ONCE)
 
 
 def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:
-    """The texts; those of a batch that is a mapping, as mteb hands them over, under ``text``."""
+    """The texts; those of a batch that is a mapping, as passed by mteb, under ``text``."""
     for one in sentences:
         if isinstance(one, Mapping):
             yield from one["text"]
@@ -346,14 +347,14 @@ def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:
 
 
 class _NoCard:
-    """Where sentence-transformers' evaluators leave their figures: nowhere, they return them too."""
+    """Discards the scores of sentence-transformers' evaluators, which also return them."""
 
     def set_evaluation_metrics(self, *figures: Any, **more: Any) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
 
 def _tensor(array: FloatArray) -> FloatArray:
-    """The same numbers as a tensor of torch."""
+    """The same numbers as a torch tensor."""
     tensor: FloatArray = import_module("torch").from_numpy(np.ascontiguousarray(array))
     return tensor
 
@@ -363,7 +364,7 @@ def _prompted(texts: Iterator[Sentence], prompt: str | None) -> Iterator[Sentenc
 
 
 def pages(sequences: Iterable[S], size: int, *, each: int = 1) -> Iterator[list[S]]:
-    """Sequences, as many at a time as have ``size`` elements together; each of them counts ``each`` more."""
+    """Group sequences so that each group has at most ``size`` elements; each sequence counts ``each`` more."""
     page: list[S] = []
     held = 0
     for sequence in sequences:
@@ -384,7 +385,7 @@ def batched(sentences: Iterable[Sentence], size: int) -> Iterator[list[Sentence]
 
 
 def filled_rows(matrix: FloatArray) -> NDArray[np.bool_]:
-    """Which rows are not all zeros: nearly always the first number tells."""
+    """Which rows are not all zeros; nearly always the first number decides."""
     filled = matrix[:, 0] != 0 if matrix.shape[1] else np.zeros(len(matrix), dtype=bool)
     doubtful = np.flatnonzero(~filled)
     filled[doubtful] = matrix[doubtful].any(axis=1)

@@ -1,8 +1,8 @@
-"""Options of a method: one frozen dataclass beside it. Flags, saved configuration, model card and docs come from it.
+"""Options of a method: one frozen dataclass next to it, the source of flags, saved configuration, model card and docs.
 
 >>> @dataclass(frozen=True)
 ... class Options:
-...     dim: int = option(100, "length of a vector", minimum=1)
+...     dim: int = option(100, "dimension of a vector", minimum=1)
 ...     loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
 """
 
@@ -32,12 +32,11 @@ def option(
     changes: str = "result",
     names: str | None = None,
 ) -> Any:
-    """A dataclass field that carries its help text, what it admits, and whether it changes the result or the speed.
+    """A dataclass field with its help text, its valid values, and whether it changes the result or only the speed.
 
-    A checkpoint may be resumed with another value of an option that changes the ``speed`` only; one that changes the
-    ``shape`` of a model is kept where the model is trained further. An option whose value
-    ``names`` a ``file`` or a ``model`` is known there by content; a model is opened before the training and handed to
-    it (``Run.models``).
+    A checkpoint may be resumed with another value of an option that only changes the ``speed``; one that changes the
+    ``shape`` of a model is fixed when the model is trained further. An option that ``names`` a ``file`` or a ``model``
+    is identified by content; a model is opened before training and passed to it (``Run.models``).
     """
     about = {"help": help, "choices": choices, "minimum": minimum, "maximum": maximum, "changes": changes}
     about["names"] = names
@@ -89,7 +88,7 @@ def make_options(cls: type[T], values: dict[str, Any]) -> T:
 
 
 def options_to_json(options: Any) -> dict[str, Any]:
-    """What model.json keeps of the options."""
+    """The options as stored in model.json."""
     return dataclasses.asdict(options)
 
 
@@ -163,7 +162,7 @@ GONE: dict[str, frozenset[str]] = {
 
 
 def renamed(method: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The options of a saved model as they are called now, without those that are gone."""
+    """The options of a saved model under their current names, without obsolete ones."""
     found = {}
     for old, value in values.items():
         if old in GONE.get(method, ()):
@@ -174,7 +173,8 @@ def renamed(method: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def keeping_shape(given: T, known: T) -> T:
-    """``given`` with the shape of ``known``, a model to start from; a shape that is given must be the model's own."""
+    """``given`` with the shape of ``known``, the model to start from; an explicitly given shape must match the
+    model's."""
     options: Any = given
     usual = type(given)()
     kept = {f.name: getattr(known, f.name) for f in dataclasses.fields(options) if f.metadata["changes"] == "shape"}
@@ -186,7 +186,7 @@ def keeping_shape(given: T, known: T) -> T:
 
 
 def identity_of(options: Any) -> dict[str, Any]:
-    """The options that a result depends on: all but those that change the speed only."""
+    """The options that affect the result: all but those that only change the speed."""
     fields = {field.name: field for field in dataclasses.fields(options)}
     return {
         name: _content(value) if fields[name].metadata.get("names") == "file" and value else value

@@ -1,4 +1,4 @@
-"""Progress where nothing else was asked for: one line on a terminal or in a notebook, nothing elsewhere."""
+"""The default Progress: one line on a terminal or in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WIDTH = 78
 
 
 class _Line:
-    """A line that is written over and over until the work it tells of is done."""
+    """A line that is rewritten until the work is done."""
 
     def __init__(self) -> None:
         self.what, self.begun, self.last, self.ended = "", 0.0, 0.0, True

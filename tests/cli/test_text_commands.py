@@ -114,7 +114,7 @@ def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
         (["info", "小说.txt/more"], 1, "does not exist"),
         (["corpus", "远" * 100, "-o", "out"], 1, "cannot be read: File name too long"),
         (["corpus", "junk.bin", "-o", "out"], 1, "is not text"),
-        (["corpus", "小说.txt", "-o", "."], 1, "the folder you are in"),
+        (["corpus", "小说.txt", "-o", "."], 1, "the current folder"),
         (["corpus", "小说.txt", "-o", "empty.txt"], 1, "is a file"),
         (["corpus", "小说.txt"], 2, "Missing option"),
         (["corpus", "小说.txt", "-o", "out", "--segment", "jeba"], 2, "jeba"),
@@ -197,7 +197,7 @@ def test_verify_says_where_an_older_corpus_keeps_no_whole_checksums(novel: Path,
     assert json.loads(run("info", tmp_path / "c", "--json").stdout)["verified"] == "sizes and checksums of small files"
     done = run("info", tmp_path / "c", "--verify")
     assert done.returncode == 1
-    assert "cannot be verified: corpus.json keeps no checksum of all of it" in done.stderr.decode()
+    assert "cannot be verified: corpus.json has no checksum of the whole file" in done.stderr.decode()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -207,7 +207,7 @@ def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> N
         pool.submit((tmp_path / "pipe").write_bytes, TEXT.encode())
         facts = json.loads(run("info", tmp_path / "pipe", "--json").stdout)
         assert facts["characters"] == len(TEXT)
-        with pytest.raises(FormatError, match="is not a plain file"):  # and does not wait for somebody to write to it
+        with pytest.raises(FormatError, match="is not a regular file"):  # and does not wait for somebody to write to it
             polyseme.load(tmp_path / "pipe")
 
 
@@ -215,7 +215,7 @@ def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> N
 def test_a_pipe_that_nobody_writes_to_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "PIPE_PATIENCE", 0.05)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FormatError, match="pipe is a pipe that nobody writes to"):
+    with pytest.raises(FormatError, match="pipe is a pipe without a writer"):
         Corpus.build(tmp_path / "pipe")
 
 

@@ -112,8 +112,8 @@ def test_random_bytes_are_refused(pair, seed):
     with pytest.raises(FormatError, match="not an HDF5 file"):
         read_bilm(pair / "options.json", pair / "weights.hdf5")
     (pair / "weights.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + noise)
-    refused(pair, "cut short or is not an HDF5 file")
-    refused(pair / "weights.hdf5", "cut short or is not an HDF5 file")
+    refused(pair, "truncated or is not an HDF5 file")
+    refused(pair / "weights.hdf5", "truncated or is not an HDF5 file")
 
 
 def test_flipped_bytes_never_get_further_than_a_format_error(pair):
@@ -149,7 +149,7 @@ def test_a_shape_that_lies_takes_no_memory(pair):
         file.create_dataset("CNN_proj/W_proj", (18, 16384), dtype="f4", chunks=(1, 1024))
         file.create_dataset("CNN_proj/b_proj", (16384,), dtype="f4", chunks=(1024,))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refused(pair, "does not hold the numbers|not kept in this file")
+    refused(pair, "does not contain the numbers|not stored in this file")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 
@@ -160,13 +160,13 @@ def test_links_out_of_the_file_are_not_followed(pair, tmp_path):
     with h5py.File(pair / "weights.hdf5", "a") as file:
         del file["CNN/b_cnn_0"]
         file["CNN/b_cnn_0"] = h5py.ExternalLink(str(secret), "b")
-    refused(pair / "options.json", "link to another place")
+    refused(pair / "options.json", "link to another file")
     raw = tmp_path / "raw"
     raw.write_bytes(bytes(16))
     with h5py.File(pair / "weights.hdf5", "a") as file:
         del file["CNN/b_cnn_0"]
         file["CNN"].create_dataset("b_cnn_0", (4,), dtype="f4", external=[(str(raw), 0, 16)])
-    refused(pair / "options.json", "not kept in this file")
+    refused(pair / "options.json", "not stored in this file")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_other_things_than_numbers_are_refused(pair, data):
     with h5py.File(pair / "weights.hdf5", "a") as file:
         del file["CNN/b_cnn_0"]
         file["CNN/b_cnn_0"] = data
-    refused(pair, "does not hold the numbers|not finite")
+    refused(pair, "does not contain the numbers|not finite")
 
 
 HOSTILE = {
@@ -252,9 +252,9 @@ def manylangs(shared_data, tmp_path):
 
 def test_a_pickle_that_would_run_code_is_refused(manylangs):
     (manylangs / "encoder.pkl").write_bytes(pickle.dumps({"a": Evil()}))
-    refused(manylangs, "encoder.pkl is cut short or is not a file of tensors that is safe to read")
+    refused(manylangs, "encoder.pkl is truncated or is not a tensor file that is safe to read")
     torch.save({"forward_layer_0.input_linearity.weight": Evil()}, manylangs / "encoder.pkl")
-    refused(manylangs, "encoder.pkl is cut short or is not a file of tensors that is safe to read")
+    refused(manylangs, "encoder.pkl is truncated or is not a tensor file that is safe to read")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.7, 0.99])
@@ -271,7 +271,7 @@ def test_tensors_larger_than_their_file_are_refused(manylangs):
     refused(manylangs, "more numbers than the file holds")
     with zipfile.ZipFile(manylangs / "encoder.pkl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(50_000_000))
-    refused(manylangs, "claims to hold more than it is large")
+    refused(manylangs, "claims more data than its size")
 
 
 def _network(**changes):
@@ -318,10 +318,10 @@ def test_manylangs_files_that_do_not_fit_together_are_told(manylangs):
         ("config.json", json.dumps({"config_path": "x\0y"}), "lacks x"),
         ("config.json", json.dumps({"config_path": ""}), "lacks the file of the network"),
         ("config.json", "[]", "not a table"),
-        ("tiny_cnn.json", _network(encoder={"name": "lstm"}), "an encoder of the kind 'lstm'"),
+        ("tiny_cnn.json", _network(encoder={"name": "lstm"}), "an encoder of type 'lstm'"),
         ("tiny_cnn.json", _network(token_embedder={"name": "lstm"}), "which ELMoForManyLangs itself cannot run"),
-        ("tiny_cnn.json", _network(token_embedder={"name": "bpe"}), "a token_embedder of the kind 'bpe'"),
-        ("tiny_cnn.json", _network(token_embedder={"char_dim": 0, "word_dim": 0}), "a biLM that cannot be"),
+        ("tiny_cnn.json", _network(token_embedder={"name": "bpe"}), "a token_embedder of type 'bpe'"),
+        ("tiny_cnn.json", _network(token_embedder={"char_dim": 0, "word_dim": 0}), "not describe a valid biLM"),
         ("tiny_cnn.json", _network(token_embedder={"filters": [[1, "x"]]}), "values of the wrong kind"),
         ("tiny_cnn.json", _network(token_embedder={"filters": []}), "values of the wrong kind"),
         ("tiny_cnn.json", '{"encoder": {}}', "lacks"),

@@ -59,7 +59,7 @@ def test_a_stack_puts_vectors_side_by_side_layer_by_layer(static, random_elmo):
 
 def test_a_stack_takes_a_layer_of_each(static, random_elmo):
     two, three = random_elmo(n_layers=1), random_elmo(seed=1)
-    with pytest.raises(OptionError, match="do not stack"):
+    with pytest.raises(OptionError, match="cannot be stacked"):
         Stack([two, three])
     stack = Stack([two, static, three], layers=["top", 0, "mean"])
     (found,) = stack.encode_tokens(SENTENCES[:1])
@@ -68,7 +68,7 @@ def test_a_stack_takes_a_layer_of_each(static, random_elmo):
     np.testing.assert_array_equal(found.layers[0, :, -three.dim :], other.layers[0])
     with pytest.raises(OptionError, match="at least one"):
         Stack([])
-    with pytest.raises(OptionError, match="one choice for each"):
+    with pytest.raises(OptionError, match="one choice per encoder"):
         Stack([static], layers=[])
 
 
@@ -96,7 +96,7 @@ def test_each_noun_lifts_to_the_next_and_never_back(static):
     np.testing.assert_array_equal(list(texts.stream(iter(SENTENCES))), texts.encode(SENTENCES))
     with pytest.raises(OptionError, match="one per word"):
         lift(texts, "contexts")
-    with pytest.raises(OptionError, match="no vectors to text"):
+    with pytest.raises(OptionError, match="no vectors for text"):
         lift(object(), "sentences")
     with pytest.raises(OptionError, match="contexts or sentences"):
         lift(words, "words")

@@ -157,13 +157,13 @@ def test_a_place_that_cannot_hold_the_result_is_told_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FormatError, match="is a file"):
         check_replaceable(tmp_path / "file" / "a" / "b", "model")
-    with pytest.raises(FormatError, match="too long a name"):
+    with pytest.raises(FormatError, match="too long for a file name"):
         check_replaceable(tmp_path / ("名" * 5000), "model")
 
 
 def test_the_current_folder_is_never_replaced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError, match="the folder you are in"):
+    with pytest.raises(FormatError, match="the current folder"):
         check_replaceable(".", "model")
     assert os.listdir(tmp_path) == []
 
@@ -272,7 +272,7 @@ def test_a_small_file_is_rewritten_beside_what_a_kill_left_but_through_no_link(t
     rewrite(tmp_path / "state", b"new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"state": "new"}
     (tmp_path / ".state").symlink_to("elsewhere")
-    with pytest.raises(FormatError, match=r"\.state is not a plain file"):
+    with pytest.raises(FormatError, match=r"\.state is not a regular file"):
         rewrite(tmp_path / "state", b"newer")
     assert not (tmp_path / "elsewhere").exists()
     assert (tmp_path / "state").read_text() == "new"
@@ -314,9 +314,9 @@ def test_a_link_stays_one_and_the_result_is_where_it_leads(tmp_path, kind, there
 def test_a_link_in_a_circle_is_told_before_the_work(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(FormatError, match="leads back to itself"):
+    with pytest.raises(FormatError, match="is a link to itself"):
         check_replaceable(tmp_path / "a", "model")
-    with pytest.raises(FormatError, match="leads back to itself"), new_file(tmp_path / "a"):
+    with pytest.raises(FormatError, match="is a link to itself"), new_file(tmp_path / "a"):
         pass
 
 

@@ -53,10 +53,10 @@ def test_notes_that_a_person_put_into_a_folder_of_ours_stop_its_replacement(tmp_
     make(tmp_path / "m")
     (tmp_path / "m" / "notes.txt").write_text("the best so far")
     for force in (False, True):
-        refused(make, tmp_path / "m", r"what a person put there \(notes.txt", force=force)
+        refused(make, tmp_path / "m", r"contains your own changes \(notes.txt", force=force)
     (tmp_path / "m" / "notes.txt").unlink()
     (tmp_path / "m" / "more").mkdir()
-    refused(make, tmp_path / "m", r"what a person put there \(more", force=True)
+    refused(make, tmp_path / "m", r"contains your own changes \(more", force=True)
     os.rmdir(tmp_path / "m" / "more")
     make(tmp_path / "m", 2, force=True)
 

@@ -115,7 +115,7 @@ def test_texts_without_a_known_word_are_counted(tones: WordVectors, tmp_path: Pa
 
 def test_one_label_cannot_be_told_apart(tones: WordVectors, tmp_path: Path) -> None:
     path = written(tmp_path, [(text, "正") for text, _ in reviews(20)])
-    with pytest.raises(OptionError, match="one label only"):
+    with pytest.raises(OptionError, match="only one label"):
         evaluate_file(tones, path, EvaluationSettings(transfer=True))
 
 

@@ -127,5 +127,5 @@ def test_positions_are_sines_and_cosines():
 
 
 def test_heads_must_divide_the_length():
-    with pytest.raises(OptionError, match="3 attention heads do not divide a length of 8"):
+    with pytest.raises(OptionError, match="3 attention heads do not divide the dimension 8"):
         Transformer(8, n_layers=1, n_heads=3, inner=16)

@@ -38,13 +38,13 @@ def change(file: Path, **settings: object) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"auto_map": {"AutoModel": "modeling_evil.Evil"}}, "code of its own"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "packed number format"),
+        ({"auto_map": {"AutoModel": "modeling_evil.Evil"}}, "custom code"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantised weights"),
         ({"model_type": "no-such-model"}, "no architecture"),
         ({"model_type": None}, "no architecture"),
-        ({"hidden_size": 10**9}, "no encoder has"),
+        ({"hidden_size": 10**9}, "too large for an encoder"),
         ({"vocab_size": 9_000_000}, "speaks of"),
-        ({"num_hidden_layers": 10**6}, "no encoder has"),
+        ({"num_hidden_layers": 10**6}, "too large for an encoder"),
         ({"num_hidden_layers": 3}, "is missing"),
         ({"num_attention_heads": 5}, "bert"),
         ({"num_attention_heads": 0}, "bert"),
@@ -103,7 +103,7 @@ def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):
             return (open, (str(trap), "w"))
 
     torch.save({"weights": Evil()}, folder / "pytorch_model.bin")
-    refused(folder, "not a file of tensors that is safe to read")
+    refused(folder, "not a tensor file that is safe to read")
     assert not trap.exists()
 
 

@@ -370,7 +370,7 @@ def test_the_language_of_a_text_can_be_named(dictionary):
     )
     np.testing.assert_array_equal(guessed, named)
     assert not np.allclose(named, other)
-    with pytest.raises(OptionError, match="no language is called"):
+    with pytest.raises(OptionError, match="there is no language"):
         model.encode_tokens(["a"], language="latin")
 
 

@@ -125,10 +125,10 @@ def test_a_context_encoder_is_written_as_a_sentence_encoder_by_the_mean_of_its_p
         ("modules.json", '[{"type": "os.system", "path": ""}]', "first module is system"),
         ("modules.json", "[]", "lists 0 modules"),
         ("modules.json", '{"type"', "not a list of modules"),
-        ("modules.json", '[{"type": "x.Transformer", "path": "../.."}]', "leads out of its folder"),
-        ("2_Dense/config.json", '{"out_features": 12, "activation_function": "os.system"}', "not read here"),
+        ("modules.json", '[{"type": "x.Transformer", "path": "../.."}]', "points outside its folder"),
+        ("2_Dense/config.json", '{"out_features": 12, "activation_function": "os.system"}', "unsupported type"),
         ("2_Dense/config.json", '{"out_features": 999999999}', "does not fit"),
-        ("1_Pooling/config.json", '{"pooling_mode": "exec"}', "not known here"),
+        ("1_Pooling/config.json", '{"pooling_mode": "exec"}', "unknown pooling"),
         ("2_Dense/model.safetensors", "\x08\x00\x00\x00\x00\x00\x00\x00{}      ", "missing"),
     ],
 )

@@ -162,7 +162,7 @@ def test_info_shows_the_words_that_split_and_the_options_that_were_chosen(home: 
         (("senses", "index", "只", "--any-word"), "--any-word needs --in"),
         (("senses", "index", "只", "--position", "1"), "--position needs --in"),
         (("senses", "index", "只", "--in", "没有这个字"), "is not in the sentence"),
-        (("senses", "index", "只", "--layer", "9"), "keeps layer 0, 1, 2"),
+        (("senses", "index", "只", "--layer", "9"), "has layer 0, 1, 2"),
         (("senses", "corpus", "只"), "is not an index"),
         (("senses", "index", "只", "--compare", "elmo"), "has no word vectors"),
         (("senses", "index", "只", "--model", "w2v"), "is not the model"),

@@ -68,7 +68,7 @@ def test_cut_files_with_checksums_that_fit(made: Path, name: str) -> None:
     file = made / name
     file.write_bytes(file.read_bytes()[:-7])
     reseal(made)
-    assert "cut short" in refused(made)
+    assert "truncated" in refused(made)
     file.write_bytes(
         b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'shape': (99999999999,), 'fortran_order': False}".ljust(128)
     )
@@ -110,9 +110,9 @@ def test_headers_of_arrays_are_never_taken_for_python(made: Path, header: str) -
         (lambda m: m.pop("facts"), "'facts' is missing"),
         (lambda m: m.update(files=[]), "'files' is missing"),
         (lambda m: m["facts"].update(n_occurrences=10**15), "altered"),
-        (lambda m: m["facts"].update(n_occurrences="many"), "facts are not whole"),
+        (lambda m: m["facts"].update(n_occurrences="many"), "facts are incomplete"),
         (lambda m: m["facts"].update(layers=[7]), "altered"),
-        (lambda m: m["facts"].update(layers=[]), "facts are not whole"),
+        (lambda m: m["facts"].update(layers=[]), "facts are incomplete"),
         (lambda m: m["facts"].update(probes=0), "cells do not fit"),
         (lambda m: m["facts"].update(precision="float16"), "altered"),
         (lambda m: m["corpus"].update(fingerprint="0"), "is not the corpus"),

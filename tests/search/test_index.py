@@ -44,7 +44,7 @@ def test_the_mean_of_all_layers_can_stand_for_an_occurrence(
     assert (index.facts["states"], index.layers) == ("mean", [0])
     hits = index.same_sense(["给", "打", "电话"], word="打", topn=10)
     assert {hit.text[hit.end : hit.end + 2] for hit in hits} <= {"电话", "手机", "号码"}
-    with pytest.raises(OptionError, match="one layer made of all"):
+    with pytest.raises(OptionError, match="combine all layers into one"):
         build_index(encoder, corpus, tmp_path / "j", states="mean", layers="1")
 
 

@@ -172,7 +172,7 @@ def test_the_command_searches_keeps_and_adds(words, lines, tmp_path, monkeypatch
     cosines = lift(words, "sentences", pool="sif").similarity(["w1 w2"], lines)[0]
     assert [hit["number"] for hit in hits] == np.argsort(-cosines, kind="stable")[:3].tolist()
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", "w1 w2") == 1  # pooled otherwise
-    assert "another model, or pooled otherwise" in capsys.readouterr().err
+    assert "a different model or pooling" in capsys.readouterr().err
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "a.txt", "w1 w2", "--how", "both") == 0
     assert f"{tmp_path / 'a.txt'}:" in capsys.readouterr().out
     assert call(monkeypatch, "info", tmp_path / "i") == 0

@@ -77,7 +77,7 @@ def test_missing_and_unfit_vectors_are_told(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="GloVe 840B"):
         polyseme.load(tmp_path / "infersent1.pkl")
     (tmp_path / "glove.txt").write_text("the 1 2 3\ncat 4 5 6\n", encoding="utf-8")
-    with pytest.raises(FormatError, match="of 6 numbers, and those beside it have 3"):
+    with pytest.raises(FormatError, match="of dimension 6, but those next to it have 3"):
         polyseme.load(tmp_path / "infersent1.pkl")
 
 

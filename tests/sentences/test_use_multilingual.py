@@ -63,10 +63,10 @@ def test_it_is_saved_and_opened_as_it_was(encoder: Any, tmp_path: Path) -> None:
 def test_a_lone_or_altered_archive_is_refused_in_one_line(files: Path, tmp_path: Path) -> None:
     names = ["q1", "q17", "proj5", "cnn_W", "d3"]
     np.savez(tmp_path / "weights.npz", **dict.fromkeys(names, np.zeros(3)))
-    with pytest.raises(FormatError, match=r"needs the file sp\.model"):
+    with pytest.raises(FormatError, match=r"needs its tokenizer sp\.model"):
         polyseme.load(tmp_path / "weights.npz")
     (tmp_path / "sp.model").write_bytes((files / "sp.model").read_bytes())
-    with pytest.raises(FormatError, match=r"weights\.npz is cut short or altered \(q1 has the shape"):
+    with pytest.raises(FormatError, match=r"weights\.npz is truncated or altered \(q1 has the shape"):
         polyseme.load(tmp_path)
     with zipfile.ZipFile(tmp_path / "weights.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -78,5 +78,5 @@ def test_a_lone_or_altered_archive_is_refused_in_one_line(files: Path, tmp_path:
 def test_pieces_that_are_cut_short_are_refused(files: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "weights.npz", **dict.fromkeys(["q1", "q17", "proj5", "cnn_W", "d3"], np.zeros(3)))
     (tmp_path / "sp.model").write_bytes((files / "sp.model").read_bytes()[:-1000])
-    with pytest.raises(FormatError, match=r"sp\.model is cut short"):
+    with pytest.raises(FormatError, match=r"sp\.model is truncated"):
         polyseme.load(tmp_path)

@@ -346,7 +346,7 @@ def test_the_sentence_that_is_asked_about_is_no_answer(client: httpx.Client, sen
         ({"sentence": "打", "word": ""}, "word: is empty"),
         ({"word": "打"}, "sentence: is missing"),
         ({"sentence": "打", "word": "打", "topn": 0}, "topn: must be at least 1"),
-        ({"sentence": "打", "word": "打", "colour": 1}, "colour: is not known here"),
+        ({"sentence": "打", "word": "打", "colour": 1}, "colour: is unknown"),
     ],
 )
 def test_a_wrong_question_is_told_in_words_for_people(client: httpx.Client, question: dict, says: str) -> None:

@@ -35,7 +35,7 @@ REST = b'"texts": ["a"], "sentences": ["a"], "input": "a", "sentence": "a"}'
 BODIES = {
     "nothing": b"",
     "no JSON": b"hello",
-    "cut short": b'{"model": "context", "texts": ["a"',
+    "truncated": b'{"model": "context", "texts": ["a"',
     "not UTF-8": b'{"model": "\xff\xfe"}',
     "a number": b"5",
     "a list": b"[]",

@@ -162,7 +162,7 @@ def test_an_analogy_in_two_models(open_page: Open, library: Library) -> None:
 def test_curves_are_drawn_from_the_records(open_page: Open) -> None:
     page = open_page("curves")
     assert texts(page, "figcaption strong") == ["loss"]
-    assert "share of the training" in page.inner_text("figcaption")  # on which models counted otherwise compare too
+    assert "training progress" in page.inner_text("figcaption")  # on which models counted otherwise compare too
     assert page.locator(".chart .line").count() == 2
     path = page.locator(".chart .line").first.get_attribute("d")
     heights = [float(part.split(" ")[1]) for part in path.replace("M", "L").split("L")[1:]]

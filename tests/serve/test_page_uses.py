@@ -161,7 +161,7 @@ def test_words_within_a_line_on_the_map_are_listed_and_the_map_is_saved(open_pag
     page.mouse.up()
     page.keyboard.up("Shift")
     page.wait_for_selector(".picked a")
-    assert "60 words picked" in page.inner_text(".picked")
+    assert "60 words selected" in page.inner_text(".picked")
     rows = list(csv.DictReader(io.StringIO(saved(page, "#export-words"))))
     assert len(rows) == 60
     with page.expect_download() as waiting:
@@ -177,7 +177,7 @@ def test_words_within_a_line_on_the_map_are_listed_and_the_map_is_saved(open_pag
 def test_what_is_expected_and_what_is_hardly_used_alike_is_told(open_page: Open) -> None:
     page = open_page("sentence", sentence="词1 去 打 排球 。", at=2)
     page.wait_for_selector(".kwic")
-    assert "is used alike" in page.inner_text(".column h2")
+    assert "is used the same way" in page.inner_text(".column h2")
     page.check("#any")
     page.wait_for_function("() => document.querySelector('.column h2')?.textContent.startsWith('Other words')")
 

@@ -46,10 +46,10 @@ def test_pairs_sentences_and_passages_are_answered(asked: httpx.Client) -> None:
         ({"model": "classify", "texts": ["a"], "sentences": ["b"]}, 400, "and nothing else"),
         ({"model": "classify"}, 400, "send texts"),
         ({"model": "pair", "pairs": [["a"]]}, 422, "pairs"),
-        ({"model": "words", "texts": ["a"]}, 400, "predicts nothing"),
+        ({"model": "words", "texts": ["a"]}, 400, "makes no predictions"),
         ({"model": "nobody", "texts": ["a"]}, 404, "nobody"),
         ({"model": "classify", "texts": []}, 422, "texts"),
-        ({"model": "linear", "texts": ["a"], "attention": True}, 400, "weighs no words"),
+        ({"model": "linear", "texts": ["a"], "attention": True}, 400, "has no word weights"),
         ({"model": "classify", "texts": ["很" * 20_000] * 11}, 400, "characters"),
     ],
 )

@@ -72,13 +72,13 @@ def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified
     [
         ({"format": 2}, "upgrade polyseme"),
         ({"format": 0}, "make it again with polyseme train"),
-        ({"format": "1"}, "not the description of a folder"),
+        ({"format": "1"}, "not the manifest of a polyseme folder"),
         ({"options": None}, "options"),
         ({"files": []}, "files"),
         ({"tables": ["../../etc/passwd"]}, "not among its files"),
         ({"tables": ["词" * 5000]}, "not among its files"),
-        ({"tables": [["vocab"]]}, "no lists of names"),
-        ({"parts": "vocab.txt"}, "no lists of names"),
+        ({"tables": [["vocab"]]}, "not lists of names"),
+        ({"parts": "vocab.txt"}, "not lists of names"),
         ({"models": ["../m"]}, "not plain names"),
         ({"models": {"m/m": ""}}, "not plain names"),
         ({"models": ["m"]}, "m/m does not exist"),
@@ -86,7 +86,7 @@ def test_a_large_file_is_checked_at_its_ends_when_opened_and_whole_when_verified
         ({"files": {"词" * 5000: {"size": 1}}}, "not the name of a file"),
         ({"files": {"\0": {"size": 1}}}, "not the name of a file"),
         ({"files": {"\ud800": {"size": 1}}}, "not the name of a file"),
-        ({"files": {"vocab.txt": {}}}, "no size is kept"),
+        ({"files": {"vocab.txt": {}}}, "there is no size"),
     ],
 )
 def test_a_newer_or_altered_description_is_refused(tmp_path, change, message):
@@ -185,5 +185,5 @@ def test_a_snapshot_fills_arrays_of_its_own_shapes_only():
     snapshot.fill(v=target)
     np.testing.assert_array_equal(target, [0, 1, 2])
     for arrays in ({"v": np.zeros(4)}, {"w": np.zeros(3)}):
-        with pytest.raises(FormatError, match="does not fit this training"):
+        with pytest.raises(FormatError, match="does not match this training"):
             snapshot.fill(**arrays)

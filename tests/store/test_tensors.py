@@ -87,13 +87,13 @@ def file_of(header: dict[str, object], data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("places", "size", "why"),
     [
-        ([(0, 8), (4, 12)], 12, "lies over another"),
-        ([(0, 8), (0, 8)], 8, "lies over another"),
+        ([(0, 8), (4, 12)], 12, "overlaps another"),
+        ([(0, 8), (0, 8)], 8, "overlaps another"),
         ([(0, 8), (12, 20)], 20, "does not follow"),
         ([(4, 12)], 12, "does not follow"),
-        ([(0, 8)], 12, "goes on behind its arrays"),
-        ([], 4, "goes on behind its arrays"),
-        ([(0, 8), (8, 16)], 12, "does not lie inside the file"),
+        ([(0, 8)], 12, "has extra bytes after its arrays"),
+        ([], 4, "has extra bytes after its arrays"),
+        ([(0, 8), (8, 16)], 12, "lies outside the file"),
     ],
 )
 def test_arrays_that_overlap_or_leave_holes_are_refused(tmp_path, places, size, why):

@@ -120,7 +120,7 @@ def test_attention_says_which_words_counted(texts, other_texts):
     for (tokens, weights), row in zip(model.attention([row.text for row in other_texts]), other_texts, strict=True):
         assert "".join(tokens) == row.text
         assert weights.sum() == pytest.approx(1, abs=1e-5)
-    with pytest.raises(OptionError, match="weighs no words"):
+    with pytest.raises(OptionError, match="has no word weights"):
         fitted(texts, "dan", epochs=1).attention(["房间"])
 
 
@@ -223,7 +223,7 @@ def test_what_cannot_be_fitted_is_told_in_one_line(rows, options, words):
 
 
 def test_an_unknown_task_and_a_wrong_kind_are_refused(texts):
-    with pytest.raises(OptionError, match="no task is called 'clasify'; did you mean 'classify'"):
+    with pytest.raises(OptionError, match="there is no task 'clasify'; did you mean 'classify'"):
         polyseme.fit("clasify", texts)
     with pytest.raises((OptionError, TrainingError)):
         polyseme.fit("classify", Examples.of([("a", "b", "x"), ("c", "d", "y")]))

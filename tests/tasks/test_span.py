@@ -100,8 +100,6 @@ def test_features_say_what_a_passage_shares_with_the_question():
 def test_answers_that_are_nowhere_are_told_and_the_rest_is_learned(caplog):
     rows = [*questions(20), Passage("短。", "谁？", [Answer("很长的答案", 90)], "x")]
     polyseme.fit("span", Examples.of(rows, segment="char"), **{**SMALL, "epochs": 1}, held_out=0.0)
-    assert (
-        "1 questions have no answer that stands whole in a window of their passage (first: question 21)" in caplog.text
-    )
+    assert "1 questions have no answer that fits in a window of their passage (first: question 21)" in caplog.text
     with pytest.raises(TrainingError, match="no question has an answer"):
         polyseme.fit("span", Examples.of(rows[-1:], segment="char"), **SMALL, held_out=0.0)

@@ -139,7 +139,7 @@ def test_without_a_language_model_it_learns_from_the_texts_alone():
 
 
 def test_another_encoder_is_refused_in_one_line(vectors):
-    with pytest.raises(OptionError, match="over a model of ulmfit"):
+    with pytest.raises(OptionError, match="needs an ulmfit model"):
         polyseme.fit("classify", Examples.of(reviews(12)), encoder=vectors, **SMALL)
 
 

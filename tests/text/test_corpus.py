@@ -146,7 +146,7 @@ def test_an_error_late_in_the_text_leaves_nothing(tmp_path: Path) -> None:
 def test_a_helper_that_dies_is_an_error_in_one_line(words: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("polyseme.text.workers._RUN", "import os; os._exit(1)")
     path = _text(tmp_path, "The dog saw a cat, and it ran away.\n" * 100_000)
-    with pytest.raises(PolysemeError, match="a worker process ended"):
+    with pytest.raises(PolysemeError, match="a worker process died"):
         Corpus.build(path, tmp_path / "c", segment="auto", words=words, workers=2)
     assert not (tmp_path / "c").exists()
 
@@ -181,9 +181,9 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
         (
             "corpus.json",
             lambda data: data.replace(b'"vocabulary": ', b'"vocabulary": 9'),
-            "checksum that it keeps of itself",
+            "does not match its own checksum",
         ),
-        ("corpus.json", lambda data: b"[]", "not the description"),
+        ("corpus.json", lambda data: b"[]", "not the manifest"),
     ],
 )
 def test_what_was_cut_or_altered_is_refused(tmp_path: Path, file: str, damage: object, message: str) -> None:
@@ -240,7 +240,7 @@ def test_a_killed_build_leaves_nothing_that_opens(tmp_path: Path) -> None:
 
 def test_output_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     path = _text(tmp_path, "他打了个电话。")
-    with pytest.raises(FormatError, match="other things in it"):
+    with pytest.raises(FormatError, match="files that polyseme did not write"):
         Corpus.build(path, tmp_path)
     Corpus.build(path, tmp_path / "c")
     assert len(Corpus.build(path, tmp_path / "c")) == 1

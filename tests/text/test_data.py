@@ -59,24 +59,24 @@ def test_another_kind_is_refused_with_what_to_give(files: dict[str, Path], wante
     data = read_data("m", (given,), files[given], {})
     with pytest.raises(OptionError) as error:  # the data itself
         read_data("m", (wanted,), data, {})
-    assert str(error.value).startswith(f"m learns from {FORMS[wanted]}, and {data.path} holds ")  # type: ignore[union-attr]
+    assert str(error.value).startswith(f"m is trained on {FORMS[wanted]}, but {data.path} contains ")  # type: ignore[union-attr]
     with pytest.raises((OptionError, TextError)) as error:  # the file
         read_data("m", (wanted,), files[given], {})
     assert "\n" not in str(error.value)
     if given != "corpus":
-        assert f"m learns from {FORMS[wanted]}" in str(error.value)
+        assert f"m is trained on {FORMS[wanted]}" in str(error.value)
 
 
 def test_train_says_what_a_method_learns_from(files: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"word2vec learns from text .*holds labelled texts"):
+    with pytest.raises(OptionError, match=r"word2vec is trained on text .*contains labelled texts"):
         polyseme.train("word2vec", Examples.of([("一", "0")]))
-    with pytest.raises(OptionError, match=r"labelled texts; or say format='text'"):
+    with pytest.raises(OptionError, match=r"labelled texts; or use format='text'"):
         polyseme.train("word2vec", files["texts"])
     vectors = polyseme.train("svd", files["texts"], format="text", dim=2, min_count=1)
     assert "text_a" in vectors
     with pytest.raises(TextError, match="a source is a path, not LabelledText"):
         Corpus.build(Examples.of([("一", "0")]))
-    with pytest.raises(OptionError, match="learns from one source"):
+    with pytest.raises(OptionError, match="is trained on one source"):
         polyseme.train("word2vec", {"a": files["corpus"]})
     with pytest.raises(OptionError, match="unknown option 'columns'"):
         polyseme.train("word2vec", files["corpus"], columns={"text": 1})
@@ -91,11 +91,11 @@ def test_several_sources_go_by_name(files: dict[str, Path]) -> None:
     assert isinstance(data, dict)
     assert [data["nli"].kind, data["translation"].kind] == ["pairs", "parallel"]
     assert fingerprint_of(data) == {name: one.fingerprint for name, one in data.items()}
-    with pytest.raises(OptionError, match=r"several sources, each given by its name: nli=\(labelled pairs"):
+    with pytest.raises(OptionError, match=r"several named sources: nli=\(labelled pairs"):
         read_data("m", learns, files["pairs"], {})
-    with pytest.raises(OptionError, match="no source called 'snli'; it learns from nli="):
+    with pytest.raises(OptionError, match="no source 'snli'; it is trained on nli="):
         read_data("m", learns, {"snli": files["pairs"]}, {})
-    with pytest.raises(OptionError, match="m learns from labelled pairs"):
+    with pytest.raises(OptionError, match="m is trained on labelled pairs"):
         read_data("m", learns, {"nli": files["parallel"]}, {})
 
 
@@ -120,7 +120,7 @@ def test_reading_options_reach_the_reader_and_nothing_that_is_read_already(files
     data = read_data("m", ("texts",), files["texts"], {"columns": columns, "segment": "char", "case": "lower"})
     assert isinstance(data, Examples)
     assert (data.segmentation.method, data.segmentation.case) == ("char", "lower")
-    with pytest.raises(OptionError, match="leave out segment, or make it again with it"):
+    with pytest.raises(OptionError, match="leave out segment, or rebuild the corpus with it"):
         read_data("m", ("texts",), data, {"segment": "char"})
     with pytest.raises(OptionError, match="unknown option 'field'"):
         read_data("m", ("texts",), files["texts"], {"field": "text"})

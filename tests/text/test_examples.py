@@ -130,7 +130,7 @@ def test_columns_go_by_name_or_number_and_are_shown(tmp_path: Path, header: str,
         ({"columns": {"text": 0, "label": 1}}, "3 columns, numbered from 1; not 0"),
         ({"columns": {"txt": 1}}, "columns are texts: text, label"),
         ({"kind": "words"}, "kind must be one of texts, pairs, tags, spans"),
-        ({"kind": "tags", "columns": {"tag": "label"}}, "go by number"),
+        ({"kind": "tags", "columns": {"tag": "label"}}, "must be numbers from 1"),
         ({"kind": "spans"}, "SQuAD"),
         ({"errors": "ignore"}, "'errors' must be one of strict, replace, skip"),
         ({"colums": {"text": 1}}, "unknown option 'colums'; did you mean 'columns'"),
@@ -155,7 +155,7 @@ def test_bad_rows_are_told_together_before_anything_is_learned(tmp_path: Path) -
         read(tmp_path, "id\ttext\tlabel\n" + "\n".join(lines))
     assert str(error.value) == (
         f"{tmp_path / 'a.txt'}: 3 of 100 rows cannot be read: line 8 has 2 columns instead of 3; line 21 has no label; "
-        "line 31 has 4 columns instead of 3; correct them, or leave them out with errors='skip'"
+        "line 31 has 4 columns instead of 3; correct them, or skip them with errors='skip'"
     )
     examples = read(tmp_path, "id\ttext\tlabel\n" + "\n".join(lines), errors="skip")
     assert len(examples) == 97
@@ -176,13 +176,16 @@ def test_of_many_bad_rows_ten_are_named(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
-        ("text\tlabel\n", "no row that can be learned from"),
+        ("text\tlabel\n", "no row to train on"),
         ("只有一列\n没有标签\n什么都没有\n", "is not a table of labelled texts"),
         ("sentence\tkeywords\n一\t二\n三\t四\n", "no column of labels: its columns are sentence, keywords"),
-        ("你好\thello\n再见\tbye\n谢谢\tthanks\n早\tmorning\n", "two texts a row and no label, as parallel text does"),
+        (
+            "你好\thello\n再见\tbye\n谢谢\tthanks\n早\tmorning\n",
+            "two texts per row and no label, as parallel text does",
+        ),
         ('{"text": "a", "label": "x"}\n{"text": 5, "label": "x"}\n' * 20, "20 of 40 rows .*line 2 has no text"),
         ('{"text": "a", "label": "x"}\n' * 20 + '{"text": "b"\n', "line 21 is not JSON"),
-        ('{"text": "a", "label": "x"}\n' * 20 + "[1, 2]\n", r"line 21 is no JSON object: \[1, 2\]"),
+        ('{"text": "a", "label": "x"}\n' * 20 + "[1, 2]\n", r"line 21 is not a JSON object: \[1, 2\]"),
         ('{"text": "a", "label": ["x"]}\n' * 3, "line 1 has no label"),
         ('text,label\n"a,b",x\n"c"d,y\n"e",x\n' + "f,x\n" * 40, "line 3 is not CSV"),
         ('text,label\n"a",x\n' * 20 + '"never closed,x\nb,y\n', "line 41 is not CSV: unexpected end of data"),
@@ -232,7 +235,7 @@ def test_labels_without_gold_are_told_and_left_out(tmp_path: Path, caplog: pytes
     assert [row.label for row in examples if isinstance(row, Pair)] == ["neutral", "entailment", "contradiction"]
     assert examples.labels == ["contradiction", "entailment", "neutral"]
     assert examples.facts["without_gold_label"] == 2
-    assert "2 rows without a gold label are left out" in caplog.text
+    assert "2 rows without a gold label are skipped" in caplog.text
 
 
 def test_plus_and_minus_are_two_classes(tmp_path: Path) -> None:
@@ -371,7 +374,7 @@ def test_an_answer_is_looked_for_where_the_file_is_wrong(tmp_path: Path) -> None
     examples = read(tmp_path, squad(off, context="鱼在水中游鸟鱼"))
     assert examples[0].answers == [Answer("鱼", 6)]  # type: ignore[union-attr]
     assert examples.facts["moved_answers"] == 1
-    with pytest.raises(TextError, match=r"1 of 2 rows .*question lost whose answer '鸟' does not stand in the passage"):
+    with pytest.raises(TextError, match=r"1 of 2 rows .*question lost whose answer '鸟' is not in the passage"):
         read(tmp_path, squad(off, lost, context="鱼在水中游"))
 
 
@@ -398,7 +401,7 @@ def test_rows_at_hand_are_examples_too() -> None:
     assert Examples.of([(["我", "们"], ["B", "E"])]).kind == "tags"
     for rows, message in (
         ([], "no rows"),
-        ([("a",)], "a row is"),
+        ([("a",)], "a row must be"),
         ([("a", "b"), ("a", "b", "c")], "row 1 is not 1 text and a label"),
         ([(["a"], ["B", "E"])], "row 0: 1 words and 2 tags"),
         ([("a", float("nan"))], "row 0 has the score 'nan'"),
@@ -430,7 +433,7 @@ def test_folds_test_every_row_once_and_spread_each_class() -> None:
         assert abs(counts["common"] - 36) <= 1
         tested += test
     assert sorted(map(str, tested)) == sorted(map(str, many()))
-    with pytest.raises(OptionError, match="folds are 2 to 3"):
+    with pytest.raises(OptionError, match="folds must be between 2 and 3"):
         next(Examples.of([("a", "x"), ("b", "x"), ("c", "y")]).folds(4))
 
 

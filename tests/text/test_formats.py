@@ -85,7 +85,7 @@ def test_a_folder_is_read_sorted_without_hidden_and_binary_files(
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     corpus = Corpus.build(tmp_path)
     assert documents(corpus) == [["甲。"], ["乙。", "丙。"]]
-    assert "left out" in caplog.text
+    assert "skipped" in caplog.text
     assert "picture.png" in caplog.text
 
 
@@ -265,14 +265,14 @@ def test_what_polyseme_made_is_not_read_as_text(tmp_path: Path) -> None:
     (tmp_path / "site" / "index.json").write_text("一个别人的文件。", encoding="utf-8")
     tokens = [Corpus.build(tmp_path, tmp_path / "corpus", segment="char").n_tokens for _ in range(3)]
     assert tokens == [15, 15, 15]
-    with pytest.raises(TextError, match="already, not text"):
+    with pytest.raises(TextError, match="model or index, not text"):
         find_sources([tmp_path / "corpus"])
 
 
 @pytest.mark.parametrize("format", ["tagged", "segmented"])
 def test_words_that_are_given_are_not_cut_into_characters(format: str, tmp_path: Path) -> None:
     path = written(tmp_path, "迈向/v 新/a 世纪/n\n")
-    with pytest.raises(TextError, match="whose words are given"):
+    with pytest.raises(TextError, match="which is already segmented"):
         Corpus.build(path, format=format, segment="char")
     assert Corpus.build(path, format=format, segment="jieba").n_tokens == 3
 

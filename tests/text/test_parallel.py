@@ -82,7 +82,7 @@ def test_lines_with_an_empty_side_are_left_out_and_counted(tmp_path: Path) -> No
     [
         ({"a.en": "a\nb\n", "a.zh": "甲\n"}, {}, r"a\.zh ends before line 2 of .*a\.en: the two are not aligned"),
         ({"a.tsv": "a\t甲\n" * 9 + "b\n"}, {}, "1 of 10 rows cannot be read: line 10 has 1 column instead of 2"),
-        ({"a.tsv": "a\tb\tc\n" * 9}, {}, "say which are which"),
+        ({"a.tsv": "a\tb\tc\n" * 9}, {}, "name them, as in columns="),
         ({"a.tsv": "a\tb\tc\n"}, {"columns": {"text": 1}}, "columns are parallel: source, target; not text"),
         ({"a.txt": ""}, {}, "is empty"),
         ({"a.tsv": " \t \n" * 9}, {}, "is empty"),

@@ -52,7 +52,7 @@ def test_many_words_are_read_and_found_in_a_list_of_all() -> None:
 
 
 def test_a_cut_file_is_refused() -> None:
-    with pytest.raises(FormatError, match="cut short"):
+    with pytest.raises(FormatError, match="truncated"):
         WordLines(np.frombuffer("一\n二".encode(), dtype=np.uint8), where="words.txt")
-    with pytest.raises(FormatError, match="cut short"):
+    with pytest.raises(FormatError, match="truncated"):
         words_from_bytes(words_to_bytes(["一", "二"])[:-1], where="words.txt")

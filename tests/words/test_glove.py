@@ -148,5 +148,5 @@ def test_further_training_keeps_old_words_and_adds_new_ones(topics):
 
 
 def test_words_that_never_meet_are_told_in_one_line():
-    with pytest.raises(TrainingError, match="in one sentence"):
+    with pytest.raises(TrainingError, match="in the same sentence"):
         polyseme.train("glove", Corpus.from_sentences([["猫"], ["狗"]]), **SMALL)

@@ -77,7 +77,7 @@ def lying(matrix: bytes, shape: tuple[int, int]) -> bytes:
         (pickle.dumps((WORDS, "matrix")), "no array"),
         (lying(python2_pickle(), (2_000_000_000, 64)), "does not fit the bytes"),
         (lying(python2_pickle(), (-7, -4)), "does not fit the bytes"),
-        (python2_pickle()[:-40], "cut short"),
+        (python2_pickle()[:-40], "truncated"),
     ],
 )
 def test_anything_else_is_refused_in_one_line(tmp_path, monkeypatch, content, message):

@@ -50,7 +50,7 @@ REFUSED = {
     "gensim_test_data/similarities0-1.txt": "plain text",
     "gensim_test_data/fb-ngrams.txt": "plain text",
     "gensim_test_data/w2v_keyedvectors_load_test.vocab": "plain text",
-    "gensim_test_data/pretrained.vec": "cut short",
+    "gensim_test_data/pretrained.vec": "truncated",
     "tencent_char/embedding_Tencent.npz": "zip archive",
     "hf_tiny/bert-tiny-zh/model.safetensors": "safetensors",
     "hf_tiny/bert-tiny-zh/pytorch_model.bin": "zip archive",

@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 
 def test_models_without_labels_and_no_texts_are_told_in_one_line(shared_data: Path) -> None:
     vectors = polyseme.load(shared_data / "models" / "gensim_test_data" / "lee_fasttext.bin")
-    with pytest.raises(OptionError, match="tells no labels"):
+    with pytest.raises(OptionError, match="no classifier"):
         Supervised(vectors)
     with pytest.raises(TrainingError, match="no texts"):
         train_supervised([], [], SupervisedOptions(), Run())

@@ -139,7 +139,7 @@ def test_an_unknown_word_is_explained() -> None:
     assert "\n" not in message
     assert "机器学习" in message
     assert "深度 (known) | 学习 (known)" in message
-    assert "fewer than 5 times" in message
+    assert "fewer than 5 occurrences" in message
     with pytest.raises(KeyError, match="Beijing"):
         wv["beijing"]
     with pytest.raises(UnknownWord, match="close words: 学习"):

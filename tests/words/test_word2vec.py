@@ -42,7 +42,7 @@ def test_the_four_kinds_of_vectors(topics):
 
 
 def test_a_hierarchical_model_has_no_output_vectors(topics):
-    with pytest.raises(OptionError, match="nodes of a tree"):
+    with pytest.raises(OptionError, match="predicts tree nodes"):
         polyseme.train("word2vec", topics, loss="hierarchical", vectors="sum", **SMALL)
 
 
@@ -135,9 +135,9 @@ def test_a_start_of_another_length_is_refused(topics):
 @pytest.mark.parametrize(
     ("sentences", "options", "words"),
     [
-        ([["猫"] * 9] * 9, {}, "takes two"),
+        ([["猫"] * 9] * 9, {}, "needs two"),
         ([["猫", "狗"]], {"min_count": 2}, "lower min_count"),
-        ([["猫"], ["狗"]], {}, "in one sentence"),
+        ([["猫"], ["狗"]], {}, "in the same sentence"),
         ([["猫", "狗"] * 9] * 9, {"lr": 1e30}, "lower lr"),
     ],
     ids=["one word", "none frequent", "never together", "diverging"],
@@ -193,7 +193,7 @@ def test_an_interrupted_training_goes_on_with_other_threads_but_no_other_options
 
 def test_resuming_without_a_checkpoint_is_told(topics, tmp_path, caplog):
     polyseme.train("word2vec", topics, out=tmp_path / "m", resume=True, **SMALL)
-    assert "starts at the beginning" in caplog.text
+    assert "starts from the beginning" in caplog.text
 
 
 def test_a_short_text_is_read_more_often(topics):

@@ -1,4 +1,4 @@
-"""The table of methods and of published formats. Everything that lists or finds one reads it here."""
+"""The table of methods and published formats, read by everything that lists or looks up one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def find(name: str) -> Row:
         if row.name == name:
             return row
     hint = close_matches(name, [row.name for row in METHODS])
-    raise OptionError(f"no method is called {name!r}{hint} (polyseme methods lists them)")
+    raise OptionError(f"there is no method {name!r}{hint} (see polyseme methods)")
 
 
 def find_task(name: str) -> Row:
-    """The row of a task, or an error with the names there are."""
+    """The row of a task, or an error with the available names."""
     for row in TASKS:
         if row.name == name:
             return row
     names = [row.name for row in TASKS]
-    raise OptionError(f"no task is called {name!r}{close_matches(name, names)}: there are {', '.join(names)}")
+    raise OptionError(f"there is no task {name!r}{close_matches(name, names)}; there are {', '.join(names)}")

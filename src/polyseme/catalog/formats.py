@@ -1,4 +1,4 @@
-"""The published formats, how each is told by its content, and what is said of other files."""
+"""Published formats, how each is recognised by content, and the messages for other files."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ REFUSALS = {
     "corpus": "it is a corpus, which methods are trained on",
     "index": "it is an index of occurrences: polyseme uses reads it",
     "texts": "it is a text index: polyseme search MODEL INDEX QUERY searches it",
-    "folder": "it is a folder with none of the files that tell a model",
-    "text": "it looks like plain text: polyseme train makes a model of it",
+    "folder": "it is a folder without any model file",
+    "text": "it looks like plain text: train a model on it with polyseme train",
     "empty": "it is empty",
     "pickle": "it is a pickle, which could run code; save it in an open format (gensim: save_word2vec_format)",
     "zip": "it is a zip archive (.npz, torch or packed files): unpack it, or save it again in an open format",
     "tar": "it is a tar archive: unpack it",
-    "npy": "it is a NumPy array, without the words that belong to it",
-    "hdf5": "it is an HDF5 file: name the folder it lies in, with its options beside it",
-    "safetensors": "it is a safetensors file: name the folder it lies in, with its configuration beside it",
-    "json": "it is a JSON file: name the folder it lies in",
-    "binary": "it is a binary file of no format that is known here, or it is damaged",
+    "npy": "it is a NumPy array without its words",
+    "hdf5": "it is an HDF5 file: give the folder that contains it and its options",
+    "safetensors": "it is a safetensors file: give the folder that contains it and its configuration",
+    "json": "it is a JSON file: give the folder that contains it",
+    "binary": "it is a binary file of unknown format, or damaged",
 }

@@ -1,4 +1,4 @@
-"""The methods that are trained here: one row each, strings only."""
+"""The methods that can be trained: one row each, strings only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of what is not a method to train: models of published files, composed models, and tasks."""
+"""Rows for what is not a trainable method: models of published files, composed models, and tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the catalog says."""
+"""The fields of a row of the catalog."""
 
 from __future__ import annotations
 

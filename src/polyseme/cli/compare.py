@@ -1,4 +1,4 @@
-"""``polyseme compare``: every method on the same ground."""
+"""``polyseme compare``: models or methods on the same files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def compare(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Models beside each other on the same test files: one table, one picture. Of a corpus or text, methods are trained
-    on it first, each by its defaults."""
+    """Compare models on the same test files: one table, one plot. Given a corpus or text, methods are first trained
+    on it with their defaults."""
     from polyseme import catalog
     from polyseme.api import load
     from polyseme.evaluate.compare import Comparison, Entry, examine, train_methods
@@ -75,7 +75,7 @@ def compare(
 
 
 def _is_text(path: str) -> bool:
-    """Whether methods are to be trained on what lies there: a corpus, raw text, or a folder of text."""
+    """Whether methods should be trained on this path: a corpus, raw text, or a folder of text."""
     from polyseme.api import recognise
     from polyseme.text.corpus import is_corpus
 

@@ -1,4 +1,4 @@
-"""``polyseme concordance CORPUS QUERY``: a string, an expression or words in their context."""
+"""``polyseme concordance CORPUS QUERY``: a string, a regular expression or words in context."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def concordance(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Show where QUERY stands in CORPUS, in its context; how often, where, and beside which words.
+    """Show every match of QUERY in CORPUS in context (KWIC), with frequency, dispersion and collocates.
 
-    CORPUS is a corpus, an index, or text, which is then read as `polyseme corpus` reads it.
+    CORPUS is a corpus, an index, or text, which is read as `polyseme corpus` would read it.
     """
     if collocates and documents:
         raise click.UsageError("--collocates and --documents print different tables: choose one")

@@ -11,7 +11,7 @@ from polyseme.cli.terminal import printable
 
 
 class SafeConsole(Console):
-    """What is printed as text holds nothing that a terminal obeys; rich's own colours are added later."""
+    """Printed text contains no terminal control characters; rich adds its own colours later."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **settings)

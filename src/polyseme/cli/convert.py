@@ -28,7 +28,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all zeros.")
 @force_option
 def convert(source: str, target: str, form: str | None, dense: bool, force: bool, pooling: Pooling) -> None:
-    """Write the model at SRC (any format that is read) to DST.
+    """Write the model at SRC (any supported format) to DST.
 
     \b
     name of DST  format
@@ -42,11 +42,11 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     bilm-tf      options.json and weights.hdf5 of an ELMo that reads bytes
     huggingface  a Transformer for transformers' AutoModel and AutoTokenizer
     sentence-transformers
-                 a Transformer that gives vectors of sentences; or, with
+                 a Transformer that gives sentence vectors; or, with
                  --pool mean or sif, word vectors that do
 
-    Behind a suffix, .gz .bz2 .xz compress. With --pool, DST is a model of sentences: the vectors of a text's words
-    made one, fitted where it needs counts, in one folder with SRC.
+    An additional .gz .bz2 or .xz compresses. With --pool, DST is a sentence model: SRC and its pooling, fitted if it
+    needs counts, in one folder.
     """
     from polyseme.api import load
     from polyseme.cli.words import only_words

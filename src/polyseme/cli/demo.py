@@ -1,4 +1,4 @@
-"""``polyseme demo``: all of it on a real corpus, in minutes."""
+"""``polyseme demo``: everything on a real corpus, in minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``polyseme dimension CORPUS``: which vector length suits this corpus."""
+"""``polyseme dimension CORPUS``: choose the vector dimension for a corpus."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def dimension(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Which vector length suits this text? The PIP loss (Yin and Shen 2018) weighs the signal that few dimensions leave
-    out against the noise that many let in. With --on, vectors of several lengths are trained and scored."""
+    """Which vector dimension suits this text? The PIP loss (Yin and Shen 2018) balances the signal that few
+    dimensions lose against the noise that many fit. With --on, vectors of several dimensions are trained and scored."""
     from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimension
     from polyseme.evaluate.kinds import recognise_kind
     from polyseme.text.corpus import Corpus, is_corpus

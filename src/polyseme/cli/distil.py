@@ -1,4 +1,4 @@
-"""``polyseme distil MODEL CORPUS -o VECTORS``: word vectors of a context encoder."""
+"""``polyseme distil MODEL CORPUS -o VECTORS``: turn a context encoder into word vectors."""
 
 from __future__ import annotations
 

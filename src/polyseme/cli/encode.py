@@ -68,20 +68,19 @@ def encode(
     segment: str | None,
     pooling: Pooling,
 ) -> None:
-    """Vectors of every line of FILE (standard input where it is - or left out).
+    """Encode every line of FILE (stdin if it is - or omitted).
 
     \b
-    hdf5      a dataset for each line, named "0", "1" …, and sentence_to_index;
+    hdf5      one dataset per line, named "0", "1" …, and sentence_to_index;
               (layers, words, dim) or (words, dim)
-    npy       all words one after the other, (words, layers, dim) or
-              (words, dim); NAME.offsets.npy: where lines begin
-    parquet   a row for each word: line, position, token, a vector for each layer
-    jsonl     an object for each line: tokens, and layers or vectors
-    features  an object for each line, as BERT's extract_features writes: each
+    npy       all words in sequence, (words, layers, dim) or
+              (words, dim); NAME.offsets.npy: where lines start
+    parquet   one row per word: line, position, token, a vector for each layer
+    jsonl     one object per line: tokens, and layers or vectors
+    features  one object per line, as BERT's extract_features writes: each
               token with the index and values of its layers
 
-    With --pool, one vector a line: of one layer (mean unless --layers names
-    another).
+    With --pool, one vector per line, of one layer (default: mean of the layers).
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if out == "-" else None)
     if chosen is None:
@@ -111,7 +110,7 @@ def encode(
 
 
 class _Planes:
-    """The layers that were asked for: which to ask the encoder for, and how they are written."""
+    """The requested layers: which to ask the encoder for, and how they are written."""
 
     def __init__(self, encoder: ContextEncoder, choice: str, *, together: bool) -> None:
         self.together, self.numbers = together, Layers.listed(choice, encoder.n_layers)
@@ -122,7 +121,7 @@ class _Planes:
         self.names = ["mix"] if read.name == "mix" else self.names
 
     def of(self, layers: FloatArray) -> FloatArray:
-        """``(L, T, D)``, or ``(T, D)`` where there is one layer or several side by side."""
+        """``(L, T, D)``, or ``(T, D)`` for one layer or several concatenated."""
         if self.numbers is not None:
             layers = layers[self.numbers]
             return np.concatenate(list(layers), axis=1) if self.together else layers
@@ -151,7 +150,7 @@ def _open(path: str, precision: str, pooling: Pooling, layers: str) -> ContextEn
 
 
 class Lines:
-    """The lines of the input; those the encoder has read ahead are kept until their vectors come back."""
+    """The input lines; those the encoder has read ahead are kept until their vectors are returned."""
 
     def __init__(self, name: str, progress: Progress) -> None:
         from polyseme.text.read import Reader, find_sources
@@ -178,7 +177,7 @@ class Lines:
         return line
 
     def taken(self) -> str:
-        """The line whose vectors have just come back."""
+        """The line whose vectors were just returned."""
         line = self._ahead[self._next]
         self._next += 1
         self.done += 1
@@ -208,7 +207,7 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
 
 @contextmanager
 def _writing(form: str, out: str, names: Sequence[int | str], force: bool) -> Iterator[Write]:
-    """To the file named, or to standard output: there JSON lines as they come, other formats when they are whole."""
+    """To the given file, or to stdout: JSON lines as they come, other formats when complete."""
     from polyseme.store.vector_files import stream_lines, writer
 
     if out != "-":

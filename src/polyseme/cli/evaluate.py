@@ -1,4 +1,4 @@
-"""``polyseme evaluate MODEL FILE...``: test files of every kind, told by content."""
+"""``polyseme evaluate MODEL FILE...``: test files of every kind, recognised by content."""
 
 from __future__ import annotations
 
@@ -81,11 +81,10 @@ def evaluate(
     pooling: Pooling,
     **asked: Any,
 ) -> None:
-    """How well MODEL does on files of words (WordSim, SimLex, questions-words, CA8 …), of sentence pairs (STS-B, SICK,
-    CNSD; a folder of several sets), of words in context (WiC, MCL-WiC), of labelled texts or pairs (transfer, as
-    SentEval does), on retrieval, on what its vectors tell of any text (probing) or, if it is a language model, on
-    plain text (perplexity). Accuracies and correlations of words are over the items whose words are known (used).
-    FILE may be - for stdin."""
+    """Score MODEL on word similarity and analogies (WordSim, SimLex, questions-words, CA8 …), sentence pairs (STS-B,
+    SICK, CNSD; a folder of several sets), words in context (WiC, MCL-WiC), labelled texts or pairs (transfer, as in
+    SentEval), retrieval, probing of its vectors on any text or, for language models, plain text (perplexity). Scores
+    on words cover the items whose words are known (used). FILE may be - for stdin."""
     from polyseme.evaluate.report import EvaluationSettings
 
     if files.count("-") > 1:
@@ -114,7 +113,7 @@ def evaluate(
 
 @contextmanager
 def _as_file(name: str) -> Iterator[str]:
-    """The file itself; of stdin a copy, since a file is read twice: to tell what it is, and then the whole of it."""
+    """The file itself; for stdin a copy, since a file is read twice: to recognise it, and to evaluate it."""
     if name != "-":
         yield name
         return
@@ -126,7 +125,7 @@ def _as_file(name: str) -> Iterator[str]:
 
 
 def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) -> dict[str, Any]:
-    """What a model does on a file, or the error: the others are not lost."""
+    """The scores of a model on a file, or the error, so that the other results are not lost."""
     from polyseme.evaluate.kinds import evaluate_file
 
     try:
@@ -140,7 +139,7 @@ def _examined(path: str, model: Any, file: str, settings: EvaluationSettings) ->
 
 
 def _print_reports(reports: list[dict[str, Any]], *, beside: bool) -> None:
-    """All rows of one model; of several, each one's row of the whole, of probing all."""
+    """All rows for one model; for several, the total row of each (for probing, all rows)."""
     shown = {one["model"]: one["rows"] if one["kind"] == "probing" else one["rows"][-1:] for one in reports}
     rows = [{"model": model, **row} for model, some in shown.items() for row in some] if beside else reports[0]["rows"]
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -1,4 +1,4 @@
-"""``polyseme fill MODEL TEXT``: what a language model expects in the place of each [MASK]."""
+"""``polyseme fill MODEL TEXT``: what a language model predicts for each [MASK]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASK = "[MASK]"
 @topn_option
 @json_option
 def fill(model: str, text: str, topn: int, as_json: bool) -> None:
-    """What the language model MODEL expects in the place of each [MASK] of TEXT, with probabilities.
+    """The words that the language model MODEL predicts for each [MASK] of TEXT, with probabilities.
 
     \b
     polyseme fill bert-base-chinese "他打了个[MASK]。"
@@ -40,7 +40,8 @@ def fill(model: str, text: str, topn: int, as_json: bool) -> None:
 
 
 def _found(model: Any, text: str, topn: int) -> list[list[tuple[str, float]]]:
-    """Answers for every mask. A model without a mask of its own is asked about a word that it does not look at."""
+    """Predictions for every mask. A model without a mask token is asked about a placeholder word that it does not
+    see."""
     if hasattr(model, "fill"):
         filled: list[list[tuple[str, float]]] = model.fill(text, topn)
         return filled

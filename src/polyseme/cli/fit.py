@@ -1,4 +1,4 @@
-"""``polyseme fit TASK``: any encoder in any task, frozen or fine-tuned."""
+"""``polyseme fit TASK``: any encoder for any task, frozen or fine-tuned."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TaskGroup(click.Group):
 
 @click.group(cls=TaskGroup, subcommand_metavar="TASK --train FILE -o MODEL [OPTIONS]")
 def fit() -> None:
-    """Fit a task to labelled examples; `fit TASK --help` lists its heads and options."""
+    """Train a task on labelled examples; `fit TASK --help` lists its heads and options."""
 
 
 def _command(row: catalog.Row) -> click.Command:
@@ -133,7 +133,7 @@ def _one_or_many(files: tuple[str, ...]) -> Any:
 def _repeated(
     plan: Any, folds: int | None, seeds: int, out: str | None, force: bool, as_json: bool, progress: Any
 ) -> None:
-    """Print the figures of several trainings with their mean and deviation; keep the best of several seeds."""
+    """Print the scores of several runs with mean and standard deviation; keep the best of several seeds."""
     from polyseme.tasks.fit import mean_and_deviation
     from polyseme.training.run import Run
 

@@ -1,4 +1,4 @@
-"""Flags made from dataclasses of options: of methods, and of how text and tables are read."""
+"""Flags generated from options dataclasses: of methods, and of reading text and tables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def with_flags(options: type) -> Callable[[click.Command], click.Command]:
 
 
 def given_flags(ctx: click.Context, names: Iterable[str]) -> dict[str, Any]:
-    """Those of the flags that were given, a user dictionary read: what was not given keeps its default."""
+    """The flags that were given, with the user dictionary read; the others keep their defaults."""
     from polyseme.text.segment import read_words
 
     found = {name: ctx.params[name] for name in names if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}

@@ -64,7 +64,7 @@ def _kind(path: str) -> str:
 
 
 def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Facts about labelled or parallel data; None where the path holds text, or is said to."""
+    """Facts about labelled or parallel data; None if the path is text, or declared to be."""
     from polyseme.text.data import recognise_data
     from polyseme.text.examples import Examples
     from polyseme.text.parallel import Parallel
@@ -89,7 +89,7 @@ def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -
 
 
 def _named(row: Any) -> dict[str, Any]:
-    """A row by the names of its fields, its answers too."""
+    """A row as a mapping from field names, including its answers."""
     fields: dict[str, Any] = row._asdict()
     if "answers" in fields:
         fields["answers"] = [answer._asdict() for answer in fields["answers"]]
@@ -199,7 +199,7 @@ def _published(path: str, kind: str) -> dict[str, Any]:
 
 
 def _changed(method: str | None, options: dict[str, Any]) -> dict[str, Any] | str:
-    """The options of a model, or of an index, that are not the usual ones; --json prints all."""
+    """The options of a model or index that differ from the defaults; --json prints all."""
     from polyseme.api import options_of
     from polyseme.options import changed_options, make_options, renamed
 
@@ -213,7 +213,7 @@ def _changed(method: str | None, options: dict[str, Any]) -> dict[str, Any] | st
 
 
 def _shown(value: Any) -> Any:
-    """Nested facts on one line; a sample with its words set apart."""
+    """Nested facts on one line; the words of a sample separated."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(v)}" for name, v in value.items() if v not in ([], {}, None, "")) or None
     if isinstance(value, list) and value and isinstance(value[0], dict) and "method" not in value[0]:
@@ -232,7 +232,7 @@ def _shown(value: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    """A cell of a row on one line: a text's beginning, words with spaces between them, answers by their text."""
+    """A cell on one line: the start of a text, words separated by spaces, answers by their text."""
     words = value if isinstance(value, list) else [value]
     text = " ".join(str(word["text"] if isinstance(word, dict) else word) for word in words).replace("\n", " ")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -25,7 +25,7 @@ def console() -> Console:
 
 
 class InSentence(Protocol):
-    """A place in a sentence: ``text[start:end]``. It may have a ``score``, a ``source`` and the sentences beside it."""
+    """A match in a sentence: ``text[start:end]``. It may also have a ``score``, a ``source`` and neighbouring sentences."""
 
     @property
     def text(self) -> str: ...
@@ -46,7 +46,7 @@ def print_kwic(
     sources: bool = False,
     faded: bool = False,
 ) -> None:
-    """One line for each hit: score, source, tag where there are tags, and the word between what stands beside it."""
+    """One line per hit: score, source, tag if there are tags, and the word in its context."""
     width = to.width - indent
     for line in kwic_lines(hits, width=width, scores=scores, sources=sources, brackets=not to.is_terminal):
         whole = Text(" " * indent) + (Text(line.plain, "dim") if faded else line)
@@ -87,7 +87,7 @@ def joined(a: str, b: str) -> str:
 
 
 def trimmed(text: str, width: int) -> str:
-    """The beginning of a text, as much as fits ``width`` columns, ``…`` where something is missing."""
+    """The start of a text that fits ``width`` columns, with ``…`` if something is cut off."""
     if cell_len(text) <= width:
         return text
     used, kept = cell_len(_ELLIPSIS), []

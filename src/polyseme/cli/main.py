@@ -52,11 +52,11 @@ ALSO = {"senses": "uses"}  # other names of commands
 
 
 class ReaderLeft(Exception):
-    """Nobody reads what is printed any more (``| head -1``). Of a BrokenPipeError click would make a failure."""
+    """Nobody reads the output any more (``| head -1``). click would turn a BrokenPipeError into a failure."""
 
 
 class LazyGroup(click.Group):
-    """Commands by name, imported only when called, so that ``--help`` is quick."""
+    """Commands by name, imported only when called, so that ``--help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -89,14 +89,14 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="polyseme")
 def polyseme() -> None:
-    """Vectors of words, of words in context and of sentences, from your own text.
+    """Embeddings of words, of words in context and of sentences, from your own text.
 
     词向量、语境向量与句向量，来自你自己的文本。
     """
 
 
 def main() -> None:
-    """Run a command; a person's mistake is one line and exit code 1, wrong usage 2, Ctrl-C 130."""
+    """Run a command. A user's mistake gives one line and exit code 1, wrong usage 2, Ctrl-C 130."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) == signal.SIG_DFL:  # nohup leaves SIGHUP ignored
             signal.signal(number, _end)
@@ -145,7 +145,7 @@ def _known_elsewhere(error: click.UsageError) -> str | None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Asked to end: on the way out, temporary files are removed."""
+    """Terminated by a signal: temporary files are removed on the way out."""
     sys.exit(128 + number)
 
 

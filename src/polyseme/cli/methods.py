@@ -11,7 +11,7 @@ from polyseme.cli.show import json_option, print_json, print_table
 @click.command()
 @json_option
 def methods(as_json: bool) -> None:
-    """List the methods, and what models are composed of others."""
+    """List the methods, and the models that are composed of others."""
     rows = (*METHODS, *COMPOSED)
     if as_json:
         print_json([row._asdict() for row in rows])

@@ -1,4 +1,4 @@
-"""``polyseme neighbours MODEL [WORD...]``: most similar words; a prompt, or words from a pipe, where none is given."""
+"""``polyseme neighbours MODEL [WORD...]``: nearest neighbours; without words, a prompt or words from a pipe."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ BATCH = 256
 @restrict_option
 @json_option
 def neighbours(model: str, words: tuple[str, ...], topn: int, restrict: int | None, as_json: bool) -> None:
-    """The words most similar to each WORD.
+    """The nearest neighbours of each WORD.
 
-    Without a word: a prompt on a terminal, otherwise the words are read from stdin, one a line.
+    Without a word: a prompt on a terminal, otherwise words are read from stdin, one per line.
     """
     wv = open_words(model)
     if not words and sys.stdin.isatty():
@@ -61,7 +61,7 @@ def neighbours(model: str, words: tuple[str, ...], topn: int, restrict: int | No
 def _answers(
     wv: WordVectors, words: Iterator[str], topn: int, restrict: int | None
 ) -> Iterator[tuple[str, Neighbours | UnknownWord]]:
-    """Each word and its neighbours, asked in batches, or why it has none."""
+    """Each word with its neighbours, computed in batches, or why it has none."""
     while batch := list(islice(words, BATCH)):
         unknown = {word: error for word in dict.fromkeys(batch) if (error := _why_unknown(wv, word))}
         known = [word for word in dict.fromkeys(batch) if word not in unknown]
@@ -96,7 +96,7 @@ def _prompt(wv: WordVectors, topn: int, restrict: int | None) -> None:
 
 
 def _terms(line: str) -> tuple[list[str], list[str]]:
-    """``king woman - man`` as what is added and what is taken off."""
+    """Split ``king woman - man`` into the words to add and the words to subtract."""
     words = line.split()
     cut = words.index("-") if "-" in words else len(words)
     plus, minus = words[:cut], [word for word in words[cut:] if word != "-"]

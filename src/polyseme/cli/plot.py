@@ -1,4 +1,4 @@
-"""``polyseme plot``: the map of words, the curves of trainings, the uses of a word, as .png, .svg or .pdf."""
+"""``polyseme plot``: a word map, training curves or the uses of a word, as .png, .svg or .pdf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="Pl
 
 @click.group()
 def plot() -> None:
-    """Draw the map of words, the curves of trainings, or the uses of a word."""
+    """Plot a word map, training curves, or the uses of a word."""
 
 
 @plot.command("map")
@@ -28,7 +28,7 @@ def plot() -> None:
 @_out
 @force_option
 def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
-    """Draw the frequent words of the word vectors MODEL on a plane, coloured by cluster."""
+    """Plot the frequent words of the word vectors MODEL in the plane, coloured by cluster."""
     from polyseme.api import load
     from polyseme.cli.words import only_words
     from polyseme.view import pictures
@@ -46,7 +46,7 @@ def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
 @_out
 @force_option
 def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bool) -> None:
-    """Draw how the training of MODELS went, all on one axis."""
+    """Plot the training curves of MODELS on one axis."""
     from polyseme.api import load
     from polyseme.view import pictures
     from polyseme.view.figure import check_picture
@@ -64,7 +64,7 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
 @_out
 @force_option
 def draw_uses(index: str, word: str, out: str, force: bool) -> None:
-    """Draw the occurrences of WORD in INDEX, coloured by use."""
+    """Plot the occurrences of WORD in INDEX, coloured by use."""
     from polyseme.cli.senses import heading
     from polyseme.search.index import Index
     from polyseme.view import pictures

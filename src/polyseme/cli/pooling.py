@@ -1,4 +1,4 @@
-"""``--pool`` and what goes with it: one vector of a text, where the model gives one per word."""
+"""``--pool`` and its options: one vector per text from a model that gives one per word."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pooling:
-    """What was asked for; options that were not given keep their defaults."""
+    """The given options; the others keep their defaults."""
 
     options: dict[str, Any]
     fit_on: tuple[str, ...] = ()
 
     @property
     def asked(self) -> bool:
-        """Whether anything was."""
+        """Whether any option was given."""
         return bool(self.options or self.fit_on)
 
     def encoder(self, model: Any) -> SentenceEncoder:
@@ -44,7 +44,7 @@ class Pooling:
 
 
 def pooling_flags(command: click.Command) -> click.Command:
-    """A decorator that adds the flags; the command is handed them as one ``pooling``."""
+    """A decorator that adds the flags; the command receives them as one ``pooling``."""
     own = {parameter.name for parameter in command.params}
     flags = [flag for flag in option_flags(PooledOptions) if flag.name not in own]
     names = [str(flag.name) for flag in flags]

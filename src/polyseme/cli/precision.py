@@ -1,4 +1,4 @@
-"""``--precision``: how exactly a Transformer computes."""
+"""``--precision``: the number format a Transformer computes in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ precision_option: Callable[[Any], Any] = choice_option(
 
 
 def opened_at(path: str, precision: str) -> Any:
-    """The model at ``path``, reading in this precision."""
+    """The model at ``path``, with this precision."""
     from polyseme.api import load
 
     model = load(path)

@@ -1,4 +1,4 @@
-"""``polyseme predict`` and ``polyseme score``: what a fitted model says, and how good it is."""
+"""``polyseme predict`` and ``polyseme score``: apply and evaluate a task model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _predict(
 
 @contextmanager
 def sink_of(out: str, force: bool) -> Iterator[IO[str]]:
-    """Where lines go: standard output for -, or a new file, whole or not at all."""
+    """Where lines go: stdout for -, or a new file, written atomically."""
     if out == "-":
         yield sys.stdout
         return

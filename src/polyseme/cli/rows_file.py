@@ -1,4 +1,4 @@
-"""Tables to files for other programs: CSV, TSV, JSON lines."""
+"""Write tables for other programs: CSV, TSV, JSON lines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FORMATS = ("csv", "tsv", "jsonl")
 def write_rows(
     out: str, form: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, force: bool
 ) -> None:
-    """Write a file whole or not at all and say how many rows it has, or write to standard output where it is ``-``.
+    """Write a file atomically and report its number of rows, or write to stdout for ``-``.
 
-    CSV begins with a byte order mark, by which spreadsheets know UTF-8.
+    CSV starts with a byte order mark, by which spreadsheets recognise UTF-8.
     """
     chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("tsv" if out == "-" else None)
     if chosen is None:

@@ -64,10 +64,10 @@ def senses(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Show how WORD is used in the indexed text; with --in, the occurrences that are used as it is there.
+    """Show how WORD is used in the indexed text; with --in, the occurrences used as in that sentence.
 
-    Uses are groups of occurrences in like contexts. Often they are senses (a surname, a measure word), sometimes two
-    constructions of one sense. `sure` tells how clearly they part: 1 far from each other, 0 one into the other.
+    Uses are groups of occurrences with similar contexts. Often they are senses (a surname, a measure word), sometimes
+    two constructions with one sense. `sure` is a silhouette score: 1 means clearly separate, 0 overlapping.
     """
     if sentence is None and (any_word or position is not None):
         flag = "--any-word" if any_word else "--position"
@@ -95,7 +95,7 @@ def senses(
 
 
 def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
-    """The uses of a word, each with its share, how sure it is, its label and typical sentences."""
+    """The uses of a word, each with its share, silhouette score, label and typical sentences."""
     to.print(Text.assemble((found.word, "bold red"), f"  {heading(found)}"))
     for number, sense in enumerate(found.senses, 1):
         label = " ".join(sense.substitutes) or "–"
@@ -114,7 +114,7 @@ def heading(found: WordSenses) -> str:
 
 
 def print_tags(to: Console, tags: list[str | None]) -> None:
-    """What the tags that were shown stand for, as far as it is known."""
+    """What the shown tags mean, if known."""
     known = named_tags(tag for tag in tags if tag)
     if known:
         legend = ", ".join(f"{tag} {english} {chinese}" for tag, (english, chinese) in known.items())
@@ -122,7 +122,7 @@ def print_tags(to: Console, tags: list[str | None]) -> None:
 
 
 def print_static(to: Console, word: str, static: list[tuple[str, float]] | None) -> None:
-    """What word vectors say, which know one vector for every use of the word."""
+    """The neighbours of the static vector, which is the same for every use of the word."""
     if static is not None:
         near = "  ".join(other for other, _ in static) or "not in the word vectors"
         to.print(

@@ -25,9 +25,9 @@ from polyseme.cli.terminal import say
 def serve(
     paths: tuple[str, ...], port: int | None, host: str, token: str | None, public_url: str | None, pooling: Pooling
 ) -> None:
-    """Serve models, indexes and corpora: a page to look inside, and a JSON API.
+    """Serve models, indexes and corpora: a page to explore them, and a JSON API.
 
-    Vectors of texts are those of a model of sentences; of other models, what --pool makes of the vectors of words.
+    Text vectors come from sentence models; for other models, --pool combines the vectors of the words.
     """
     from polyseme.nouns import SentenceEncoder
     from polyseme.serve.run import serve as run

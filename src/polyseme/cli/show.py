@@ -35,7 +35,7 @@ _WIDE = 60  # columns of the values of an option
 
 
 class Choice(click.Choice[str]):
-    """Named values, with close ones for a mistyped one; in the help, many of them take several lines."""
+    """Named values, with suggestions for a mistyped one; in the help, many values take several lines."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         shown = super().get_metavar(param, ctx)
@@ -61,7 +61,7 @@ def force_flag() -> click.Option:
 
 
 def force_option(command: Any) -> Any:
-    """The same as a decorator, above that of the command or below it."""
+    """The same as a decorator, above or below that of the command."""
     return click.option("--force", is_flag=True, help=force_flag().help)(command)
 
 
@@ -76,7 +76,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table on stdout; Chinese characters count as two columns, numbers stand to the right."""
+    """A table on stdout; Chinese characters count as two columns, numbers are right-aligned."""
     from rich.table import Table
 
     from polyseme.cli.console import SafeConsole
@@ -111,7 +111,7 @@ def plain(value: Any) -> str:
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """A Progress on stderr: a live bar on a terminal, a line now and then elsewhere."""
+    """A Progress on stderr: a live bar on a terminal, otherwise an occasional line."""
     if sys.stderr.isatty():
         with _live_bars() as progress:
             yield progress
@@ -152,7 +152,7 @@ def _live_bars() -> Iterator[Progress]:
 
 
 def _important(facts: dict[str, Any]) -> dict[str, Any]:
-    """How good it is before how fast, in short names, so that a narrow terminal shows it."""
+    """Quality before speed, with short names, to fit a narrow terminal."""
     order = sorted(facts, key=lambda name: (name not in how_good(facts), "per_second" in name))
     return {_SHORT.get(name, name): facts[name] for name in order}
 
@@ -180,7 +180,7 @@ def _spaced_lines(every: float = 10.0) -> Progress:
 
 
 def say_end(made: str, begun: float, curve: Sequence[dict[str, Any]] = (), *, then: str = "") -> None:
-    """The end of a long command: what was made, how good by the last report, how long it took, what to try next."""
+    """The end of a long command: what was written, its last score, the time, and what to try next."""
     good = how_good(curve[-1]) if curve else {}
     took = time.monotonic() - begun
     time_taken = f"{took:.1f} s" if took < 100 else f"{took / 60:.1f} min"
@@ -190,7 +190,7 @@ def say_end(made: str, begun: float, curve: Sequence[dict[str, Any]] = (), *, th
 
 
 def how_good(report: dict[str, Any]) -> dict[str, Any]:
-    """What a report of a training says of its quality."""
+    """The quality part of a training report."""
     return {name: value for name, value in report.items() if any(word in name for word in QUALITY)}
 
 

@@ -17,10 +17,10 @@ from polyseme.cli.terminal import say
 @click.option("--texts", is_flag=True, help="Treat A and B as texts also for word vectors, as with --pool.")
 @json_option
 def similarity(model: str, a: str, b: str, texts: bool, as_json: bool, pooling: Pooling) -> None:
-    """How similar A and B are, from -1 to 1: two words to word vectors, two texts to any other model.
+    """The similarity of A and B, from -1 to 1: two words for word vectors, two texts for any other model.
 
-    A context encoder, and word vectors with --texts or --pool, compare the means of the vectors of their words, or
-    what --pool makes of them.
+    Context encoders, and word vectors with --texts or --pool, compare the mean of the word vectors, or what --pool
+    computes from them.
     """
     from polyseme.api import load
     from polyseme.words.vectors import WordVectors

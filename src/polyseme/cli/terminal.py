@@ -1,6 +1,6 @@
-"""What reaches the terminal. Words come from other people's files, and a terminal obeys the escape sequences in them.
+"""What reaches the terminal. Words come from other people's files and may contain escape sequences.
 
-Every line that a command prints goes through ``say``, ``print_json`` or ``console``.
+Every printed line goes through ``say``, ``print_json`` or ``console``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800
 
 
 def printable(text: str) -> str:
-    """The text with a sign in the place of each character that a terminal would obey: ␛ for escape, � for others."""
+    """The text with each control character replaced by a visible sign: ␛ for escape, � for others."""
     return _UNSAFE.sub(_sign, text)
 
 
 def json_printable(text: str) -> str:
-    """JSON with the same characters as escapes; halves of surrogate pairs, which no JSON should have, as �."""
+    """JSON with the same characters escaped; lone surrogates, which JSON should not contain, as �."""
     return _UNSAFE.sub(lambda found: _sign(found) if found[0] >= "\ud800" else f"\\u{ord(found[0]):04x}", text)
 
 

@@ -1,4 +1,4 @@
-"""``polyseme train METHOD``: every option of the method is a flag, made from its dataclass."""
+"""``polyseme train METHOD``: every option of the method is a flag, generated from its dataclass."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class MethodGroup(click.Group):
 
 @click.group(cls=MethodGroup, subcommand_metavar="METHOD DATA... -o MODEL [OPTIONS]")
 def train() -> None:
-    """Train a method on the data it learns from; `train METHOD --help` lists that and its options."""
+    """Train a method; `train METHOD --help` lists its training data and options."""
 
 
 class MethodCommand(click.Command):
-    """A method; its help tells its own options from those of any training and of how its data is read."""
+    """A method; its help separates its own options from those of training and of reading data."""
 
     def __init__(self, name: str, options: type, reading: list[type], **settings: Any) -> None:
         super().__init__(name, **settings)

@@ -1,4 +1,4 @@
-"""What the commands that ask word vectors share."""
+"""Shared by the commands that query word vectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_words(path: str) -> WordVectors:
 
 
 def only_words(model: Any, path: str) -> WordVectors:
-    """The model itself, if it is word vectors; else the same error."""
+    """The model itself, if it is word vectors; otherwise the same error."""
     from polyseme.errors import FormatError
     from polyseme.nouns import ContextEncoder
     from polyseme.words.vectors import WordVectors

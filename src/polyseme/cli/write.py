@@ -1,4 +1,4 @@
-"""``polyseme translate`` and ``polyseme generate``: text written by a model."""
+"""``polyseme translate`` and ``polyseme generate``: text produced by a model."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ LONGEST_NAME = 255  # bytes of a file's name
 @force_option
 @json_option
 def translate(model: str, given: str, out: str, beam: int, longest: int, force: bool, as_json: bool) -> None:
-    """Translate FILE line by line, or TEXT, by a translation model such as cove.
+    """Translate FILE line by line, or TEXT, with a translation model such as cove.
 
-    With --json an object for each line: its words, those of the translation, the attention between them, a score.
+    With --json, one object per line: source words, target words, the attention between them, and a score.
 
     \b
     polyseme translate cove-en-zh "It is raining."
@@ -90,7 +90,7 @@ def generate(
     model: str, prompt: str, length: int, temperature: float, top_k: int, top_p: float, seed: int, number: int,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """How the language model MODEL (gpt, ulmfit, GPT-2 …) goes on with PROMPT.
+    """Continue PROMPT with the language model MODEL (gpt, ulmfit, GPT-2 …).
 
     \b
     polyseme generate gpt-novel "宝玉笑道" --temperature 0.8

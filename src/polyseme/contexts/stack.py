@@ -24,7 +24,7 @@ class StackOptions:
     """What is taken of each encoder."""
 
     layers: tuple[LayerChoice, ...] | None = option(
-        None, "of each encoder its layer (top, mean, mix or a number); unless given, all layers of all side by side"
+        None, "layer of each encoder (top, mean, mix or a number); default: all layers, concatenated"
     )
 
 
@@ -48,13 +48,13 @@ class Stack(Model, ContextEncoder):
         if not encoders:
             raise OptionError("a stack needs at least one encoder")
         if layers is not None and len(layers) != len(encoders):
-            raise OptionError("a stack's layers are one choice for each encoder: top, mean, mix or a number")
+            raise OptionError("a stack's layers must be one choice per encoder: top, mean, mix or a number")
         for encoder, choice in zip(encoders, layers or (), strict=False):
             if Layers.read(choice, encoder.n_layers).n_planes > 1:
-                raise OptionError("of each encoder a stack takes one layer: top, mean, mix or a number, not 'all'")
+                raise OptionError("a stack takes one layer per encoder: top, mean, mix or a number, not 'all'")
         counts = {encoder.n_layers for encoder in encoders} - {1}
         if layers is None and len(counts) > 1:
-            raise OptionError(f"encoders of {sorted(counts)} layers do not stack: give each its layers")
+            raise OptionError(f"encoders with {sorted(counts)} layers cannot be stacked: choose the layers of each")
         self.options = StackOptions(None if layers is None else tuple(layers))
         self.about = about or About.of(encoders[0])
         self.encoders = list(encoders)

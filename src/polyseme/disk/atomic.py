@@ -116,7 +116,7 @@ def rewrite(file: Path, data: bytes) -> None:
     """Replace a small file inside a folder that nobody else writes to."""
     aside = file.with_name(f".{file.name}")
     if aside.is_symlink() or (aside.exists() and not aside.is_file()):  # a kill leaves a plain file here
-        raise FormatError(f"{aside} is not a plain file, and not polyseme's: move it away")
+        raise FormatError(f"{aside} is not a regular file, and not polyseme's: move it away")
     aside.write_bytes(data)
     sync_file(aside)
     os.replace(aside, file)
@@ -149,20 +149,20 @@ def followed(path: str | Path) -> Path:
         return Path(path)
     end = os.path.realpath(path)
     if os.path.islink(end):
-        raise FormatError(f"{path} is a link that leads back to itself: choose another output path")
+        raise FormatError(f"{path} is a link to itself: choose another output path")
     return Path(end)
 
 
 def check_absent(path: Path, new: Path | None) -> None:
     """Nothing is replaced."""
     if os.path.lexists(path):
-        raise FormatError(f"{path} has appeared meanwhile: choose another output path")
+        raise FormatError(f"{path} was created in the meantime: choose another output path")
 
 
 def check_place(path: Path) -> None:
     """A place that nothing can be written to is told before long work."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
-        raise FormatError(f"{str(path)[:80]}… is too long a name: choose another output path")
+        raise FormatError(f"{str(path)[:80]}… is too long for a file name: choose another output path")
     folder = path.parent
     there = next((place for place in (folder, *folder.parents) if os.path.exists(place)), folder)
     if not there.is_dir():
@@ -177,7 +177,7 @@ def check_file(path: str | Path, *, force: bool = True) -> None:
     if os.path.isdir(path):
         raise FormatError(f"{path} is a folder, and the result is a file: choose another output path")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise FormatError(f"{path} is not a plain file, and the result takes the place of what is there: name a file")
+        raise FormatError(f"{path} is not a regular file, and the result would replace it: give a file")
     if not force and os.path.isfile(path) and (size := os.path.getsize(path)):
         raise FormatError(
             f"{path} is a file of {size:,} bytes: replace it with {as_given('force')}, or choose another output path"

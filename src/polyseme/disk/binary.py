@@ -59,7 +59,7 @@ class BinaryReader:
                 self._ahead = self._ahead[place:] + self._file.read(CHUNK)
                 place, end = 0, self._ahead.find(b"\x00", 0, LONGEST_STRING)
                 if end < 0 or end + 1 + tail > len(self._ahead):
-                    raise FormatError(f"{self.path} is cut short or altered among its {what}")
+                    raise FormatError(f"{self.path} is truncated or altered among its {what}")
             yield self._ahead[place:end], self._ahead[end + 1 : end + 1 + tail]
             self._count(end + 1 + tail - place)
             place = end + 1 + tail
@@ -68,7 +68,7 @@ class BinaryReader:
     def finish(self) -> None:
         """Refuse a file that goes on."""
         if self._ahead or self._file.read(1):
-            raise FormatError(f"{self.path} goes on behind its end: it is altered")
+            raise FormatError(f"{self.path} has extra bytes at its end: it was altered")
 
     def _take(self, n: int, what: str = "its header") -> bytes:
         self._check(n, what)
@@ -77,7 +77,7 @@ class BinaryReader:
         while len(data) < n and (more := self._file.read(n - len(data))):
             data += more
         if len(data) < n:
-            raise FormatError(f"{self.path} is cut short in {what}")
+            raise FormatError(f"{self.path} is truncated in {what}")
         self._count(n)
         return data
 
@@ -88,14 +88,14 @@ class BinaryReader:
         while at < len(target):
             n = self._file.readinto(target[at : at + (1 << 28)])  # type: ignore[attr-defined]
             if not n:
-                raise FormatError(f"{self.path} is cut short in {what}")
+                raise FormatError(f"{self.path} is truncated in {what}")
             at += n
         self._count(len(target))
 
     def _check(self, n: int, what: str) -> None:
         if self._left is not None and n > self._left:
             raise FormatError(
-                f"{self.path} is cut short or altered: {what} should take {n:,} bytes, and {self._left:,} are left"
+                f"{self.path} is truncated or altered: {what} should take {n:,} bytes, and {self._left:,} are left"
             )
 
     def _count(self, n: int) -> None:
@@ -104,4 +104,4 @@ class BinaryReader:
         if self._most is not None:
             self._most -= n
             if self._most < 0:
-                raise FormatError(f"{self.path} unpacks to more than {UNPACKED} times its size: these are no vectors")
+                raise FormatError(f"{self.path} unpacks to more than {UNPACKED} times its size: it contains no vectors")

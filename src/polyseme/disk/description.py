@@ -30,7 +30,7 @@ def parse(data: bytes, file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise FormatError(f"{file} cannot be read: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("format"), int):
-        raise FormatError(f"{file} is not the description of a folder of polyseme")
+        raise FormatError(f"{file} is not the manifest of a polyseme folder")
     return found
 
 
@@ -41,12 +41,12 @@ def check_seal(found: dict[str, Any], file: Path) -> None:
         raise FormatError(f"{file} was altered: its 'files' is missing or of the wrong kind")
     # What was written before descriptions had a checksum ends with the files.
     if list(found)[-1] != "files" and found.get("checksum") != checksum(found):
-        raise FormatError(f"{file} was altered: it does not have the checksum that it keeps of itself")
+        raise FormatError(f"{file} was altered: it does not match its own checksum")
     for name, seal in files.items():
         if not is_plain_name(name):
             raise FormatError(f"{file} was altered: {name[:40]!r} is not the name of a file in it")
         if not isinstance(seal, dict) or not isinstance(seal.get("size"), int):
-            raise FormatError(f"{file} was altered: no size is kept for {name}")
+            raise FormatError(f"{file} was altered: there is no size for {name}")
 
 
 def is_plain_name(name: Any) -> bool:

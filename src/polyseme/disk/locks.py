@@ -115,7 +115,7 @@ def _acquire(folder: Path) -> int | None:
                 folder.mkdir()
                 made = True
             if not made and (folder.is_symlink() or not {entry.name for entry in folder.iterdir()} <= CONTENT):
-                raise FormatError(f"{folder} is in the way, with other things in it: move it away")
+                raise FormatError(f"{folder} is in the way and contains other files: move it away")
             return _lock(folder)
         except BlockingIOError:
             raise Busy from None
@@ -126,7 +126,7 @@ def _acquire(folder: Path) -> int | None:
         except _NoLocks:
             if made:
                 return None
-            raise FormatError(f"{folder} says that another command writes there; if none does, delete it") from None
+            raise FormatError(f"{folder} shows that another command is writing there; if none is, delete it") from None
 
 
 class _NoLocks(Exception):

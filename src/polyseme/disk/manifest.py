@@ -87,7 +87,7 @@ class Manifest:
         found = parse(data, file)
         if found["format"] != self.format:
             advice = "upgrade polyseme" if found["format"] > self.format else f"make it again with {self.command}"
-            both = f"format {found['format']}, and this polyseme {VERSION} reads {self.format}"
+            both = f"format {found['format']}, but this polyseme {VERSION} reads {self.format}"
             raise FormatError(f"{folder} is {self.kind} of {both}: {advice}")
         for key, kind in {**self.entries, "files": dict}.items():
             if not isinstance(found.get(key), kind):
@@ -95,5 +95,5 @@ class Manifest:
         check_seal(found, file)
         for name in self.needs(found):
             if name not in found["files"]:
-                raise FormatError(f"{file} was altered or is not whole: {name[:80]!r} is not among its files")
+                raise FormatError(f"{file} was altered or is incomplete: {name[:80]!r} is not among its files")
         return found

@@ -96,11 +96,11 @@ class Opened:
         for name in self.found["files"]:
             self._files[name] = self._file(name, handle)
         if depth > DEEPEST:
-            raise FormatError(f"{self.path} was altered: models within models, deeper than {DEEPEST}")
+            raise FormatError(f"{self.path} was altered: nested models, deeper than {DEEPEST}")
         for name, seal in inner_models(self.found, marker).items():
             inner = self.inner[name] = Opened(self.manifest, self.path / name, inside=handle, depth=depth + 1)
             if seal and inner.found.get("checksum") != seal:
-                raise FormatError(f"{self.path} was altered: {name} is another model than the one it was made of")
+                raise FormatError(f"{self.path} was altered: {name} is not the model it was built from")
 
     def _file(self, name: str, handle: int | None) -> PlainFile:
         try:
@@ -113,7 +113,7 @@ class Opened:
         if file.size != said:
             file.close()
             marker = self.manifest.marker
-            raise FormatError(f"{file.path} was cut or altered: {file.size:,} bytes, and {marker} says {said:,}")
+            raise FormatError(f"{file.path} was truncated or altered: {file.size:,} bytes, but {marker} says {said:,}")
         return file
 
     def close(self) -> None:
@@ -137,11 +137,11 @@ class Opened:
             whole = everything or "ends" not in kept
             if whole and "sha256" not in kept:
                 raise FormatError(
-                    f"{file.path} cannot be verified: {marker} keeps no checksum of all of it; "
+                    f"{file.path} cannot be verified: {marker} has no checksum of the whole file; "
                     f"{self.manifest.command} makes one"
                 )
             if kept.get("sha256" if whole else "ends") != (sha256(file) if whole else sha256_of_ends(file)):
-                raise FormatError(f"{file.path} was altered: it does not have the checksum that {marker} keeps")
+                raise FormatError(f"{file.path} was altered: it does not match its checksum in {marker}")
         for inner in self.inner.values():
             inner.verify(everything=everything)
 
@@ -155,6 +155,6 @@ def _folder_handle(path: Path, inside: int | None) -> int | None:
     except FileNotFoundError:
         raise FormatError(f"{path} does not exist") from None
     except NotADirectoryError:
-        raise FormatError(f"{path} is a file, not a folder of polyseme") from None
+        raise FormatError(f"{path} is a file, not a polyseme folder") from None
     except (OSError, ValueError) as error:
         raise FormatError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None

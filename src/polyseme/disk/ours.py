@@ -78,7 +78,7 @@ def standing(path: Path) -> Standing | None:
         return None
     markers = names & set(MARKERS)
     if len(markers) != 1:
-        raise FormatError(f"{path} is a folder with other things in it than polyseme wrote: {_CHOOSE}")
+        raise FormatError(f"{path} is a folder with files that polyseme did not write: {_CHOOSE}")
     return Standing(MARKERS[marker := markers.pop()], _checked(path, marker, names))
 
 
@@ -90,28 +90,28 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
         inner = inner_models(found, path / marker)
     except (FormatError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise FormatError(f"{path} is not a folder that polyseme wrote, or was altered ({reason}): {_CHOOSE}") from None
+        raise FormatError(f"{path} was not written by polyseme, or was altered ({reason}): {_CHOOSE}") from None
     if "polyseme" not in found:
-        raise FormatError(f"{path} is a folder with other things in it than polyseme wrote: {_CHOOSE}")
+        raise FormatError(f"{path} is a folder with files that polyseme did not write: {_CHOOSE}")
     folders: dict[str, Any] = found.get("folders") or {}  # only where we keep an export's
     expected = {marker, *found["files"], *inner, *folders}
     if CARD in names and (path / CARD).is_file() and not _edited(path / CARD, found):
         expected.add(CARD)
     missing, more = expected - names, names - expected
     if missing:
-        raise FormatError(f"{path} is not whole ({_some(missing)} is missing): delete it or {_CHOOSE}")
+        raise FormatError(f"{path} is incomplete ({_some(missing)} is missing): delete it or {_CHOOSE}")
     if more:
         what = f"{CARD} was edited" if more == {CARD} else f"{_some(more)} is not polyseme's"
-        raise FormatError(f"{path} holds what a person put there ({what}): move it away or {_CHOOSE}")
+        raise FormatError(f"{path} contains your own changes ({what}): move it away or {_CHOOSE}")
     for place, seals in [(path, found["files"]), *((path / name, seals) for name, seals in folders.items())]:
         if place != path and set(os.listdir(place)) != set(seals):
-            raise FormatError(f"{place} holds what a person put there, or is not whole: move it away or {_CHOOSE}")
+            raise FormatError(f"{place} contains your own changes, or is incomplete: move it away or {_CHOOSE}")
         for name, seal in seals.items():
             if not (place / name).is_file() or (place / name).stat().st_size != seal["size"]:
-                raise FormatError(f"{place} was altered ({name} is not as it was written): delete it or {_CHOOSE}")
+                raise FormatError(f"{place} was altered ({name} was changed): delete it or {_CHOOSE}")
     for name in inner:
         if standing(path / name) is None:
-            raise FormatError(f"{path} is not whole ({name} is empty): delete it or {_CHOOSE}")
+            raise FormatError(f"{path} is incomplete ({name} is empty): delete it or {_CHOOSE}")
     return found
 
 
@@ -125,7 +125,7 @@ def check_replaceable(
     path = followed(path)
     check_place(path)
     if os.path.isdir(path) and path.resolve() == Path.cwd():
-        raise FormatError(f"{path} is the folder you are in, which cannot be replaced: {_CHOOSE}")
+        raise FormatError(f"{path} is the current folder, which cannot be replaced: {_CHOOSE}")
     there = standing(path)
     if there is None or force:
         return

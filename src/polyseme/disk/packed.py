@@ -33,7 +33,7 @@ def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
                     return
             yield plain, os.fstat(plain.fileno()).st_size
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise FormatError(f"{path} is cut short or damaged: its compressed data cannot be read ({error})") from None
+        raise FormatError(f"{path} is truncated or damaged: its compressed data cannot be read ({error})") from None
     except OSError as error:
         if error.errno is None:  # bz2 speaks of damage this way
             raise FormatError(f"{path} is damaged: its compressed data cannot be read ({error})") from None

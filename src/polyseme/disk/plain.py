@@ -39,7 +39,7 @@ def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
         raise FormatError(f"{str(path)!r} is not the name of a file") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FormatError(f"{path} is not a plain file (a folder, pipe or device), and only a file can be read here")
+        raise FormatError(f"{path} is not a regular file (but a folder, pipe or device)")
     return open(handle, "rb")
 
 
@@ -68,7 +68,7 @@ def _begun(handle: int, path: str | Path) -> bytes:
         except BlockingIOError:
             return b""
         time.sleep(0.02)
-    raise FormatError(f"{path} is a pipe that nobody writes to")
+    raise FormatError(f"{path} is a pipe without a writer")
 
 
 class _Begun(io.RawIOBase):
@@ -128,7 +128,7 @@ class PlainFile:
     def read(self, most: int | None = None) -> bytes:
         """All of it; more than ``most`` bytes are refused before they are read."""
         if most is not None and self.size > most:
-            raise FormatError(f"{self.path} is too large for what it should be: {self.size:,} bytes")
+            raise FormatError(f"{self.path} is too large for this kind of file: {self.size:,} bytes")
         self._file.seek(0)
         return self._file.read()
 
@@ -147,5 +147,7 @@ class PlainFile:
         """Its numbers from byte ``begin`` on, memory-mapped and read-only; none for an empty file."""
         size = self.size - begin
         if size % np.dtype(dtype).itemsize:
-            raise FormatError(f"{self.path} was cut or altered: {self.size:,} bytes are not a whole number of entries")
+            raise FormatError(
+                f"{self.path} was truncated or altered: {self.size:,} bytes are not a whole number of entries"
+            )
         return np.memmap(self._file, dtype=dtype, mode="r", offset=begin) if size > 0 else np.zeros(0, dtype)

@@ -35,7 +35,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         else:
             size = {_FIXED32: 4, _FIXED64: 8}.get(kind, len(message) + 1)
         if at + size > len(message):
-            raise ValueError("a field lies behind its message")
+            raise ValueError("a field extends beyond its message")
         raw = message[at : at + size]
         yield tag >> 3, raw if kind == _BYTES else int.from_bytes(raw, "little")
         at += size

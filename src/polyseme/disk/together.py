@@ -86,7 +86,7 @@ def of_one_version(paths: Sequence[str | Path], action: Callable[[], T]) -> T:
             if [_identity(path) for path in paths] == before:
                 return found
         if time.monotonic() > end:
-            raise FormatError(f"{paths[0]} was replaced again and again while it was read: try again later")
+            raise FormatError(f"{paths[0]} kept being replaced while it was read: try again later")
 
 
 def _identity(path: str | Path) -> tuple[int, ...] | None:

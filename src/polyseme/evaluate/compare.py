@@ -78,7 +78,7 @@ class Comparison:
             asked = {e.name: e.reports[file].whole.get("used") for e in self.entries if file in e.reports}
             if len(set(asked.values())) > 1:
                 told = ", ".join(f"{name} {used}" for name, used in asked.items())
-                yield f"{Path(file).name}: models were asked different numbers of items, those they know ({told})"
+                yield f"{Path(file).name}: models were scored on different numbers of items, those they know ({told})"
         for entry in self.entries:
             for failure in dict.fromkeys(entry.failures.values()):
                 yield f"{entry.name}: {failure}"
@@ -118,7 +118,7 @@ def train_methods(
     for method in methods:
         if "corpus" not in catalog.find(method).learns_from:
             wanted = " and ".join(catalog.find(method).learns_from)
-            raise OptionError(f"{method} does not learn from a text alone but from {wanted}: train it, then compare it")
+            raise OptionError(f"{method} is not trained on plain text but on {wanted}: train it first, then compare it")
     for method in methods:
         known = {each.name for each in dataclasses.fields(options_of(method))}
         options: dict[str, Any] = {"minutes": minutes} if minutes is not None and "minutes" in known else {}

@@ -73,7 +73,7 @@ def compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[
     """The cosine of each pair, whether it means the same, and how many pairs have vectors."""
     pairs, gold = read_pairs(path), read_gold(path)
     if len(pairs) != len(gold):
-        raise FormatError(f"{path} has {len(pairs):,} pairs, and the file of right answers {len(gold):,}")
+        raise FormatError(f"{path} has {len(pairs):,} pairs, but the gold file {len(gold):,}")
     units = unit_rows(_vectors(encoder, [use for pair in pairs for use in pair], layers))
     left, right = units[::2], units[1::2]
     used = int(np.count_nonzero(left.any(axis=1) & right.any(axis=1)))
@@ -100,7 +100,7 @@ def read_pairs(path: Path) -> list[tuple[Use, Use]]:
             return [_from_json(record) for record in json.loads("\n".join(lines))]
         return [_from_cells(line.split("\t")) for line in lines]
     except (IndexError, KeyError, TypeError, ValueError):
-        raise FormatError(f"{path} is not a file of words in context: WiC's table or MCL-WiC's JSON") from None
+        raise FormatError(f"{path} is not a word-in-context file (WiC table or MCL-WiC JSON)") from None
 
 
 def _from_json(record: dict[str, Any]) -> tuple[Use, Use]:
@@ -123,14 +123,14 @@ def _use(sentence: str, place: int) -> Use:
 def read_gold(path: Path) -> list[bool]:
     """The right answers beside a file."""
     if "data" not in path.name:
-        raise FormatError(f"{path} has no right answers: name it NAME.data, and the answers beside it NAME.gold")
+        raise FormatError(f"{path} has no gold answers: name it NAME.data, and the answers next to it NAME.gold")
     gold = path.with_name("gold".join(path.name.rsplit("data", 1)))
     if not gold.is_file():
-        raise FormatError(f"{path} has no right answers beside it: {gold.name} is missing")
+        raise FormatError(f"{path} has no gold answers next to it: {gold.name} is missing")
     lines = read_lines(gold)
     try:
         records = json.loads("\n".join(lines)) if lines[:1] and lines[0].lstrip().startswith("[") else None
         tags = lines if records is None else [record["tag"] for record in records]
         return [{"T": True, "F": False}[str(tag).strip()] for tag in tags]
     except (KeyError, TypeError, ValueError):
-        raise FormatError(f"{gold} is not a list of right answers, T or F") from None
+        raise FormatError(f"{gold} is not a list of gold answers, T or F") from None

@@ -105,7 +105,7 @@ def choose_dimension(
 ) -> DimensionReport:
     """The PIP loss by dimension for the ``max_size`` most frequent words; ``options`` are those of the method."""
     if method not in METHODS:
-        raise OptionError(f"dimension is found for {', '.join(METHODS)}; not {method!r}")
+        raise OptionError(f"dimension must be computed for one of {', '.join(METHODS)}, not {method!r}")
     settings: Any = make_options(options_of(method), options)
     plan = plan_words(corpus, settings.min_count, None, None)
     n = min(max_size, len(plan.vocabulary))
@@ -121,14 +121,16 @@ def choose_dimension(
         return symmetric_matrix(half_matrix(cells))
 
     if first.all() or not first.any():
-        raise TrainingError("the corpus is too short to be cut into two halves: give more text")
+        raise TrainingError("the corpus is too short to be split into two halves: give more text")
     halves = counts(first), counts(~first)
     progress("decomposing", 0, None)
     observed = _singular_values(_matrix(halves[0] + halves[1], method, n, settings))
     noise = (_matrix(halves[0], method, n, settings) - _matrix(halves[1], method, n, settings)) / 2
     signal, cosines = signal_behind(observed, _singular_values(noise))
     if not len(signal):
-        raise TrainingError("noise outweighs every direction of the counts: give more text, or a smaller max_size")
+        raise TrainingError(
+            "noise is stronger than every direction of the counts: give more text, or a smaller max_size"
+        )
     losses = pip_losses(observed, signal, cosines, exponent)
     progress("decomposing", 1, 1)
     return DimensionReport(method, n, float(noise.std()), len(signal), exponent, losses.tolist())

@@ -14,7 +14,7 @@ class Lookup:
 
     def __init__(self, model: object, settings: EvaluationSettings) -> None:
         if not isinstance(model, WordVectors):
-            raise OptionError("this file asks for vectors of words, and the model has none: choose a model of words")
+            raise OptionError("this file needs word vectors, and the model has none: choose a word-vector model")
         if settings.case not in ("ignore", "keep"):
             raise OptionError(f"case is ignore or keep, not {settings.case!r}")
         self.model = model

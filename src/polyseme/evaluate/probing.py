@@ -47,7 +47,7 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """How well each of the tasks of ``settings.probe`` can be told from the vectors, and how well from words."""
     for name in settings.probe:
         if name not in TASKS:
-            raise OptionError(f"no probing task is called {name!r}{close_matches(name, TASKS)}: {', '.join(TASKS)}")
+            raise OptionError(f"there is no probing task {name!r}{close_matches(name, TASKS)}: {', '.join(TASKS)}")
     sentences = sentences_of(path, model, settings.at_most)
     encoder = settings.as_texts(model)
     rows = [_row(encoder, name, *TASKS[name](sentences)) for name in settings.probe]
@@ -69,8 +69,8 @@ def sentences_of(path: Path, model: Any, at_most: int) -> list[Tokens]:
             break
     if len(found) < FEW:
         raise TrainingError(
-            f"{path} has {len(found)} distinct sentences of {SHORTEST} to {LONGEST} words, and probing takes {FEW}: "
-            "give more text"
+            f"{path} has {len(found)} distinct sentences of {SHORTEST} to {LONGEST} words, but "
+            f"probing needs {FEW}: give more text"
         )
     return [list(tokens) for tokens in found]
 
@@ -95,7 +95,7 @@ def content(sentences: list[Tokens]) -> Probe:
     ]
     chosen = {word: place for place, (_, word) in enumerate(sorted(middling)[:WORDS])}
     if len(chosen) < 2:
-        raise TrainingError(f"too few words are in {EACH} sentences or more: probing word content takes more text")
+        raise TrainingError(f"too few words are in {EACH} sentences or more: probing word content needs more text")
     asked = [(tokens, {chosen[word] for word in tokens if word in chosen}) for tokens in sentences]
     kept = [(tokens, words.pop()) for tokens, words in asked if len(words) == 1]
     return [tokens for tokens, _ in kept], np.unique([place for _, place in kept], return_inverse=True)[1]

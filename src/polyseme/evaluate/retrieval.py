@@ -33,7 +33,7 @@ def fits(lines: list[str]) -> bool:
 def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """A row for each depth; the mean reciprocal rank is the same in all of them."""
     if settings.texts is None:
-        raise OptionError("retrieval needs the texts that are searched, one a line: name their file as texts")
+        raise OptionError("retrieval needs the texts to search, one per line: give their file as texts")
     encoder = settings.as_texts(model)
     queries, gold = read_queries(path, settings.gold)
     texts = read_lines(settings.texts)
@@ -86,8 +86,8 @@ def read_queries(path: Path, gold: str | Path | None) -> tuple[list[str], list[l
         found = [sorted({int(number) for number in line.replace(",", " ").split()}) for line in numbers]
     except ValueError:
         raise FormatError(
-            f"{where} has a line without gold numbers: they stand behind a tab at the end of a query, or in a file of "
-            "their own"
+            f"{where} has a line without gold numbers: they follow a tab at the end of a query, "
+            "or are in a file of their own"
         ) from None
     if not queries or not all(found):
         raise FormatError(f"{where} has a query without a gold number")

@@ -60,7 +60,7 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     sets = {str(file.relative_to(path)): pairs for file in files if (pairs := _pairs(file)) is not None}
     if not sets:
-        raise FormatError(f"{path} has no file of sentence pairs with a number (docs/evaluate.md)")
+        raise FormatError(f"{path} has no file of sentence pairs with scores (docs/evaluate.md)")
     scored = {name: _scored(encoder, pairs) for name, pairs in sets.items()}
     rows = [_row(name, *found) for name, found in scored.items()] if len(sets) > 1 else []
     joined = [_mean("mean of the sets", rows, weighted=False), _mean("mean weighted by pairs", rows, weighted=True)]

@@ -171,11 +171,11 @@ def goal_of(examples: Examples) -> Goal:
     """What the examples ask for."""
     if not examples.scored:
         if len(np.unique(examples.targets)) < 2:
-            raise OptionError(f"{examples.path} has one label only: there is nothing to tell apart")
+            raise OptionError(f"{examples.path} has only one label: there is nothing to learn")
         return Classes(examples.labels)
     low, high = float(np.min(examples.targets)), float(np.max(examples.targets))
     if low == high:
-        raise OptionError(f"all scores of {examples.path} are {low:g}: there is nothing to tell apart")
+        raise OptionError(f"all scores of {examples.path} are {low:g}: there is nothing to learn")
     return Scores(low, high)
 
 

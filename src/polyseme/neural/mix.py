@@ -63,4 +63,4 @@ class ScalarMix(nn.Module):
             return strength * ((self.weights() - 1 / len(self.scalars)) ** 2).sum()
         if towards == "zero":
             return strength * (self.scalars**2).sum()
-        raise ValueError(f"the penalty draws towards uniform or zero, not {towards!r}")
+        raise ValueError(f"the penalty pulls towards uniform or zero, not {towards!r}")

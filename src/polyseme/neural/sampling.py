@@ -13,7 +13,7 @@ class Sampling:
 
     def __init__(self, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> None:
         if temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
-            raise OptionError("temperature and top_k are at least 0, top_p lies in (0, 1]")
+            raise OptionError("temperature and top_k must be at least 0, top_p in (0, 1]")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self._random = torch.Generator().manual_seed(seed)
 

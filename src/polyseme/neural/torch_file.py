@@ -31,7 +31,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
             if zipfile.is_zipfile(file):
                 with zipfile.ZipFile(file) as archive:  # torch stores, never compresses
                     if sum(entry.file_size for entry in archive.infolist()) > size:
-                        raise FormatError(f"{path} claims to hold more than it is large")
+                        raise FormatError(f"{path} claims more data than its size")
             file.seek(0)
             with warnings.catch_warnings():  # about what it then refuses
                 warnings.simplefilter("ignore")
@@ -40,13 +40,13 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
     except _DAMAGES as error:
         reason = str(error).split("\n")[0][:100]
-        raise FormatError(f"{path} is cut short or is not a file of tensors that is safe to read ({reason})") from None
+        raise FormatError(f"{path} is truncated or is not a tensor file that is safe to read ({reason})") from None
     if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
         raise FormatError(f"{path} does not hold named tensors")
     for name, tensor in found.items():
         # A shape can be larger than what is stored behind it (strides of zero): copying it would take any memory.
         if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
-            raise FormatError(f"{path}: {name!r} speaks of more numbers than the file holds")
+            raise FormatError(f"{path}: {name!r} claims more numbers than the file contains")
     return found
 
 

@@ -45,7 +45,7 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         if dim % n_heads:
-            raise OptionError(f"{n_heads} attention heads do not divide a length of {dim}")
+            raise OptionError(f"{n_heads} attention heads do not divide the dimension {dim}")
         if norm not in NORMS:
             raise OptionError(f"norm is pre or post, not {norm!r}")
         self.dim, self.causal = dim, causal

@@ -81,7 +81,7 @@ def tag_agreement(
     """Measure on the words with ``min_count`` occurrences or more, ``second`` or more of them with a second tag."""
     corpus = index.corpus
     if corpus.tags is None:
-        raise TextError(f"{corpus.path} has no tags, so there is nothing to compare the neighbours with")
+        raise TextError(f"{corpus.path} has no tags, so neighbours cannot be compared")
     found = []
     words = [word for word in index.words if index.count(word) >= max(min_count, 2)]
     for place, word in enumerate(words):

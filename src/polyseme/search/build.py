@@ -52,14 +52,18 @@ _WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are l
 class IndexOptions:
     """How occurrences are turned into codes."""
 
-    states: str = option("auto", "what stands for an occurrence: the states that predict it, or its own", choices=KINDS)
-    layers: str = option("auto", "layers to keep: auto, all, or numbers such as 1,0,2; the first is the default")
-    dim: int = option(128, "numbers kept of each vector (PCA)", minimum=1)
-    precision: str = option("int8", "how a number is kept", choices=tuple(CODES))
-    skip: str = option("punctuation", "what to leave out: punctuation, that and function words, nothing", choices=SKIPS)
-    min_count: int = option(1, "leave out words that the corpus holds fewer times", minimum=1)
-    sample: int = option(50_000, "occurrences on which the projection is fitted", minimum=100)
-    cells_from: int = option(200_000, "occurrences from which the search over all words is approximate", minimum=1)
+    states: str = option("auto", "vector of an occurrence: the states that predict the word, or its own", choices=KINDS)
+    layers: str = option("auto", "layers to store: auto, all, or numbers such as 1,0,2; the first is the default")
+    dim: int = option(128, "dimension of the stored vectors (PCA)", minimum=1)
+    precision: str = option("int8", "storage precision", choices=tuple(CODES))
+    skip: str = option(
+        "punctuation", "what to skip: punctuation, punctuation and function words, or nothing", choices=SKIPS
+    )
+    min_count: int = option(1, "minimum word count; rarer words are not indexed", minimum=1)
+    sample: int = option(50_000, "occurrences used to fit the projection", minimum=100)
+    cells_from: int = option(
+        200_000, "number of occurrences above which the search over all words is approximate", minimum=1
+    )
     seed: int = option(1, "seed of the sample and the cells", minimum=0)
 
 
@@ -168,7 +172,7 @@ class _Builder:
     def _begin(self, there: State | Standing | None) -> None:
         """Fit the projections and lay out the empty arrays."""
         if there is not None:
-            log.warning("starting over: the unfinished index in %s is thrown away (resume goes on with it)", self.part)
+            log.warning("starting over: the unfinished index in %s is deleted (resume would continue it)", self.part)
             with writing(self.part) as workshop:
                 self.part.rename(workshop / "new")
         self._fit()
@@ -371,7 +375,7 @@ class _Builder:
             codes = self.part / layout.codes_name(layer)
             self.codes[layer] = layout.reopen(codes, (self.n, projection.dim), CODES[precision])
         self.done, self.kept_sums = state.sentences, sums
-        log.info("going on at sentence %d of %d", self.done, self.corpus.n_sentences)
+        log.info("resuming at sentence %d of %d", self.done, self.corpus.n_sentences)
 
 
 def _blocks(offsets: NDArray[np.int64], first: int, last: int) -> Iterator[tuple[int, int]]:

@@ -75,7 +75,7 @@ def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progres
     for vectors in (*words, *(np.concatenate(pair) for pair in pairs)):
         labels = _components(vectors, seed)
         found.append((labels, _joins(vectors, labels)))
-        progress("how far uses lie apart", len(found), len(words) + len(pairs))
+        progress("learn when uses are different", len(found), len(words) + len(pairs))
     truths = [np.repeat([0, 1], [len(a), len(b)]) for a, b in pairs]
     single, double = found[: len(words)], found[len(words) :]
     whole = np.array([np.mean([_joined(*one, bound).max() == 0 for one in single]) for bound in _BOUNDS])

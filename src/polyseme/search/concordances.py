@@ -183,7 +183,7 @@ class Concordance:
         if score not in SCORES:
             raise OptionError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
         if left < 0 or right < 0 or left + right == 0:
-            raise OptionError(f"the window has words on one side at least; not {left} and {right}")
+            raise OptionError(f"the window needs words on at least one side, not {left} and {right}")
         return collocates(
             self.corpus,
             self.sentences,

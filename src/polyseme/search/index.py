@@ -58,9 +58,9 @@ class Index:
             self._n, probes, self._apart = n, int(self.facts["probes"]), float(self.facts["apart"])
             dtype = CODES[precision]
         except (KeyError, TypeError, ValueError):
-            raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole") from None
+            raise FormatError(f"{path / layout.MARKER} was altered: its facts are incomplete") from None
         if not self.layers or self._kind not in KINDS:
-            raise FormatError(f"{path / layout.MARKER} was altered: its facts are not whole")
+            raise FormatError(f"{path / layout.MARKER} was altered: its facts are incomplete")
         where = str(path / layout.TABLES)
         arrays = tensor_file.read(folder.file(layout.TABLES))
         self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
@@ -168,7 +168,7 @@ class Index:
             found = next(encode_states(self.encoder, [tokens], self._kind, [layer]))
             if found and found[0].shape[1] == len(self._projections[layer].mean):
                 return found[0][place : place + 1]
-        raise FormatError(f"{self.path} was made with another model than the one it is given now")
+        raise FormatError(f"{self.path} was built with a different model than the one given now")
 
     def cutoff(self, *, any_word: bool = False) -> float | None:
         """The score below which a hit is no more likely used alike than not; None of an index that did not learn it."""
@@ -243,7 +243,7 @@ class Index:
         asked: tuple[list[str], int],
     ) -> list[Hit]:
         if topn < 1:
-            raise OptionError(f"topn is at least 1, not {topn}")
+            raise OptionError(f"topn must be at least 1, not {topn}")
         if any_word:
             rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
         else:
@@ -319,14 +319,14 @@ class Index:
         rows = self._rows(word)
         if rows.start == rows.stop:
             if self.corpus.count(word):
-                raise UnknownWord(f"{word!r} was left out of the index (min_count or skip of polyseme index)")
+                raise UnknownWord(f"{word!r} was not indexed (min_count or skip of polyseme index)")
             raise UnknownWord(f"{word!r} is not in the corpus{self._hint(word)}")
         return rows
 
     def _hint(self, word: str) -> str:
         segmentation = self.corpus.segmentation
         parts = segmentation.tokens(word) if segmentation.method != FUNCTION else [word]
-        cut = f", where it is cut into {' '.join(parts)}" if len(parts) > 1 else ""
+        cut = f", where it is segmented as {' '.join(parts)}" if len(parts) > 1 else ""
         near = similar_spellings(word, self.words.words, self.words.index)
         return cut + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
 
@@ -335,7 +335,7 @@ class Index:
             return self.layers[0]
         if layer not in self.layers:
             kept = ", ".join(map(str, sorted(self.layers)))
-            raise OptionError(f"the index keeps layer {kept}, not {layer} (polyseme index --layers all)")
+            raise OptionError(f"the index has layer {kept}, not {layer} (polyseme index --layers all)")
         return layer
 
 

@@ -99,11 +99,11 @@ def _begin(file: PlainFile, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int
     header = file.piece(len(start), length) if length <= _LONGEST_HEADER else b""
     found = _HEADER.fullmatch(header) if start.startswith(_MAGIC) else None
     if found is None:
-        raise FormatError(f"{file.path} is cut short or is not an array")
+        raise FormatError(f"{file.path} is truncated or is not an array")
     its_type, its_shape = found[1].decode(), tuple(int(n) for n in found.groups()[1:] if n)
     if its_shape != shape or its_type != np.lib.format.dtype_to_descr(dtype):
         raise FormatError(f"{file.path} was altered: it holds {its_type} {its_shape}, not {dtype} {shape}")
     begin = len(start) + length
     if file.size - begin != math.prod(shape) * dtype.itemsize:
-        raise FormatError(f"{file.path} is cut short or goes on behind its end")
+        raise FormatError(f"{file.path} is truncated or has extra bytes at its end")
     return begin

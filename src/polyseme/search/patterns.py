@@ -41,7 +41,7 @@ def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None)
     if mode not in MODES:
         raise OptionError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     if not query.strip():
-        raise OptionError("there is nothing to look for: the query is empty")
+        raise OptionError("the query is empty")
     if mode == "words":
         sentences, places = find_words(corpus, query)
         return Found(sentences, places, by_words=True)

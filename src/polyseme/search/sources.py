@@ -28,11 +28,11 @@ def find(record: dict[str, Any], index: Path, what: str) -> Path:
     relative = record.get("relative")
     absolute = record.get("path", relative)
     if not isinstance(relative, str) or not isinstance(absolute, str):
-        raise FormatError(f"{index} does not know where its {what} is: name it with --{what}")
+        raise FormatError(f"{index} does not say where its {what} is: give it with --{what}")
     for path in (index / relative, index / absolute):
         if os.path.exists(path):
             return path.resolve()  # of a link to an index, .. is beside where the link leads
-    raise FormatError(f"the {what} of {index} is not at {absolute} any more: name it with --{what}")
+    raise FormatError(f"the {what} of {index} is no longer at {absolute}: give it with --{what}")
 
 
 def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path | None) -> Corpus:
@@ -40,7 +40,7 @@ def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path 
     corpus = given if isinstance(given, Corpus) else Corpus.open(given or find(record, index, "corpus"))
     if corpus.fingerprint != record.get("fingerprint"):
         raise FormatError(
-            f"{corpus.path} is not the corpus that {index} was made of, or was built again: index it again"
+            f"{corpus.path} is not the corpus that {index} was built from, or was rebuilt: index it again"
         )
     return corpus
 
@@ -70,11 +70,11 @@ def check_encoder(encoder: ContextEncoder, record: dict[str, Any], index: Path) 
     """Refuse a model that was loaded when its folder held another one than the index was made with."""
     fingerprint = _known_fingerprint(encoder)
     if fingerprint and fingerprint != record.get("fingerprint"):
-        raise _other_model("the model that is loaded", index)
+        raise _other_model("the loaded model", index)
 
 
 def _other_model(what: str | Path, index: Path) -> FormatError:
-    return FormatError(f"{what} is not the model that {index} was made with, or was trained again: index again")
+    return FormatError(f"{what} is not the model that {index} was built with, or was retrained: index again")
 
 
 def load_encoder(path: str | Path) -> tuple[ContextEncoder, str]:
@@ -91,7 +91,7 @@ def load_encoder(path: str | Path) -> tuple[ContextEncoder, str]:
         fingerprint = _known_fingerprint(model) or model_fingerprint(path)
         if _known_fingerprint(model) or _signature(Path(path)) == before:
             return model, fingerprint
-    raise FormatError(f"{path} is being replaced again and again: try when it is finished")
+    raise FormatError(f"{path} keeps being replaced: try again later")
 
 
 def _known_fingerprint(model: Any) -> str:

@@ -36,7 +36,7 @@ def resolve_kind(encoder: ContextEncoder, kind: str) -> str:
     able = isinstance(encoder, Predicting)
     if kind == "predicting" and not able:
         raise OptionError(
-            f"{type(encoder).__name__} is no bidirectional language model: its states are 'word', 'mean' or 'mix'"
+            f"{type(encoder).__name__} is not a bidirectional language model: its states are 'word', 'mean' or 'mix'"
         )
     return kind if kind != "auto" else "predicting" if able else "word"
 
@@ -71,7 +71,7 @@ def chosen_layers(encoder: ContextEncoder, names: str, kind: str) -> list[int]:
     """
     if kind in MIXED:
         if names not in ("auto", "all", "0"):
-            raise OptionError(f"states {kind!r} are one layer made of all: leave out layers {names!r}")
+            raise OptionError(f"states {kind!r} combine all layers into one: leave out layers {names!r}")
         return [0]
     first = encoder.n_layers - 1 if kind == "predicting" else min(1, encoder.n_layers - 1)
     if names in ("auto", "all"):

@@ -44,7 +44,7 @@ def units_of(texts: Iterable[str]) -> Iterator[Unit]:
     """Units of the given texts, numbered from 1."""
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
-            raise OptionError(f"texts are strings; {str(text)[:40]!r} is none")
+            raise OptionError(f"texts must be strings, not {str(text)[:40]!r}")
         yield Unit(text, "", number)
 
 

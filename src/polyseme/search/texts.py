@@ -76,7 +76,7 @@ class TextIndex:
         self.segmentation = Segmentation.from_json(found["segmentation"], where=self.path / layout.MARKER)
         whole = all(isinstance(self.facts.get(name), int) for name in ("n_texts", "dim", "probes"))
         if not whole or self.facts.get("search") not in layout.FORMS or self.facts["dim"] < 1:
-            raise FormatError(f"{self.path / layout.MARKER} was altered: its facts are not whole")
+            raise FormatError(f"{self.path / layout.MARKER} was altered: its facts are incomplete")
         n = self.facts["n_texts"]
         self._bytes: NDArray[np.uint8] = folder.file(layout.TEXTS).mapped(np.uint8)
         self._offsets = offsets(folder.file(layout.OFFSETS), len(self._bytes))
@@ -185,7 +185,7 @@ class TextIndex:
         """The ``k`` best texts, best first, with ``context`` neighbours on either side."""
         check("how", how, HOWS)
         if k < 1:
-            raise OptionError(f"k is at least 1, not {k}")
+            raise OptionError(f"k must be at least 1, not {k}")
         if how == "both":
             depth = max(k, _DEPTH)
             found = fused([self._by_vectors(query, depth)[0], self._by_words(query, depth)[0]], k)
@@ -238,12 +238,12 @@ class TextIndex:
 
     def _encoder(self) -> SentenceEncoder:
         if self.encoder is None:
-            raise OptionError("vectors of queries are made by the model of the index: name it, or search by words")
+            raise OptionError("query vectors need the model of the index: give it, or search by words")
         return self.encoder
 
     def _checked(self, encoder: SentenceEncoder) -> SentenceEncoder:
         """Refuse a model that gives the first texts other vectors than they were indexed with."""
-        other = FormatError(f"{self.path} was made with another model, or pooled otherwise, than the one given")
+        other = FormatError(f"{self.path} was built with a different model or pooling than the one given")
         if encoder.dim != self.facts["dim"]:
             raise other
         for number in range(min(3, len(self))):

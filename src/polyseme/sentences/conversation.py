@@ -83,7 +83,8 @@ class Conversation(LearnedEncoder):
         """Learn from ``dialogues`` (documents whose lines are turns) and, where given, labelled pairs (``nli``)."""
         if "dialogues" not in data:
             raise TrainingError(
-                "conversation learns from dialogues: give dialogues=PATH, a document each, turns by line"
+                "conversation is trained on dialogues: give dialogues=PATH, one document per "
+                "dialogue, one line per turn"
             )
         if options.encoder == "mean" and options.dim is None and options.word_vectors is None:
             options = replace(options, dim=options.hidden)
@@ -145,7 +146,9 @@ def turns_of(corpus: Corpus) -> Turns:
     of = np.array(documents)
     answered = np.flatnonzero(of[1:] == of[:-1])
     if not len(answered):
-        raise TrainingError("no turn of the dialogues is answered: a dialogue is a document, its turns are its lines")
+        raise TrainingError(
+            "no turn of the dialogues has a response: a dialogue is a document, its turns are its lines"
+        )
     return Turns(texts, answered)
 
 

@@ -45,13 +45,13 @@ _BLOCK_TOKENS = 1 << 20  # of the corpus counted at a time
 class BowOptions:
     """What is counted."""
 
-    entries: str = option("counts", "what a word counts", choices=("counts", "presence", "log"))
-    min_count: int = option(1, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=1)
-    max_share: float = option(1.0, "words in more than this share of the texts are left out", minimum=0, maximum=1)
+    entries: str = option("counts", "weight of a word", choices=("counts", "presence", "log"))
+    min_count: int = option(1, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=1)
+    max_share: float = option(1.0, "words in more than this fraction of the texts are dropped", minimum=0, maximum=1)
     texts: str = option(
         "auto",
-        "what one text of the corpus is; auto: a document, or a sentence where all is one document",
+        "unit of text; auto: documents, or sentences if there is only one document",
         choices=("auto", "documents", "sentences"),
     )
 
@@ -62,16 +62,16 @@ class TfidfOptions(BowOptions):
 
     idf: str = option("smooth", "inverse document frequency: ln((1+N)/(1+df)) + 1, or ln(N/df) + 1, or none",
                       choices=("smooth", "plain", "none"))  # fmt: skip
-    norm: str = option("l2", "length of a vector: one, or as it comes", choices=("l2", "none"))
+    norm: str = option("l2", "normalise vectors to length one, or not", choices=("l2", "none"))
 
 
 @dataclass(frozen=True)
 class LsaOptions(TfidfOptions):
     """How many directions are kept."""
 
-    dim: int = option(200, "length of a vector", minimum=1)
-    iterations: int = option(5, "steps of power iteration in the randomised SVD", minimum=0)
-    seed: int = option(1, "seed of its random start", minimum=0)
+    dim: int = option(200, "dimension of a vector", minimum=1)
+    iterations: int = option(5, "power iterations of the randomised SVD", minimum=0)
+    seed: int = option(1, "random seed", minimum=0)
 
 
 class Bow(Trainable, SparseEncoder):
@@ -106,7 +106,7 @@ class Bow(Trainable, SparseEncoder):
         n_texts = len(offsets) - 1
         kept = np.flatnonzero(frequencies <= options.max_share * n_texts)
         if not len(kept):
-            raise TrainingError(f"every word stands in more than {options.max_share:.0%} of the texts: raise max_share")
+            raise TrainingError(f"every word occurs in more than {options.max_share:.0%} of the texts: raise max_share")
         words = Vocabulary([vocabulary.words[i] for i in kept], vocabulary.counts[kept])
         about = About(corpus.segmentation, corpus.facts)
         return cls(words, frequencies[kept], n_texts, options=options, about=about)
@@ -137,7 +137,7 @@ class Bow(Trainable, SparseEncoder):
         if n_texts is None or n_texts.shape != (1,) or n_texts.dtype.kind not in "iu":
             raise FormatError("the model folder was altered: it does not say how many texts were counted")
         if np.any(frequencies < 0) or np.any(frequencies > n_texts[0]):
-            raise FormatError("the model folder was altered: a word stands in more texts than there are")
+            raise FormatError("the model folder was altered: a word occurs in more texts than there are")
         return cls(vocabulary, np.array(frequencies, np.int64), int(n_texts[0]), options=options, about=about)
 
 

@@ -61,32 +61,30 @@ TITLE = 60  # characters of a document's first sentence
 class Doc2VecOptions:
     """What predicts what."""
 
-    architecture: str = option("dbow", "what predicts a document's words, see above", choices=ARCHITECTURES)
-    dim: int = option(100, "length of a vector", minimum=1, maximum=MOST_DIM)
-    window: int = option(5, "words on each side that predict with the document (not dbow)", minimum=1, maximum=1000)
-    negative: int = option(5, "negative words for each word", minimum=1, maximum=100)
-    sample: float = option(1e-3, "words more frequent than this are skipped at random; 0: none is", minimum=0)
+    architecture: str = option("dbow", "architecture: what predicts a document's words", choices=ARCHITECTURES)
+    dim: int = option(100, "dimension of a vector", minimum=1, maximum=MOST_DIM)
+    window: int = option(5, "context words on each side (not dbow)", minimum=1, maximum=1000)
+    negative: int = option(5, "negative samples per word", minimum=1, maximum=100)
+    sample: float = option(1e-3, "subsampling: words more frequent than this are skipped at random; 0: off", minimum=0)
     epochs: int = option(10, "passes over the text", minimum=1)
     lr: float | None = option(
         None,
-        "learning rate at the start; it falls to zero in a straight line; unless given, 0.08 (dbow), 0.16 (dm) or 0.05",
+        "initial learning rate; decays linearly to zero; default: 0.08 (dbow), 0.16 (dm) or 0.05",
         minimum=1e-9,
     )
-    inference_epochs: int = option(10, "passes over a new text", minimum=1)
+    inference_epochs: int = option(10, "passes over a new text at inference", minimum=1)
     inference_lr: float | None = option(
-        None, "learning rate at their start; unless given, 0.0125 (dm) or 0.025", minimum=1e-9
+        None, "initial learning rate for a new text; default: 0.0125 (dm) or 0.025", minimum=1e-9
     )
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     texts: str = option(
         "auto",
-        "what one document is; auto: a document of the corpus, or a sentence where all is one document",
+        "unit of text; auto: documents, or sentences if there is only one document",
         choices=("auto", "documents", "sentences"),
     )
-    threads: int | None = option(
-        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
-    )
-    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+    threads: int | None = option(None, "threads; default: one per CPU core", minimum=1, maximum=1024, changes="speed")
+    seed: int = option(1, "random seed; results are identical only with one thread", minimum=0)
 
 
 class Doc2Vec(Trainable, SentenceEncoder):
@@ -156,7 +154,7 @@ class Doc2Vec(Trainable, SentenceEncoder):
     def _number(self, which: int | str) -> int:
         if isinstance(which, str):
             if which not in self._titles:
-                raise OptionError(f"no document begins with {which[:TITLE]!r}{close_matches(which, self._titles)}")
+                raise OptionError(f"no document starts with {which[:TITLE]!r}{close_matches(which, self._titles)}")
             return self._titles[which]
         if not 0 <= which < len(self.documents):
             raise OptionError(f"there are {len(self.documents):,} documents: no number {which}")
@@ -338,6 +336,6 @@ def _older(start: Any, options: Doc2VecOptions) -> Doc2Vec | None:
             getattr(start.options, name) == getattr(options, name) for name in ("architecture", "dim")
         )
         if not same or (start is not None and start.outputs.shape[1] != options.dim * slots_of(options)):
-            raise TrainingError("the model to train further has another architecture, dim or window: give the same")
+            raise TrainingError("the model to train further has a different architecture, dim or window: give the same")
         return start
-    raise TrainingError(f"training cannot go on from a {start.method} model: doc2vec goes on from doc2vec")
+    raise TrainingError(f"training cannot continue from a {start.method} model: doc2vec only continues from doc2vec")

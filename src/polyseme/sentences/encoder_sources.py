@@ -44,7 +44,7 @@ class FrozenLayers(Source):
             done += size
             progress("encoding", done, shape[0])
         if done != shape[0]:
-            raise FormatError(f"the encoder gave vectors to {done:,} tokens, and there are {shape[0]:,}")
+            raise FormatError(f"the encoder gave vectors for {done:,} tokens, but there are {shape[0]:,}")
         return _Layers(Flat(values, offsets))
 
 
@@ -70,7 +70,7 @@ class TunedLayers(Source):
     def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
         if not isinstance(encoder, Tunable):
             name = getattr(encoder, "method", type(encoder).__name__)
-            raise OptionError(f"a model of {name} cannot learn with a task: encoder_mode=frozen")
+            raise OptionError(f"method {name} cannot be fine-tuned: use encoder_mode=frozen")
         chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
         self.encoder, self.tuned = encoder, encoder.tuned(chosen.numbers)
         sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")

@@ -195,7 +195,7 @@ def given_vectors(run: Run, path: str | None) -> list[WordVectors]:
     if given is None:
         return []
     if not isinstance(given, WordVectors):
-        raise OptionError(f"option 'word_vectors' names word vectors, and {path} is a model of {given.method}")
+        raise OptionError(f"option 'word_vectors' must name word vectors, but {path} has method {given.method}")
     return [given]
 
 

@@ -213,7 +213,7 @@ def _opened(encoder: Any) -> Any:
     found = found.encoder if isinstance(found, SentenceTransformer) else found
     if not isinstance(found, (WordVectors, ContextEncoder)):
         name = getattr(found, "method", type(found).__name__)
-        raise OptionError(f"a model of {name} gives one vector per text, and this head reads one per word")
+        raise OptionError(f"method {name} gives one vector per text, but this head needs one per word")
     return found
 
 
@@ -229,9 +229,9 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
     at_input = any(isinstance(e, WordVectors) or options.elmo_at != "hidden" for e in encoders)
     dim = (0 if at_input else DIM) if options.dim is None else options.dim
     if not dim and not at_input:
-        raise OptionError("nothing stands at the input: give dim, word vectors, or elmo_at=both")
+        raise OptionError("there is no input: give dim, word vectors, or elmo_at=both")
     if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
-        raise OptionError("given word vectors are learned further here: leave dim out")
+        raise OptionError("the given word vectors are fine-tuned here: leave dim out")
     return dim
 
 

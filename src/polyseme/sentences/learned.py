@@ -77,7 +77,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
         """The module for these inputs."""
         module = cls.make_module(options, inputs.module.dim, inputs.module.beside)
         if inputs.module.beside and not module.has_states:
-            raise OptionError(f"{cls.method} has no hidden states that an encoder could stand beside: elmo_at=input")
+            raise OptionError(f"{cls.method} has no hidden states to add an encoder to: use elmo_at=input")
         return module
 
     # ---- texts
@@ -96,7 +96,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     def attention(self, texts: Sequence[Sentence]) -> list[tuple[list[str], FloatArray]]:
         """Tokens of each text and how much each counted, all together one; where the encoder attends."""
         if not self.attends:
-            raise OptionError(f"{self.method} weighs no words: self-attention and han do")
+            raise OptionError(f"{self.method} has no word weights: self-attention and han do")
         prepared = self.prepare(texts)
         longest = max(int(prepared.sizes.max(initial=1)), 1)
 
@@ -212,11 +212,9 @@ def texts_of(examples: Examples) -> list[str]:
 def check_classes(data: Examples) -> None:
     """Whether there is something to tell apart."""
     if data.scored:
-        raise TrainingError(
-            f"the labels of {data.path} are numbers, and this learns classes (scored=False reads them so)"
-        )
+        raise TrainingError(f"the labels of {data.path} are numbers, but this learns classes (use scored=False)")
     if len(data.labels) < 2:
-        raise TrainingError(f"all texts of {data.path} have one label: there is nothing to tell apart")
+        raise TrainingError(f"all texts of {data.path} have one label: there is nothing to learn")
 
 
 def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:

@@ -50,11 +50,11 @@ def lift(
         raise OptionError(f"a model is lifted to contexts or sentences, not {to!r}")
     if isinstance(model, SentenceEncoder):
         if to == "contexts":
-            raise OptionError(f"a model of {_name(model)} gives one vector per text, and this asks for one per word")
+            raise OptionError(f"method {_name(model)} gives one vector per text, but this needs one per word")
         return model
     encoder = StaticEncoder(model) if isinstance(model, WordVectors) else model
     if not isinstance(encoder, ContextEncoder):
-        raise OptionError(f"a model of {_name(model)} gives no vectors to text")
+        raise OptionError(f"method {_name(model)} gives no vectors for text")
     if to == "contexts":
         return encoder
     if pool in FITTED or (pool in ATTENDING and options.get("reader") is None):

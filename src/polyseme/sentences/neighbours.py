@@ -96,7 +96,7 @@ class Stories:
             raise TrainingError("the corpus has no two sentences to learn from")
         documents = corpus.sentence_documents[chosen]
         if not (documents[1:] == documents[:-1]).any():
-            raise TrainingError("no document of the corpus has two sentences in a row: there is no order to learn from")
+            raise TrainingError("no document of the corpus has two consecutive sentences to learn from")
         return cls([corpus.sentence(int(number))[:longest] for number in chosen], documents)
 
     def neighbours(self, rows: Ints, step: int, end: int) -> Ints:

@@ -86,13 +86,13 @@ class Pooled(Model, SentenceEncoder):
         """
         self.options = make_options(PooledOptions, {"pool": pool, "layers": str(layers), **options})
         if Layers.read(self.options.layers, encoder.n_layers).name == "all":
-            raise OptionError("a sentence vector is made of one layer: top, mean, mix or a number")
+            raise OptionError("a sentence vector uses one layer: top, mean, mix or a number")
         if pool in FITTED and counts is None:
-            raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
+            raise OptionError(f"pool {pool!r} needs word frequencies: fit it on some text")
         if pool in ATTENDING and reader is None:
-            raise OptionError(f"pool {pool!r} has to know how long a reader stays at a word: fit it on some text")
+            raise OptionError(f"pool {pool!r} needs attention scores: fit it on some text")
         if isinstance(reader, ContextEncoder) and reader.language is None:
-            raise OptionError("the model that words are to surprise is not a language model: elmo, ulmfit and gpt are")
+            raise OptionError("the surprisal model is not a language model: use elmo, ulmfit or gpt")
         self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
         self.powers = pools.read_powers(self.options.powers)
@@ -122,7 +122,7 @@ class Pooled(Model, SentenceEncoder):
         elif isinstance(encoder, StaticEncoder):
             counts, texts = fitting.from_vocabulary(encoder.words)
         else:
-            raise OptionError(f"pool {pool!r} has to know how frequent words are: fit it on some text")
+            raise OptionError(f"pool {pool!r} needs word frequencies: fit it on some text")
         if pool == "surprisal":
             return cls(encoder, pool, layers=layers, reader=reading.by_frequency(counts), **options)
         plain = cls(encoder, pool, layers=layers, counts=counts, **options)
@@ -248,7 +248,7 @@ class Pooled(Model, SentenceEncoder):
         if reader is None and "scores" in parts.tensors:
             words, scores = [*parts.tables.get("scored", []), reading.UNSEEN], parts.tensors["scores"]
             if scores.shape != (len(words),):
-                raise FormatError("the model folder was altered: it has not one score for each word")
+                raise FormatError("the model folder was altered: it does not have one score per word")
             reader = dict(zip(words, scores.tolist(), strict=True))
         try:
             made = cls(encoder, **options_to_json(options), counts=counts, reader=reader, about=about)

@@ -104,10 +104,10 @@ def read_powers(written: str) -> tuple[float, ...]:
         powers = tuple(float(power) for power in written.split(","))
     except ValueError:
         raise OptionError(
-            f"powers are numbers with commas between them, -inf and inf among them; not {written!r}"
+            f"powers must be numbers separated by commas (-inf and inf allowed), not {written!r}"
         ) from None
     if not powers or any(power == 0 or np.isnan(power) for power in powers):
-        raise OptionError(f"powers are numbers other than 0; not {written!r}")
+        raise OptionError(f"powers must be numbers other than 0, not {written!r}")
     return powers
 
 

@@ -56,7 +56,7 @@ class SkipThoughtModule(TextModule):
         super().__init__()
         made = {"uni": [False], "bi": [True], "combined": [False, True]}[directions]
         if hidden % 2 and True in made:
-            raise OptionError(f"hidden is even where sentences are read in both directions, not {hidden}")
+            raise OptionError(f"hidden must be even if sentences are read in both directions, not {hidden}")
         self.encoders = nn.ModuleList(
             Recurrent(dim, hidden // 2 if both else hidden, kind="gru", bidirectional=both) for both in made
         )
@@ -141,7 +141,7 @@ def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectors | No
     """Those that the option ``expand`` names, opened."""
     given = run.models.get("expand")
     if given is not None and not isinstance(given, WordVectors):
-        raise OptionError(f"option 'expand' names word vectors, and {options.expand} is a model of {given.method}")
+        raise OptionError(f"option 'expand' must name word vectors, but {options.expand} has method {given.method}")
     return given
 
 
@@ -157,7 +157,9 @@ def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
     table = next(s for s in encoder.inputs.sources if isinstance(s, LearnedKeys) and s.name == "words")
     shared = [word for word in table.keys if word in vectors]
     if len(shared) <= vectors.vector_size:
-        raise TrainingError(f"only {len(shared)} words of the corpus have a vector to expand from: too few for a map")
+        raise TrainingError(
+            f"only {len(shared)} words of the corpus have a vector to expand from: too few to fit a mapping"
+        )
     own = table.module.weight.detach().numpy()
     learned = own[[table.index[word] for word in shared]]
     mapping = linear_map(vectors.lookup(shared), learned)

@@ -41,16 +41,14 @@ class SoftBowOptions:
     """Which words, and how many are like each."""
 
     word_vectors: str | None = option(
-        None, "word vectors that say which words are alike; unless given, word2vec learned from the text", names="model"
+        None, "word vectors that define word similarity; default: word2vec trained on the text", names="model"
     )
-    neighbours: int = option(10, "words that a word counts for, itself among them", minimum=1)
-    max_size: int = option(50_000, "most words in the vocabulary, and numbers in a vector", minimum=1)
-    min_count: int = option(5, "of word2vec learned from the text: words seen fewer times are left out", minimum=1)
-    dim: int = option(100, "of word2vec learned from the text: length of a word's vector", minimum=1)
-    threads: int | None = option(
-        None, "threads that train word2vec; all cores unless given", minimum=1, changes="speed"
-    )
-    seed: int = option(1, "of word2vec learned from the text", minimum=0)
+    neighbours: int = option(10, "nearest words that a word counts for, including itself", minimum=1)
+    max_size: int = option(50_000, "maximum vocabulary size, and dimension of a vector", minimum=1)
+    min_count: int = option(5, "word2vec trained on the text: minimum word count; rarer words are dropped", minimum=1)
+    dim: int = option(100, "word2vec trained on the text: dimension of a vector", minimum=1)
+    threads: int | None = option(None, "threads that train word2vec; default: all cores", minimum=1, changes="speed")
+    seed: int = option(1, "seed of the word2vec trained on the text", minimum=0)
 
 
 class SoftBow(Trainable, SparseEncoder):
@@ -78,7 +76,7 @@ class SoftBow(Trainable, SparseEncoder):
     def train(cls, corpus: Corpus, options: SoftBowOptions, run: Run) -> Self:
         words = run.models.get("word_vectors") or _learned(corpus, options, run)
         if not isinstance(words, WordVectors):
-            raise OptionError(f"word_vectors names a model of {words.method}, which has no vectors of words")
+            raise OptionError(f"word_vectors names a model with method {words.method}, which has no word vectors")
         about = About(words.about.segmentation or corpus.segmentation, corpus.facts)
         return cls.of(words, options, about=about, run=run)
 

@@ -54,17 +54,19 @@ def _ramp(states: Tensor) -> Tensor:
 class SentenceTransformerOptions:
     """How texts are read."""
 
-    max_pieces: int = option(0, "pieces read at once, special ones counted; 0: as many as the network can", minimum=0)
+    max_pieces: int = option(
+        0, "maximum tokens read at once, including special tokens; 0: as many as the network can", minimum=0
+    )
     long_texts: str = option(
         "windows",
-        "what is done with longer texts: read in overlapping windows, cut off, or read without their middle",
+        "longer texts: read in overlapping windows, truncate, or drop their middle",
         choices=("windows", "cut", "ends"),
     )
-    lower: bool = option(False, "letters are lowered before the tokenizer sees them")
-    prompt: str = option("", "text put before every text")
+    lower: bool = option(False, "lower-case texts before tokenizing")
+    prompt: str = option("", "prompt added before every text")
     marks: bool = option(
         False,
-        "a causal model's pieces of start and end around every text, where the tokenizer puts none; not in windows",
+        "add start and end tokens of a causal model around every text if the tokenizer does not; not in windows",
     )
 
 
@@ -177,5 +179,5 @@ class SentenceTransformer(Model, SentenceEncoder):
             tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
             steps = steps_of(described, encoder.dim * len(modes), tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise FormatError(f"the model folder was altered: its steps cannot be ({error})") from None
+            raise FormatError(f"the model folder was altered: its steps are invalid ({error})") from None
         return cls(encoder, modes, steps, options=options, about=about)

@@ -65,13 +65,13 @@ def refusal_of(error: PolysemeError) -> Answer:
         return refusal(400, str(error), _kind(error))
     # Anything else is about the server's files, whose names are nobody else's business.
     log.error("%s", error)
-    return refusal(503, "what is needed to answer this cannot be read on the server; its log says more", "unavailable")
+    return refusal(503, "the server cannot read a file needed for this; see its log", "unavailable")
 
 
 def failure(method: str, path: str, error: Exception) -> Answer:
     """The answer to a question that ended in an error of the program; the log says which."""
     log.error("%s %r failed: %r", method, path, error)
-    return refusal(500, "the server failed to answer this; its log says more", "internal")
+    return refusal(500, "the server failed to answer this; see its log", "internal")
 
 
 async def _ours(request: Request, error: Exception) -> Response:
@@ -97,7 +97,7 @@ def _said(error: dict[str, Any]) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return "is not known here"
+        return "is unknown"
     if kind == "literal_error":
         return f"must be one of {limits['expected']}"
     if kind in ("greater_than_equal", "less_than_equal"):

@@ -54,7 +54,7 @@ def attention_routes(library: Library) -> APIRouter:
         """How much each word of a sentence looks at each other, in one layer and head of a Transformer."""
         library.find(question.model)
         if question.model not in models:
-            raise OptionError(f"{question.model!r} is no Transformer: it has no attention to show")
+            raise OptionError(f"{question.model!r} is not a Transformer: it has no attention to show")
         shared = models[question.model]
         given = question.sentence
         tokens = shared.model.tokenize(given) if isinstance(given, str) else given

@@ -71,7 +71,7 @@ class Batcher(Generic[Q, A]):
         """The answer, or what the answering raised; Busy where it would come too late."""
         expected = self._expected_wait()
         if len(self._queue) >= self._waiting or expected > self._wait:
-            raise Busy("too many questions of this kind are waiting: try again in a moment", expected)
+            raise Busy("too many requests of this kind are waiting: try again in a moment", expected)
         loop = asyncio.get_running_loop()
         asked: _Waiting[Q, A] = _Waiting(question, loop.create_future())
         self._queue.append(asked)
@@ -96,7 +96,7 @@ class Batcher(Generic[Q, A]):
 
     def _waited_too_long(self, asked: _Waiting[Q, A]) -> None:
         if not asked.begun and not asked.future.done():
-            message = f"the question waited {self._wait:g} s for its turn: try again in a moment"
+            message = f"the request waited {self._wait:g} s for its turn: try again in a moment"
             asked.future.set_exception(Busy(message, self._expected_wait()))
 
     def _give_up(self, asked: _Waiting[Q, A]) -> None:

@@ -16,8 +16,8 @@ from polyseme.serve.library import Library
 from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, Found, SentenceShape, TextQuery, WordQuery
 
 CorpusQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a corpus or an index")]
-ModeQuery = Annotated[Literal["text", "regex", "words"], Query(description="what the query is")]
-TagQuery = Annotated[str | None, Query(min_length=1, max_length=40, description="of the first word: n, or n*")]
+ModeQuery = Annotated[Literal["text", "regex", "words"], Query(description="how to read the query")]
+TagQuery = Annotated[str | None, Query(min_length=1, max_length=40, description="tag of the first word: n, or n*")]
 EXPRESSION_SECONDS = 5.0
 
 

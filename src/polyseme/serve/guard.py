@@ -110,12 +110,12 @@ class Guard:
 
     def _without_token(self, token: TokenCheck, given: str | None, address: str) -> Answer | None:
         if wait := token.seconds_to_wait(address):
-            message = f"too many wrong tokens came from this address: try again in {wait} s"
+            message = f"too many wrong tokens from this address: try again in {wait} s"
             return refusal(429, message, "too_many_tokens", {"Retry-After": str(wait)})
         ask = {"WWW-Authenticate": "Bearer"}
         scheme, _, value = (given or "").partition(" ")
         if given is None or scheme.lower() != "bearer" or not value.strip():
-            return refusal(401, "this server wants a token: Authorization: Bearer TOKEN", "unauthorized", ask)
+            return refusal(401, "this server requires a token: Authorization: Bearer TOKEN", "unauthorized", ask)
         if not token.accepts(address, value.strip().encode("latin-1")):
             return refusal(401, "wrong token", "wrong_token", ask)
         return None
@@ -172,7 +172,7 @@ class _Sending:
         headers = list(message.get("headers", ()))
         size = next((int(value) for name, value in headers if name == b"content-length"), 0)
         if not self._outgoing.take(self._address, size):
-            refused = busy("too many large answers are on their way to this address: read them first")
+            refused = busy("too many large responses to this address are unread: read them first")
             await refused(self._scope, _nothing, self.send)
             self._refused = True
             return
@@ -226,7 +226,7 @@ def site_of(url: str) -> tuple[str, str, str] | None:
 def check_public_url(url: str) -> str:
     """The address of a proxy as it is shown, or an error."""
     if site_of(url) is None:
-        raise OptionError(f"--public-url is an address such as https://words.example.org, not {url!r}")
+        raise OptionError(f"--public-url must be a URL such as https://words.example.org, not {url!r}")
     return url.removesuffix("/")
 
 

@@ -54,7 +54,7 @@ def predict_routes(library: Library) -> APIRouter:
         """What a model says to each row, with probabilities; texts, pairs, sentences or passages as its task takes."""
         library.find(question.model)
         if question.model not in tasks:
-            raise OptionError(f"{question.model!r} predicts nothing: polyseme fit makes a model that does")
+            raise OptionError(f"{question.model!r} makes no predictions: train a model with polyseme fit")
         task = tasks[question.model]
         rows = _rows(question, task.model.method)
         if rows.characters() > MOST_CHARACTERS:

@@ -38,8 +38,8 @@ def search_routes(library: Library) -> APIRouter:
                 thing = library.corpus(texts)
                 if len(thing) > MOST_TEXTS[library.items[model].kind]:
                     raise OptionError(
-                        f"{texts!r} has {len(thing):,} sentences, too many for {model!r} to read while you wait: "
-                        f"polyseme search {model} {texts} -o INDEX makes an index to serve"
+                        f"{texts!r} has {len(thing):,} sentences, too many for {model!r} to index on the fly: "
+                        f"build an index to serve with polyseme search {model} {texts} -o INDEX"
                     )
                 indexes[model, texts] = TextIndex.build(encoder, thing)
         return indexes[model, texts]

@@ -63,7 +63,7 @@ def sense_routes(library: Library) -> APIRouter:
     async def uses(
         index: IndexQuery,
         word: WordQuery,
-        use: Annotated[int | None, Query(ge=1, le=20, description="its number; all of them if it is not given")] = None,
+        use: Annotated[int | None, Query(ge=1, le=20, description="its number; default: all")] = None,
         sort: Literal["score", "order", "left", "right", "match", "random"] = "score",
         max_senses: Annotated[int, Query(ge=1, le=20)] = 8,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,

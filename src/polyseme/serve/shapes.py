@@ -92,7 +92,7 @@ class AskPredict(Question):
     pairs: Annotated[list[TwoTexts], Field(min_length=1, max_length=1024)] | None = None
     sentences: Annotated[list[Text | Tokens], Field(min_length=1, max_length=256)] | None = None
     passages: Annotated[list[AskPassage], Field(min_length=1, max_length=64)] | None = None
-    attention: Annotated[bool, Field(description="also how much each word counted, where the head says so")] = False
+    attention: Annotated[bool, Field(description="also how much each word mattered, if the head has attention")] = False
 
 
 class SameSense(Question):

@@ -64,7 +64,7 @@ class SharedEncoder:
         try:
             await asyncio.wait_for(self._large.acquire(), WAIT)
         except asyncio.TimeoutError:
-            raise Busy("too many large questions are being answered: try again in a moment") from None
+            raise Busy("too many large requests are being processed: try again in a moment") from None
         try:
             yield
         finally:
@@ -93,7 +93,7 @@ class SharedEncoder:
         # Before they take any memory; questions that are too large only together are then asked one by one.
         if sum(map(len, cut)) * planes * encoder.dim > MOST_NUMBERS:
             raise OptionError(
-                f"the answer would hold over {MOST_NUMBERS:,} numbers: ask for one layer or fewer sentences"
+                f"the response would contain more than {MOST_NUMBERS:,} numbers: ask for one layer or fewer sentences"
             )
         return list(encoder.encode_tokens(cut, layers=layers))
 
@@ -143,7 +143,7 @@ def text_routes(library: Library) -> APIRouter:
         elif hasattr(thing, "tokenize"):
             cut = thing.tokenize
         else:
-            raise OptionError(f"{model!r} reads whole texts and does not cut them")
+            raise OptionError(f"{model!r} reads whole texts and does not segment them")
         return Answer({"tokens": await asyncio.to_thread(cut, text)})
 
     @router.post("/v1/embeddings", tags=["openai"])

@@ -27,8 +27,8 @@ def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) ->
     if len(found) != 1:
         names = ", ".join(name for name, _ in found) or "none"
         raise FormatError(
-            f"{file} reads word vectors, which are not in it: put their file ({usual} for the published weights) into "
-            f"the same folder, alone; found there: {names}"
+            f"{file} needs word vectors, which it does not contain: put their file ({usual} for "
+            f"the published weights) into the same folder, with no other; found there: {names}"
         )
     return found[0][1]
 

@@ -31,7 +31,7 @@ WEIGHTS, CURVE = "weights.safetensors", "training.jsonl"
 def _needs(found: dict[str, Any]) -> list[str]:
     parts = found.get("parts", [])
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in (*parts, *found["tables"])):
-        raise FormatError(f"{MARKER} was altered: its 'tables' and 'parts' are no lists of names")
+        raise FormatError(f"{MARKER} was altered: its 'tables' and 'parts' are not lists of names")
     return [WEIGHTS, CURVE, *(f"{name}.txt" for name in found["tables"]), *parts]
 
 

@@ -95,7 +95,7 @@ def _seal(file: PlainFile) -> tuple[int, str]:
 def _arrays(file: PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     length = int.from_bytes(file.piece(0, 8), "little")
     if file.size < 8 or length > min(file.size - 8, _LONGEST_HEADER):
-        raise FormatError(f"{file.path} is cut short or is not a safetensors file")
+        raise FormatError(f"{file.path} is truncated or is not a safetensors file")
     try:
         header = parse_json(file.piece(8, length))
         if not isinstance(header, dict):
@@ -104,7 +104,7 @@ def _arrays(file: PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         raise FormatError(f"{file.path} is not a safetensors file: its header is not JSON") from None
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise FormatError(f"{file.path} was altered: what stands beside its arrays is no text")
+        raise FormatError(f"{file.path} was altered: its metadata is not text")
     data = file.mapped(np.uint8, 8 + length)
     entries = [_Entry.of(file.path, name, entry) for name, entry in header.items()]
     _check_places(file.path, entries, len(data))
@@ -130,7 +130,7 @@ class _Entry:
                 return cls(name, dtype, shape, begin, end)
         except (KeyError, TypeError, ValueError):
             pass
-        raise FormatError(f"{path} is cut short or altered: {name[:80]!r} is not as long as its shape says")
+        raise FormatError(f"{path} is truncated or altered: {name[:80]!r} does not match its shape")
 
     def view(self, data: NDArray[np.uint8]) -> NDArray[Any]:
         array: NDArray[Any] = np.asarray(data[self.begin : self.end]).view(self.dtype).reshape(self.shape)
@@ -142,10 +142,10 @@ def _check_places(path: Path, entries: list[_Entry], size: int) -> None:
     place = 0
     for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != place:
-            how = "lies over another array" if entry.begin < place else "does not follow the array before it"
-            raise FormatError(f"{path} is cut short or altered: {entry.name[:80]!r} {how}")
+            how = "overlaps another array" if entry.begin < place else "does not follow the array before it"
+            raise FormatError(f"{path} is truncated or altered: {entry.name[:80]!r} {how}")
         place = entry.end
         if place > size:
-            raise FormatError(f"{path} is cut short or altered: {entry.name[:80]!r} does not lie inside the file")
+            raise FormatError(f"{path} is truncated or altered: {entry.name[:80]!r} lies outside the file")
     if place != size:
-        raise FormatError(f"{path} was altered: it goes on behind its arrays")
+        raise FormatError(f"{path} was altered: it has extra bytes after its arrays")

@@ -121,7 +121,7 @@ class _Hdf5(_Writer):
     def close(self) -> None:
         with self._disk.checked():
             if self._size > _LONGEST_INDEX:
-                log.warning("the texts are too long for one table: sentence_to_index is left out, datasets are by line")
+                log.warning("the texts are too long for one table: sentence_to_index is omitted, datasets are by line")
             else:
                 self._index.seek(0)
                 table = self._file.create_dataset("sentence_to_index", (1,), dtype=self._text)

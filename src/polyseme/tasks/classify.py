@@ -172,7 +172,7 @@ class Classify(TaskModel):
     def attention(self, texts: Iterable[Sentence]) -> list[tuple[list[str], FloatArray]]:
         """Tokens of each text and how much each counted, where the encoder attends."""
         if not self.attends:
-            raise OptionError(f"the head {self.options.head} weighs no words: self-attention and han do")
+            raise OptionError(f"the head {self.options.head} has no word weights: self-attention and han do")
         found: list[tuple[list[str], FloatArray]] = self.encoder.attention(several(texts))
         return found
 
@@ -219,7 +219,7 @@ class Classify(TaskModel):
             return cls(options, encoder, None, labels, about)
         beside = parts.models.get("beside")
         if beside is not None and not (isinstance(beside, cls) and beside.labels == labels):
-            raise FormatError("the model folder was altered: the classifier beside it is of other labels")
+            raise FormatError("the model folder was altered: its classifier has different labels")
         own = head_options(cls.method, options)
         if options.head == "ulmfit":
             output = new_layers(encoder.dim, own, len(labels))

@@ -53,7 +53,7 @@ class FitPlan:
     def folds(self, n: int, run: Run, seed: int | None = None) -> Iterator[Report]:
         """``n`` models, each scored on the part of the examples it was not fitted to; other seeds, the same parts."""
         if self.dev is not None:
-            raise OptionError("folds take turns at being held out: leave dev out")
+            raise OptionError("each fold is held out in turn: leave dev out")
         options = self._seeded(self.seed if seed is None else seed)
         for train, test in self.train.folds(n, self.seed):
             yield self.cls.fit(train, None, self.encoders, options, Run(progress=run.progress)).score(test)
@@ -109,4 +109,4 @@ def as_task(model: Model, path: str | Path = "the model") -> TaskModel:
         return model
     if tells_labels(model):
         return published_classifier(model)
-    raise OptionError(f"{path} is a model of {model.method}, which predicts nothing: polyseme fit makes one that does")
+    raise OptionError(f"{path} is a model of {model.method}, which makes no predictions: train one with polyseme fit")

@@ -28,7 +28,7 @@ def class_scorer(options: TaskOptions, labels: list[str], dev: Examples | None) 
     def score(logits: FloatArray) -> Score:
         figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)])
         if metric not in figures:
-            raise OptionError(f"there is no figure {metric!r} for these labels: there are {', '.join(figures)}")
+            raise OptionError(f"there is no metric {metric!r} for these labels: there are {', '.join(figures)}")
         facts = {metric: figures[metric], "accuracy": figures["accuracy"]}
         return held_out_score(figures[metric], facts, logits, targets)
 

@@ -37,7 +37,7 @@ UNFREEZING = ("gradual", "none")
 class LinearOptions(LearnedOptions):
     """A layer over one vector per text."""
 
-    pool: str = option("mean", "how a frozen encoder's vectors of tokens become one")
+    pool: str = option("mean", "pooling of a frozen encoder's token vectors")
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,13 @@ class MlpOptions(LinearOptions):
 class TaskOptions:
     """What every task has."""
 
-    head: str = option("auto", "what stands over the encoder")
-    metric: str | None = option(None, "figure that the best weights are chosen by; unless given, the task's own")
+    head: str = option("auto", "model on top of the encoder")
+    metric: str | None = option(None, "metric that selects the best weights; default: the task's own")
     held_out: float = option(
-        0.1, "share of the examples that tells when to stop, where none are given for it", minimum=0, maximum=0.9
+        0.1,
+        "fraction of the examples held out for early stopping, if no dev examples are given",
+        minimum=0,
+        maximum=0.9,
     )
 
 
@@ -62,21 +65,21 @@ class TaskOptions:
 class UlmfitHeadOptions(TrainingOptions):
     """ULMFiT: its language model trained on the texts, then with the classifier."""
 
-    epochs: int = option(10, "most passes over the examples", minimum=0)
-    batch_size: int = option(32, "examples of a batch", minimum=1)
+    epochs: int = option(10, "maximum number of passes over the examples", minimum=0)
+    batch_size: int = option(32, "batch size: examples per step", minimum=1)
     lr: float = option(5e-3, "learning rate", minimum=0)
-    schedule: str = option("slanted", "how the learning rate falls towards the end")
-    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
-    dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    schedule: str = option("slanted", "learning rate schedule")
+    warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
+    dropout: float = option(0.2, "dropout in the encoder", minimum=0, maximum=0.95)
     hidden: int = option(50, "units of the hidden layer", minimum=1)
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
-    layer_rates: float = option(1.0, "how many times faster a layer learns than the one below it", minimum=1)
+    layer_rates: float = option(1.0, "ratio of a layer's learning rate to that of the layer below", minimum=1)
     unfreezing: str = option(
-        "none", "layers learn one after the other from the top, or all from the beginning", choices=UNFREEZING
+        "none", "gradual unfreezing: train layers one after the other from the top, or all at once", choices=UNFREEZING
     )
-    lm_epochs: int = option(5, "passes of the language model over the texts before; 0: none", minimum=0)
+    lm_epochs: int = option(5, "epochs of language-model fine-tuning on the texts first; 0: none", minimum=0)
     lm_lr: float = option(4e-3, "learning rate of the language model", minimum=0)
-    units: str = option("words", "what is read where no language model is given", choices=UNITS)
+    units: str = option("words", "units to read if no language model is given", choices=UNITS)
 
 
 CLASSIFY_HEADS: dict[str, type] = {
@@ -98,22 +101,20 @@ CLASSIFY_HEADS: dict[str, type] = {
 class TaggerOptions(RnnOptions):
     """Recurrent layers and a CRF over them."""
 
-    epochs: int = option(15, "most passes over the examples", minimum=0)
-    schedule: str = option("linear", "how the learning rate falls towards the end")
-    batch_size: int = option(16, "examples of a batch", minimum=1)
-    patience: int = option(5, "reports without a better held-out score after which to stop; 0: never", minimum=0)
+    epochs: int = option(15, "maximum number of passes over the examples", minimum=0)
+    schedule: str = option("linear", "learning rate schedule")
+    batch_size: int = option(16, "batch size: examples per step", minimum=1)
+    patience: int = option(5, "early stopping: reports without a better held-out score; 0: never stop", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
-    input_dropout: float = option(
-        0.5, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
+    input_dropout: float = option(0.5, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
 class LinearTaggerOptions(LearnedOptions):
     """A layer over the token vectors."""
 
-    epochs: int = option(30, "most passes over the examples", minimum=0)
-    batch_size: int = option(16, "examples of a batch", minimum=1)
+    epochs: int = option(30, "maximum number of passes over the examples", minimum=0)
+    batch_size: int = option(16, "batch size: examples per step", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,8 @@ class TagLmOptions(TaggerOptions):
     """TagLM: two recurrent layers, a language model's top layer between them."""
 
     n_layers: int = option(2, "hidden or recurrent layers", minimum=2, maximum=20)
-    layers: str = option("top", "of an encoder its learned sum of layers (mix), or top, mean or a number")
-    elmo_at: str = option("hidden", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
+    layers: str = option("top", "layers of an encoder: a learned weighted sum (mix), or top, mean or a number")
+    elmo_at: str = option("hidden", "where encoder vectors are added: [x; ELMo], [h; ELMo] or both", choices=PLACES)
 
 
 REGRESSIONS = ("distribution", "mse")
@@ -132,16 +133,14 @@ REGRESSIONS = ("distribution", "mse")
 class _Pairs:
     """What every head over pairs has."""
 
-    encoder_mode: str = option(
-        "frozen", "encoders and vectors stay as they are, or learn with the task", choices=MODES[1:]
-    )
+    encoder_mode: str = option("frozen", "freeze or fine-tune encoders and vectors", choices=MODES[1:])
     classifier_units: int = option(200, "units of the layer over a pair's features; 0: none", minimum=0)
     regression: str = option(
         "distribution",
-        "how scores are learned: as distributions over the whole numbers, or as one number",
+        "how scores are learned: as distributions over the integers, or by regression",
         choices=REGRESSIONS,
     )
-    dropout: float = option(0.3, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    dropout: float = option(0.3, "dropout in the encoder", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,8 @@ class PairSelfAttentionOptions(_Pairs, SelfAttentionOptions):
 class MatchingOptions(_Pairs, LearnedOptions):
     """A convolutional matching network."""
 
-    filters: str = option("3x50", "convolutions, as WIDTHxNUMBER of each width")
-    k_top: int = option(4, "values kept of each row by the last layer", minimum=1)
+    filters: str = option("3x50", "convolution filters, as WIDTHxNUMBER")
+    k_top: int = option(4, "values kept per row by k-max pooling in the last layer", minimum=1)
     dimension_maps: int = option(20, "filters over each single dimension (mpcnn)", minimum=1)
 
 
@@ -189,7 +188,7 @@ class MatchingOptions(_Pairs, LearnedOptions):
 class SentenceModelOptions(MatchingOptions):
     """CNN-SM and Bi-CNN, which convolve layer by layer."""
 
-    filters: str = option("3x5 5x5", "convolutions, as WIDTHxNUMBER of each width")
+    filters: str = option("3x5 5x5", "convolution filters, as WIDTHxNUMBER")
 
 
 @dataclass(frozen=True)
@@ -198,10 +197,11 @@ class CrossOptions(_Pairs, LearnedOptions):
 
     orders: str = option(
         "auto",
-        "pairs are read as they stand, or in both orders with the states added; auto: both for scores of a causal one",
+        "read pairs in the given order, or in both orders with the states added; auto: both for "
+        "scores with a causal model",
         choices=("auto", "one", "both"),
     )
-    encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
+    encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)
 
 
@@ -209,10 +209,10 @@ class CrossOptions(_Pairs, LearnedOptions):
 class CosineOptions(_Pairs, LinearOptions):
     """The cosine of both texts' vectors as their score, under a Transformer that learns (SBERT)."""
 
-    encoder_mode: str = option("finetune", "the encoder learns with the task (cross, cosine)", choices=("finetune",))
+    encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0, maximum=0)
-    regression: str = option("mse", "how scores are learned: as one number (cosine)", choices=("mse",))
-    encoder_lr: float | None = option(0.05, "factor of the learning rate for fine-tuned encoders", minimum=0)
+    regression: str = option("mse", "how scores are learned: by regression (cosine)", choices=("mse",))
+    encoder_lr: float | None = option(0.05, "learning rate of fine-tuned encoders relative to lr", minimum=0)
 
 
 PAIR_HEADS: dict[str, type] = {
@@ -239,12 +239,12 @@ class ReaderOptions(LearnedOptions):
     """A reader of passages."""
 
     cell: str = option("lstm", "recurrent cells", choices=CELLS)
-    hidden: int = option(64, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
-    window: int = option(400, "most tokens of a passage that are read at once", minimum=8)
-    stride: int = option(250, "tokens from the begin of a window to that of the next", minimum=1)
-    longest_answer: int = option(60, "most tokens of an answer", minimum=1)
-    batch_size: int = option(16, "examples of a batch", minimum=1)
-    dropout: float = option(0.3, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    hidden: int = option(64, "units of a hidden layer, or of a recurrent layer per direction", minimum=1)
+    window: int = option(400, "maximum number of passage tokens read at once", minimum=8)
+    stride: int = option(250, "stride between windows, in tokens", minimum=1)
+    longest_answer: int = option(60, "maximum number of answer tokens", minimum=1)
+    batch_size: int = option(16, "batch size: examples per step", minimum=1)
+    dropout: float = option(0.3, "dropout in the encoder", minimum=0, maximum=0.95)
     lr: float = option(2e-3, "learning rate", minimum=0)
 
 

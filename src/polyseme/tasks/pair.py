@@ -87,7 +87,7 @@ class Pair(TaskModel):
         output = output_layer(features.dim, goal.n_outputs, own, own.classifier_units)
         if isinstance(features, Cosine):
             if not isinstance(goal, Scale):
-                raise OptionError(f"the head cosine learns scores, and {train.path} has classes: take cross")
+                raise OptionError(f"the head cosine learns scores, but {train.path} has classes: use cross")
             features.begin(output)
         model = cls(options, features, output, goal, about)
         fit(PairTask(model, train, dev, own, run.progress), own, run)
@@ -132,7 +132,7 @@ class Pair(TaskModel):
         if examples.scored != isinstance(self.goal, Scale):
             told = ("scores", "classes") if examples.scored else ("classes", "scores")
             raise OptionError(
-                f"{examples.path} has {told[0]} and the model learned {told[1]}: say scored when reading it"
+                f"{examples.path} has {told[0]} but the model learned {told[1]}: pass scored when reading it"
             )
         if isinstance(self.goal, Classes):
             tell_unknown_labels(self.labels, examples)
@@ -205,7 +205,7 @@ class PairTask(ExampleTask):
         outputs = run_pairs(module, self.dev_pairs, self.goal.n_outputs)
         figures = self.goal.figures(outputs, self.dev)
         if self.metric not in figures:
-            raise OptionError(f"there is no figure {self.metric!r} here: there are {', '.join(figures)}")
+            raise OptionError(f"there is no metric {self.metric!r} here: there are {', '.join(figures)}")
         wanted = self.goal.targets(self.dev)
         known = wanted >= 0 if isinstance(self.goal, Classes) else np.ones(len(wanted), dtype=bool)
         loss = float(self.goal.loss(torch.from_numpy(outputs[known]), wanted[known])) / max(int(known.sum()), 1)

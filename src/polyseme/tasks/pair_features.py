@@ -322,7 +322,7 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
             torch.manual_seed(options.seed)
             inputs = Inputs.of(segmentation.token_lists(_both(pairs)), encoders, segmentation, options)
             if inputs.module.beside:
-                raise OptionError(f"{head} has no hidden states that an encoder could stand beside: elmo_at=input")
+                raise OptionError(f"{head} has no hidden states to add an encoder to: use elmo_at=input")
             return Matching(inputs, new_matcher(head, inputs.module.dim, options))
     frozen = frozen_encoder(encoders, options)
     if frozen is not None:

@@ -246,7 +246,7 @@ class SpanTask(ExampleTask):
         # A window without its question's answer teaches something only where "no answer" is an answer.
         self.windows = [window for window in readings.windows if window.start >= 0 or model.net.no_answer]
         if not self.windows:
-            raise TrainingError("no question has an answer that stands in its passage: there is nothing to learn")
+            raise TrainingError("no question has an answer in its passage: there is nothing to learn")
         self.model, self.prepared = model, model.inputs.prepare(readings.lists, progress=progress)
         sizes = np.array([len(window.spans) for window in self.windows], dtype=np.int64)
         super().__init__(model.net, sizes, model.own)
@@ -273,13 +273,13 @@ class SpanTask(ExampleTask):
         found = [answer.text for answer in self.model.answers(module, self.dev, self.dev_prepared)]
         figures = answers([[answer.text for answer in row.answers] for row in self.dev.rows], found)
         if self.metric not in figures:
-            raise OptionError(f"there is no figure {self.metric!r} for answers: there are {', '.join(figures)}")
+            raise OptionError(f"there is no metric {self.metric!r} for answers: there are {', '.join(figures)}")
         return Score(figures[self.metric], figures, higher_is_better=True)
 
 
 def _tell_unplaced(train: Examples, readings: Readings) -> None:
     if readings.unplaced:
         log.warning(
-            "%s: %d questions have no answer that stands whole in a window of their passage (first: question %d): "
-            "nothing is learned from them", train.path, len(readings.unplaced), readings.unplaced[0] + 1,
+            "%s: %d questions have no answer that fits in a window of their passage (first: "
+            "question %d): they are skipped", train.path, len(readings.unplaced), readings.unplaced[0] + 1,
         )  # fmt: skip

@@ -90,7 +90,7 @@ class Tagger(nn.Module):
                 self.above = _recurrent(dim, options, options.n_layers - 1)
                 dim = self.above.dim
         elif inputs.beside:
-            raise OptionError("the head linear has no hidden states that an encoder could stand beside: elmo_at=input")
+            raise OptionError("the head linear has no hidden states to add an encoder to: use elmo_at=input")
         self.output = nn.Linear(dim, len(labels))
         first, follow, last = (torch.from_numpy(rule) for rule in allowed(labels))
         self.crf = CRF(len(labels), first=first, follow=follow, last=last)
@@ -144,7 +144,7 @@ class Tag(TaskModel):
         cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
     ) -> Self:
         if len(train.labels) < 2:
-            raise TrainingError(f"all words of {train.path} have one tag: there is nothing to tell apart")
+            raise TrainingError(f"all words of {train.path} have one tag: there is nothing to learn")
         options = _settled(options, train)
         own = head_options(cls.method, options, len(train))
         if isinstance(own, TagLmOptions) and not encoders:
@@ -301,7 +301,7 @@ class TagTask(ExampleTask):
                 predicted[number] = [self.labels[tag] for tag in path]
         figures = figures_of(self.gold, predicted, marks=self.marks)
         if self.metric not in figures:
-            raise OptionError(f"there is no figure {self.metric!r} for these tags: there are {', '.join(figures)}")
+            raise OptionError(f"there is no metric {self.metric!r} for these tags: there are {', '.join(figures)}")
         facts = {name: figures[name] for name in dict.fromkeys((self.metric, "accuracy"))}
         return Score(figures[self.metric], facts, higher_is_better=True)
 

@@ -49,7 +49,7 @@ def fit_ulmfit(
     """The language model, pooled, and the layers over it, both learned; the model that was given stays as it is."""
     if encoder is not None and not isinstance(encoder, Ulmfit):
         name = getattr(encoder, "method", type(encoder).__name__)
-        raise OptionError(f"the head ulmfit stands over a model of ulmfit, not of {name}: see polyseme train ulmfit")
+        raise OptionError(f"the head ulmfit needs an ulmfit model, not {name}: see polyseme train ulmfit")
     language_model = _language_model(train, encoder, options, run)
     output = new_layers(3 * language_model.dim, options, len(train.labels))
     task = UlmfitTask(language_model, output, train, dev, options, score)

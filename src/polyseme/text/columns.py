@@ -92,7 +92,7 @@ def _place(table: Table, column: str | int, name: str) -> int:
     try:
         number = int(column)
     except ValueError:
-        there = f"its columns are {', '.join(table.names)}" if table.names else "its first row is no header"
+        there = f"its columns are {', '.join(table.names)}" if table.names else "its first row is not a header"
         hint = close_matches(str(column), table.names)
         raise OptionError(f"{name} has no column {column!r}{hint}; {there}") from None
     if not 1 <= number <= table.width:
@@ -216,4 +216,4 @@ def _advice(kind: str | None) -> str:
     roles = ROLES.get(kind or "texts", ROLES["texts"])
     python = ", ".join(f"{role!r}: {n}" for n, role in enumerate(roles, 1))
     command = ",".join(f"{role}={n}" for n, role in enumerate(roles, 1))
-    return f"say which are which, as in {advice(command=f'--columns {command}', python=f'columns={{{python}}}')}"
+    return f"name them, as in {advice(command=f'--columns {command}', python=f'columns={{{python}}}')}"

@@ -71,11 +71,11 @@ def _places(width: int, columns: Mapping[str, str | int] | None, usual: tuple[in
     if not columns:
         return usual
     if set(columns) - {"token", "tag"}:
-        raise OptionError(f"the columns of tagged sentences are token and tag; not {', '.join(columns)}")
+        raise OptionError(f"the columns of tagged sentences are token and tag, not {', '.join(columns)}")
     try:
         token, tag = int(columns.get("token", usual[0] + 1)), int(columns.get("tag", usual[1] + 1))
     except ValueError:
-        raise OptionError(f"columns of tagged sentences go by number, from 1; not {dict(columns)}") from None
+        raise OptionError(f"columns of tagged sentences must be numbers from 1, not {dict(columns)}") from None
     if not (1 <= token <= width and 1 <= tag <= width):
         raise OptionError(f"tagged sentences with {width} columns, numbered from 1; not {dict(columns)}")
     return token - 1, tag - 1
@@ -181,5 +181,7 @@ class _Sentence:
 def check_told(layout: Conll | None, name: str) -> Conll:
     """The layout, or an error that says what tagged sentences look like."""
     if layout is None:
-        raise TextError(f"{name} has no tagged sentences: a word and its tag a line, a blank line after each sentence")
+        raise TextError(
+            f"{name} has no tagged sentences: expected one word and its tag per line, a blank line after each sentence"
+        )
     return layout

@@ -82,7 +82,7 @@ class Corpus:
             raise FormatError(f"{path} was altered: sentences and their texts differ in number")
         self.tag_names: list[str] = folder.found.get("tag_names") or []
         if not isinstance(self.tag_names, list) or not all(isinstance(name, str) for name in self.tag_names):
-            raise FormatError(f"{path / MARKER} was altered: its 'tag_names' are no names")
+            raise FormatError(f"{path / MARKER} was altered: its 'tag_names' are not names")
         self.tags: NDArray[np.uint16] | None = None
         if self.tag_names:
             self.tags = numbers(folder.file(TAGS), np.uint16, len(self.tag_names))

@@ -50,8 +50,9 @@ class Counter:
         segmentation = self.settings.segmentation
         if block.format in ("tagged", "segmented") and segmentation.method in ("char", FUNCTION):
             raise TextError(
-                f"{block.source} is {block.format} text, whose words are given: segment {segmentation.method} would "
-                "cut later text in another way; choose another, or format text"
+                f"{block.source} is {block.format} text, which is already segmented: segment "
+                f"{segmentation.method} would segment later text differently; choose another, or "
+                "format text"
             )
         if block.format == "tagged":
             return self._prepare_tagged(block)

@@ -32,7 +32,7 @@ Paths = str | Path | Sequence[str | Path]
 Given = Data | Paths
 FORMS = {
     "corpus": "text (files, folders or a corpus)",
-    "parallel": "parallel text (two columns, or two files of as many lines)",
+    "parallel": "parallel text (two columns, or two files with the same number of lines)",
     "texts": "labelled texts (TSV, CSV or JSON lines)",
     "pairs": "labelled pairs of texts (TSV, CSV or JSON lines)",
     "tags": "tagged sentences (CoNLL columns)",
@@ -75,16 +75,16 @@ def read_data(
     named = sources_by_name(learns_from)
     if not named:
         if isinstance(data, Mapping):
-            raise OptionError(f"{method} learns from one source, {_wanted(learns_from)}: give it without a name")
+            raise OptionError(f"{method} is trained on one source, {_wanted(learns_from)}: give it without a name")
         return _one(method, learns_from, data, reading, progress, like)
     several = ", ".join(
         f"{'NAME' if name == ANY else name}=({_wanted(kinds_of(kind))})" for name, kind in named.items()
     )
     if not isinstance(data, Mapping) or not data:
-        raise OptionError(f"{method} learns from several sources, each given by its name: {several}")
+        raise OptionError(f"{method} is trained on several named sources: {several}")
     for name in data:
         if name not in named and ANY not in named:
-            raise OptionError(f"{method} has no source called {name!r}; it learns from {several}")
+            raise OptionError(f"{method} has no source {name!r}; it is trained on {several}")
     found: dict[str, Data] = {}
     for name, one in data.items():
         kinds = kinds_of(named.get(name, named.get(ANY, "")))
@@ -116,8 +116,7 @@ def _one(
             raise _refusal(method, kinds, data.kind, data.path)
         if reading:
             raise OptionError(
-                f"{data.path} was read and cut when it was made: leave out {' and '.join(reading)}, "
-                "or make it again with it"
+                f"{data.path} is already segmented: leave out {' and '.join(reading)}, or rebuild the corpus with it"
             )
         return data
     found = {path: told for path in _files(data)[:FIRST] if (told := recognise_data(path))}
@@ -125,7 +124,7 @@ def _one(
     if "corpus" in kinds and (other or not found):
         if other and other[0].format != "jsonl" and "format" not in reading:
             refusal = _refusal(method, kinds, other[0].kind, other[1])
-            raise OptionError(f"{refusal}; or say {as_given('format', 'text')} to read its lines as they are")
+            raise OptionError(f"{refusal}; or use {as_given('format', 'text')} to read it as plain text")
         return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
     if other and "columns" not in reading:
         raise _refusal(method, kinds, other[0].kind, other[1])
@@ -143,7 +142,7 @@ def _files(data: Paths) -> list[Path]:
 
 
 def _refusal(method: str, kinds: Sequence[str], kind: str, path: Path) -> OptionError:
-    return OptionError(f"{method} learns from {_wanted(kinds)}, and {path} holds {SAYS.get(kind, 'text')}")
+    return OptionError(f"{method} is trained on {_wanted(kinds)}, but {path} contains {SAYS.get(kind, 'text')}")
 
 
 def _wanted(kinds: Sequence[str]) -> str:

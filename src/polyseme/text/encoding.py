@@ -197,7 +197,7 @@ def check_name(encoding: str) -> str:
         info = codecs.lookup(encoding)
         "a".encode(info.name)  # refused by codecs that are not of text, such as base64
     except (LookupError, ValueError):
-        raise OptionError(f"there is no text encoding called {encoding!r}; usual ones: {', '.join(NAMES)}") from None
+        raise OptionError(f"there is no text encoding {encoding!r}; common ones: {', '.join(NAMES)}") from None
     return info.name
 
 
@@ -225,4 +225,4 @@ def _first_error(head: bytes) -> str:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError as error:
         return f"byte 0x{head[error.start]:02x} at offset {error.start:,}"
-    return "its characters make no sense"
+    return "its characters are not plausible"

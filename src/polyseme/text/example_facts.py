@@ -107,7 +107,9 @@ def kind_of_row(row: Sequence[Any]) -> str:
         return "spans"
     if len(row) == 3:
         return "pairs"
-    raise TextError(f"a row is (text, label), (first, second, label), (tokens, tags) or a Passage; not {row!r:.60}")
+    raise TextError(
+        f"a row must be (text, label), (first, second, label), (tokens, tags) or a Passage, not {row!r:.60}"
+    )
 
 
 def filled_rows(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) -> tuple[Rows, bool]:
@@ -140,7 +142,7 @@ def _filled_labelled(given: Sequence[Sequence[Any]], kind: str, scored: bool | N
         labels.add(str(row[-1]), f"row {number}")
     keep = labels.finish(rows, bad, scored=scored, called_score=False)
     if not keep.all() and not bad.number:
-        raise TextError("the label '-' means that there is none: leave those rows out")
+        raise TextError("the label '-' means no label: remove those rows")
     bad.finish(int(keep.sum()))
     return rows, labels.scored
 
@@ -171,7 +173,7 @@ def fold_of_rows(strata: Places, groups: Places, n: int, seed: int) -> Places:
     """For every row the number of its fold, each class spread over all of them."""
     first, of_row = _units(groups)
     if not 2 <= n <= len(first):
-        raise OptionError(f"folds are 2 to {len(first):,} here, as many as there are rows to tell apart; not {n}")
+        raise OptionError(f"folds must be between 2 and {len(first):,}, the number of distinct rows, not {n}")
     fold = np.empty(len(first), dtype=np.int64)
     fold[_by_class(strata[first], seed)] = np.arange(len(first)) % n
     places: Places = fold[of_row]

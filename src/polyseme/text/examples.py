@@ -134,7 +134,7 @@ class Examples(Sequence[Row]):
         if kind is not None:
             check("kind", kind, KINDS)
         if not given:
-            raise TextError("there are no rows to learn from")
+            raise TextError("there are no rows to train on")
         kind = kind or kind_of_row(given[0])
         filled, are_scored = filled_rows(given, kind, scored)
         _, segmentation = make_reading(Cutting, cutting)
@@ -246,14 +246,14 @@ def _gather(files: list[Source], request: Request, name: str) -> Gathered:
     if not gathered.told:
         raise TextError(f"there are no labelled examples in {name}: {reason}")
     if aside:
-        log.warning("%s: left out, without examples: %s", name, ", ".join(aside))
+        log.warning("%s: skipped, no examples: %s", name, ", ".join(aside))
     gathered.finish()
     return gathered
 
 
 def _check_learnable(told: Told, name: str, request: Request) -> None:
     if told.kind not in KINDS:
-        raise TextError(f"{name} holds two texts a row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
+        raise TextError(f"{name} has two texts per row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
     if isinstance(told.layout, tuple) and "label" not in told.layout[1].places and not request.unlabelled:
         raise TextError(f"{name} has no column of labels: {_advice(told)}")
 
@@ -262,5 +262,5 @@ def _advice(told: Told) -> str:
     table = told.layout[0] if isinstance(told.layout, tuple) else None
     there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
     return there + advice(
-        command=" (--columns label=…)", python=" (columns={'label': …}), or take it as it is with unlabelled=True"
+        command=" (--columns label=…)", python=" (columns={'label': …}), or read it without labels with unlabelled=True"
     )

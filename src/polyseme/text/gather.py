@@ -197,13 +197,13 @@ class Gathered:
         self.order = np.flatnonzero(keep)
         self._bad.finish(len(self.order))
         if not len(self.order):
-            raise TextError(f"{self._bad.name} has no row that can be learned from")
+            raise TextError(f"{self._bad.name} has no row to train on")
         if self.unanswered == len(self.order) and not self._unlabelled:
             raise TextError(f"{self._bad.name} has questions without answers: they can only be predicted")
         if self.labels.missing:
-            log.warning("%s: %s rows without a gold label are left out", self._bad.name, f"{self.labels.missing:,}")
+            log.warning("%s: %s rows without a gold label are skipped", self._bad.name, f"{self.labels.missing:,}")
         if self.moved:
-            log.warning("%s: %s answers stood elsewhere than the file says", self._bad.name, f"{self.moved:,}")
+            log.warning("%s: %s answers are not at the offsets given in the file", self._bad.name, f"{self.moved:,}")
 
     def _label_columns(self) -> list[str | int]:
         layouts = [told.layout for told in self.told.values() if isinstance(told.layout, tuple)]

@@ -34,7 +34,7 @@ def items(chunks: Iterable[str], name: str) -> Iterator[tuple[int, Any]]:
         if text.peek() == ",":
             text.expect(",")
         elif text.peek() != "]":
-            raise text.error("is not JSON: an array goes on with a comma or ends with ]")
+            raise text.error("is not JSON: expected a comma or ] in an array")
 
 
 class _Text:

@@ -65,7 +65,7 @@ def spans(file: PlainFile, end: int) -> NDArray[np.int64]:
         chunk = np.frombuffer(data, dtype=np.int64)
         good = good and chunk.min() >= 0 and chunk.max() <= end and bool((chunk[::2] <= chunk[1::2]).all())
     if not good:
-        raise FormatError(f"{file.path} was altered: its places do not lie in the text")
+        raise FormatError(f"{file.path} was altered: its positions lie outside the text")
     return places.reshape(-1, 2)
 
 
@@ -75,5 +75,5 @@ def numbers(file: PlainFile, dtype: Any, below: int) -> NDArray[Any]:
     for data in file.chunks(CHUNK):
         chunk = np.frombuffer(data, dtype=dtype)
         if chunk.min() < 0 or chunk.max() >= below:
-            raise FormatError(f"{file.path} was altered: it holds numbers of words or tags that do not exist")
+            raise FormatError(f"{file.path} was altered: it contains ids of words or tags that do not exist")
     return found

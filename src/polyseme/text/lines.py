@@ -83,5 +83,5 @@ class BadRows:
         told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
         rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
         if self.errors != "skip":
-            raise TextError(f"{self.name}: {rows}; correct them, or leave them out with {as_given('errors', 'skip')}")
-        log.warning("%s: left out: %s", self.name, rows)
+            raise TextError(f"{self.name}: {rows}; correct them, or skip them with {as_given('errors', 'skip')}")
+        log.warning("%s: skipped: %s", self.name, rows)

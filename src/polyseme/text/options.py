@@ -15,17 +15,17 @@ from polyseme.text.segment import METHODS, Segmentation
 from polyseme.text.tables import FORMATS as TABLES
 
 R = TypeVar("R", bound="Cutting")
-_FOUND = "of the text; found by itself if UTF-8, UTF-16, GB18030, Big5 or Windows-1252"
+_FOUND = "text encoding; UTF-8, UTF-16, GB18030, Big5 and Windows-1252 are detected automatically"
 
 
 @dataclass(frozen=True)
 class Cutting:
     """How text is cut into words. In Python, ``segment`` may also be a function or a Segmentation."""
 
-    segment: str = option("auto", "how text is cut into words; auto goes by script", choices=METHODS)
-    words: tuple[str, ...] = option((), "user dictionary: words that jieba keeps whole")
+    segment: str = option("auto", "word segmentation; auto: by script", choices=METHODS)
+    words: tuple[str, ...] = option((), "user dictionary: words that jieba must not split")
     normalise: str = option(
-        "nfkc", "ＡＢＣ１２３ to ABC123 and the like; Chinese punctuation stays wide", choices=FORMS
+        "nfkc", "normalise ＡＢＣ１２３ to ABC123 etc.; Chinese punctuation stays full-width", choices=FORMS
     )
     script: str = option("keep", "繁→简 or 简→繁", choices=SCRIPTS)
     case: str = option("keep", "letters", choices=CASES)
@@ -36,14 +36,18 @@ class Reading(Cutting):
     """How the text of a corpus is read."""
 
     format: str = option(
-        "auto", "what a line is: a paragraph, part of one, a JSON record, words, word/TAG", choices=FORMATS
+        "auto",
+        "what a line contains: a paragraph, part of one, a JSON record, segmented words, word/TAG",
+        choices=FORMATS,
     )
-    field: str = option("text", "the field of a JSON record that holds the text")
+    field: str = option("text", "JSON field with the text")
     documents: str = option(
-        "auto", "what ends a document; auto: blank lines in one file, files where there are several", choices=DOCUMENTS
+        "auto",
+        "document boundary; auto: blank lines in a single file, otherwise one document per file",
+        choices=DOCUMENTS,
     )
     encoding: str | None = option(None, _FOUND)
-    errors: str = option("strict", "bad bytes: refuse, or replace them by �", choices=("strict", "replace"))
+    errors: str = option("strict", "invalid bytes: fail, or replace them with �", choices=("strict", "replace"))
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,12 @@ class ReadingParallel(Cutting):
     """How parallel text is read."""
 
     columns: Mapping[str, Any] | None = option(
-        None, "which columns are which, by name or number from 1: source=1,target=2; guessed unless given"
+        None, "columns by name or number from 1: source=1,target=2; default: guessed"
     )
     encoding: str | None = option(None, _FOUND)
     errors: str = option(
-        "strict", "refuse what cannot be read; replace bad bytes by �; or skip bad rows too",
+        "strict", "strict: fail on unreadable input; replace: replace invalid bytes with �; "
+                  "skip: also skip bad rows",
         choices=("strict", "replace", "skip"),
     )  # fmt: skip
 
@@ -66,14 +71,12 @@ class ReadingExamples(ReadingParallel):
 
     columns: Mapping[str, Any] | None = option(
         None,
-        "which columns are which, by name or number from 1: text=sentence,label=2; of pairs first, second and label; "
-        "of tagged sentences token and tag; guessed unless given",
+        "columns by name or number from 1: text=sentence,label=2; pairs: first, second and "
+        "label; tagged sentences: token and tag; default: guessed",
     )
-    format: str | None = option(None, "of a table; found by itself unless given", choices=TABLES)
-    scored: bool | None = option(
-        None, "labels are numbers, not classes; unless given, where they have fractions or grade pairs"
-    )
-    label_parts: int | None = option(None, "of labels in parts (DESC:manner) keep the first so many", minimum=1)
+    format: str | None = option(None, "format of a table; default: detected", choices=TABLES)
+    scored: bool | None = option(None, "labels are scores, not classes; default: if they have decimals or grade pairs")
+    label_parts: int | None = option(None, "keep only this many parts of labels such as DESC:manner", minimum=1)
 
 
 CUTTING = tuple(field.name for field in dataclasses.fields(Cutting))

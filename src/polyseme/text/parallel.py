@@ -104,7 +104,7 @@ class Parallel(Sequence[tuple[str, str]]):
     def split(self, share: float, seed: int = 1) -> tuple[Self, Self]:
         """Two parts, the second with this share of the pairs."""
         if not 0 < share < 1 or len(self) < 2:
-            raise OptionError(f"share is between 0 and 1, of at least two pairs; not {share} of {len(self)}")
+            raise OptionError(f"share must be between 0 and 1, of at least two pairs, not {share} of {len(self)}")
         everything = np.arange(len(self))
         held_out = held_out_rows(np.zeros(len(self), dtype=np.int64), everything, share, seed)
         return self._part(self._order[~held_out]), self._part(self._order[held_out])

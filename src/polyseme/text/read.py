@@ -35,7 +35,7 @@ BLOCK = 1 << 18  # characters that are worked on at once
 CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"
-_SENTENCES = "; sentences at hand are read by Corpus.from_sentences"
+_SENTENCES = "; for sentences in memory use Corpus.from_sentences"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _folder(folder: Path) -> list[Source]:
         raise TextError(f"{error.filename} cannot be read: {error.strerror}")
 
     if is_ours(folder):
-        raise TextError(f"{folder} is a corpus, model or index already, not text")
+        raise TextError(f"{folder} is a corpus, model or index, not text")
     files = []
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and not is_ours(Path(root, name)))
@@ -141,10 +141,10 @@ class Reader:
                     self._blame_packing(stream)
                     raise
         except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-            raise TextError(f"{self.name} is cut short or damaged: it cannot be unpacked ({error})") from None
+            raise TextError(f"{self.name} is truncated or damaged: it cannot be decompressed ({error})") from None
         except OSError as error:
             if error.errno is None:  # bz2 speaks of damage this way
-                raise TextError(f"{self.name} is cut short or damaged: it cannot be unpacked ({error})") from None
+                raise TextError(f"{self.name} is truncated or damaged: it cannot be decompressed ({error})") from None
             raise TextError(f"{self.name} cannot be read: {error.strerror}") from None
 
     def _blame_packing(self, stream: IO[bytes]) -> None:
@@ -153,7 +153,7 @@ class Reader:
             while stream.read(CHUNK):
                 pass
         elif self.name.lower().endswith((".gz", ".bz2", ".xz")):
-            raise TextError(f"{self.name} is damaged, or not what its name says: it does not begin as a packed file")
+            raise TextError(f"{self.name} is damaged, or not what its name says: it is not a compressed file")
 
     def _open(self) -> _Opened:
         if self.source.name == STDIN:
@@ -170,7 +170,7 @@ class Reader:
             name, offset = mark
             chunk = chunk[offset:]
         elif name and codecs.lookup(name).name in ("utf-16", "utf-32") and chunk:
-            raise TextError(f"{self.name} has no byte order mark: say {name}-le or {name}-be")
+            raise TextError(f"{self.name} has no byte order mark: use {name}-le or {name}-be")
         while name is None and encodings.is_plain(chunk):
             if not chunk:
                 self.encoding = self.encoding or "utf-8"
@@ -265,7 +265,7 @@ def read_blocks(
         except TextError as error:
             if source.named or reader.encoding is not None:
                 raise
-            log.warning("left out: %s", error)
+            log.warning("skipped: %s", error)
         before += source.size or reader.consumed
     if not blocks:
         raise TextError(f"there is no text in {', '.join(s.title for s in sources[:3])}")

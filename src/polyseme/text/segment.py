@@ -96,8 +96,8 @@ class Segmentation:
         """What the Python function makes of normalised text."""
         if self.function is None:
             raise TextError(
-                "the text was segmented by a Python function, which cannot be stored: "
-                "give lists of words instead of raw text"
+                "the text was segmented by a Python function, which cannot be saved: give lists "
+                "of words instead of raw text"
             )
         return [token for token in map(str, self.function(text)) if token and not token.isspace()]
 

@@ -31,7 +31,7 @@ class UnigramPieces:
             self._normalizer = normalizers.Precompiled(table) if table else None
             self._tokenizer: Any = Tokenizer(models.Unigram(pieces, unk_id=UNKNOWN))
         except Exception as error:  # tokenizers raises nothing more special
-            raise FormatError(f"{where} is cut short or is no SentencePiece model of unigrams ({error})") from None
+            raise FormatError(f"{where} is truncated or is not a SentencePiece unigram model ({error})") from None
         self.n_pieces = len(pieces)
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:

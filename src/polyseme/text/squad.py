@@ -59,7 +59,7 @@ class SquadReader:
     def _question(self, passage: str, record: Any) -> Passage:
         question = _text(record, _QUESTION)
         if question is None:
-            raise TextError("has a passage with a question that is no text")
+            raise TextError("has a passage with a question that is not text")
         name = str(next((record[key] for key in _ID if key in record), ""))
         self.unanswered += "answers" not in record and "is_impossible" not in record
         given = [] if record.get("is_impossible") else record.get("answers") or []
@@ -70,12 +70,12 @@ class SquadReader:
         text = plain_text(record if isinstance(record, str) else _field(record, "text"))
         start = _field(record, "answer_start")
         if not text:
-            raise TextError(f"has a question {name} with an answer that is no text")
+            raise TextError(f"has a question {name} with an answer that is not text")
         if isinstance(start, int) and start >= 0 and passage.startswith(text, start):
             return Answer(text, start)
         places = [match.start() for match in re.finditer(re.escape(text), passage)]
         if not places:
-            raise TextError(f"has a question {name} whose answer {text[:20]!r} does not stand in the passage")
+            raise TextError(f"has a question {name} whose answer {text[:20]!r} is not in the passage")
         if not isinstance(start, int):
             return Answer(text, places[0])
         self.moved += 1

@@ -48,7 +48,7 @@ class Strokes:
                     raise FormatError(f"{where} line {number}: {line[:40]!r} is not a character and digits from 1 to 5")
                 table[found[1]] = found[2]
         if not table:
-            raise FormatError(f"{where} has strokes of no character")
+            raise FormatError(f"{where} has no characters")
         return cls(table)
 
     def lines(self) -> list[str]:

@@ -139,7 +139,7 @@ def _objects(lines: Lines, format: str) -> Iterator[tuple[int, dict[str, Any], s
 
 
 def _object(item: Any) -> tuple[dict[str, Any], str]:
-    return (item, "") if isinstance(item, dict) else ({}, f"is no JSON object: {json.dumps(item)[:30]}")
+    return (item, "") if isinstance(item, dict) else ({}, f"is not a JSON object: {json.dumps(item)[:30]}")
 
 
 def _json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:

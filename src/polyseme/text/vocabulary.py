@@ -80,7 +80,7 @@ def words_from_bytes(data: bytes, *, where: str) -> list[str]:
     """What ``words_to_bytes`` wrote."""
     text = data.decode("utf-8", "surrogateescape")
     if text and not text.endswith("\n"):
-        raise FormatError(f"{where} is cut short: its last line has no end")
+        raise FormatError(f"{where} is truncated: its last line has no end")
     lines = text.split("\n")[:-1]
     return [_unescaped(line) if "\\" in line else line for line in lines] if "\\" in text else lines
 

@@ -19,7 +19,7 @@ class WordLines:
 
     def __init__(self, lines: NDArray[np.uint8], *, where: str) -> None:
         if len(lines) and lines[-1] != ord("\n"):
-            raise FormatError(f"{where} is cut short: its last line has no end")
+            raise FormatError(f"{where} is truncated: its last line has no end")
         self._bytes, self._where = lines.tobytes(), where
         self._ends = np.flatnonzero(lines == ord("\n"))
         self._read = 0

@@ -97,9 +97,7 @@ class Helpers:
             send(process.stdin, jobs)
             answer: bytes = receive(process.stdout)
         except (EOFError, OSError):
-            raise TextError(
-                "a worker process ended in the middle of its work (out of memory?): try workers=1"
-            ) from None
+            raise TextError("a worker process died (out of memory?): try workers=1") from None
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:

@@ -34,7 +34,7 @@ class Snapshot:
         for name, array in arrays.items():
             kept = self.tensors.get(name)
             if kept is None or kept.shape != array.shape:
-                raise FormatError(f"the checkpoint does not fit this training ({name}): delete it to start again")
+                raise FormatError(f"the checkpoint does not match this training run ({name}): delete it to start again")
             array[...] = kept
 
 
@@ -81,17 +81,17 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except FormatError as error:
-            raise FormatError(f"{error}: it is not a whole checkpoint; move it away to start again") from None
+            raise FormatError(f"{error}: the checkpoint is incomplete; move it away to start again") from None
         except OSError as error:
             raise FormatError(f"{self.path} is in the way of a checkpoint: {error.strerror}") from None
         except (KeyError, ValueError, TypeError):
             pass
-        raise FormatError(f"{self.path} is not a checkpoint of a training: move it away to start again")
+        raise FormatError(f"{self.path} is not a training checkpoint: move it away to start again")
 
     def _check_identity(self, record: dict[str, Any]) -> None:
         difference = _first_difference(json.loads(json.dumps(self.identity)), record["identity"])
         if difference:
-            raise TrainingError(f"{self.path} belongs to another training ({difference}): delete it to start again")
+            raise TrainingError(f"{self.path} belongs to another training run ({difference}): delete it to start again")
 
 
 def _first_difference(now: Any, then: Any, name: str = "") -> str:

@@ -15,10 +15,10 @@ def chosen_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     if name == "cuda":
         if not torch.cuda.is_available():
-            raise OptionError("device is cuda, and torch finds no such GPU here: use auto or cpu")
+            raise OptionError("device is cuda, but torch finds no such GPU here: use auto or cpu")
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     if name == "mps" and not torch.backends.mps.is_available():
-        raise OptionError("device is mps, and this is no Mac with a GPU that torch can use: use auto or cpu")
+        raise OptionError("device is mps, but torch finds no Apple GPU here: use auto or cpu")
     return torch.device(name)
 
 

@@ -222,8 +222,8 @@ class Loop:
         if score is not None:
             if not all(math.isfinite(value) for value in (score.value, *score.facts.values())):
                 raise TrainingError(
-                    f"the held-out score is beyond all numbers at step {self.position.step}: try a lower lr than "
-                    f"{self.options.lr:g}, or clip_norm"
+                    f"the held-out score is not a finite number at step {self.position.step}: try "
+                    f"a lower lr than {self.options.lr:g}, or clip_norm"
                 )
             self._compare(score, module)
         module.train()
@@ -255,8 +255,10 @@ class Loop:
             self._since_report, self.latest = Loss(*state["loss"]), state["latest"]
             self._reported, self._report_seconds = state["reported"], state["report_seconds"]
         except (KeyError, TypeError, RuntimeError) as error:
-            raise TrainingError(f"the checkpoint does not fit this model ({error}): delete it to start again") from None
+            raise TrainingError(
+                f"the checkpoint does not match this model ({error}): delete it to start again"
+            ) from None
         self.best = groups["best"]
         carried = {name: self.group.part.rows(whole).to(self.task.device) for name, whole in groups["carried"].items()}
         self.task.carry(carried)
-        log.info("going on at step %d", self.position.step)
+        log.info("resuming at step %d", self.position.step)

@@ -33,7 +33,7 @@ def read_shares(text: str | None, names: Iterable[str], usual: Mapping[str, floa
         if not 0 <= found[name] < float("inf"):
             raise OptionError(f"option 'shares' takes NAME=NUMBER for each source, not {one!r}")
     if not sum(found.values()):
-        raise OptionError("option 'shares' leaves no source to learn from: give one of them more than 0")
+        raise OptionError("option 'shares' gives every source 0: give one of them more")
     return found
 
 

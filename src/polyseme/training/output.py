@@ -57,9 +57,9 @@ class Output:
         self.force = self.force or (begun and self.run.resume)  # as it was started, so it goes on
         check_replaceable(self.path, "model", recipe=self.recipe, force=self.force, method=self.method)
         if begun and not self.run.resume:
-            log.warning("starting over: %s of an earlier run will be replaced (resume goes on with it)", kept.path)
+            log.warning("starting over: %s of an earlier run will be replaced (resume would continue it)", kept.path)
         elif self.run.resume and not begun:
-            log.warning("there is no %s to go on from: training starts at the beginning", kept.path)
+            log.warning("there is no %s to resume from: training starts from the beginning", kept.path)
 
     def saved(self, model: M) -> M:
         """The model, saved where that was asked for; then nothing is left to resume."""

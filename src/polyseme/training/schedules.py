@@ -53,6 +53,6 @@ def _slanted(progress: float) -> float:
 def rate_factor(schedule: str, now: Standing) -> float:
     """The factor of the learning rate for the step that comes next."""
     if schedule not in SCHEDULES:
-        raise OptionError(f"no schedule is called {schedule!r}; there are {', '.join(SCHEDULES)}")
+        raise OptionError(f"there is no schedule {schedule!r}; there are {', '.join(SCHEDULES)}")
     rising = min(1.0, (now.step + 1) / now.warmup) if now.warmup else 1.0
     return rising * SCHEDULES[schedule](now)

@@ -101,7 +101,7 @@ def _check(workers: Sequence[BaseProcess], board: _Board) -> None:
             if not board.errors.empty():
                 raise TrainingError(board.errors.get())
             how = f"was killed by signal {-worker.exitcode}" if worker.exitcode < 0 else f"left with {worker.exitcode}"
-            raise TrainingError(f"a training process {how}: --resume goes on from the last checkpoint")
+            raise TrainingError(f"a training process {how}: --resume continues from the last checkpoint")
 
 
 def _end(workers: Sequence[BaseProcess]) -> None:

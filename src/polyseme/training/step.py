@@ -62,8 +62,9 @@ class Stepper:
         norm = clip_gradients(optimiser.parameters.values(), options.clip_norm) if options.clip_norm else 0.0
         if not (math.isfinite(loss.total) and math.isfinite(norm)):
             raise TrainingError(
-                f"the loss or its gradient is not a number any more at step {position.step + 1} of epoch "
-                f"{position.epoch + 1}: try a lower lr than {options.lr:g}, or clip_norm"
+                "the loss or its gradient is no longer a finite number at step "
+                f"{position.step + 1} of epoch {position.epoch + 1}: try a lower lr than "
+                f"{options.lr:g}, or clip_norm"
             )
         now = Standing(position.step, progress, position.epoch, setbacks, options.warmup, options.decay)
         optimiser.step(options.lr * rate_factor(options.schedule, now))

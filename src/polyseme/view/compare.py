@@ -19,7 +19,7 @@ def draw_comparison(
     shares. Others have no axis in common with them."""
     drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
     if not drawn:
-        raise OptionError("there is no figure to draw: correlations and accuracies are, perplexities are not")
+        raise OptionError("there is nothing to plot: only correlations and accuracies are plotted, not perplexities")
     font, thickness = font_for([*models, *drawn]), 0.8 / len(models)
     places = np.arange(len(drawn))
     with figure(path, 7.0, 1.5 + 0.25 * (len(models) + 1) * len(drawn), force=force) as axes:

@@ -22,7 +22,7 @@ def draw_dimension(
         for share, (low, high) in sorted(ranges.items(), reverse=True):
             axes.axvspan(low, high, color="#2a6f97", alpha=0.10, label=f"within {share} %: {low}–{high}")
         axes.plot(range(1, len(losses) + 1), losses, color="#2a6f97")
-        axes.plot([best], [losses[best - 1]], "o", color="#c1121f", label=f"least loss: {best}")
+        axes.plot([best], [losses[best - 1]], "o", color="#c1121f", label=f"lowest loss: {best}")
         axes.set_xscale("log")
         axes.set_xlabel("dimension")
         axes.set_ylabel("PIP loss")

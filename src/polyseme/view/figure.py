@@ -17,7 +17,7 @@ def check_picture(path: str | Path, *, force: bool = False) -> None:
     """Refuse a place where no picture can go, or where a file is that may not be replaced; call it before long work."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(f"a picture is written as {', '.join(SUFFIXES)}; not as {path.name}")
+        raise OptionError(f"a plot must be a file of type {', '.join(SUFFIXES)}, not {path.name}")
     check_file(path, force=force)
 
 

@@ -25,9 +25,7 @@ def font_for(texts: Iterable[str]) -> Any:
         return None
     found = _installed()
     if found is None:
-        log.warning(
-            "no font with Chinese characters is installed: the picture shows boxes (apt install fonts-noto-cjk)"
-        )
+        log.warning("no font with Chinese characters is installed: the plot shows boxes (apt install fonts-noto-cjk)")
     return found
 
 

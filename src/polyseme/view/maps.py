@@ -77,7 +77,7 @@ class Maps:
             self._forget_oldest()
         except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
             if plane is None:
-                reason = "not enough memory" if isinstance(error, MemoryError) else "t-SNE failed, the log says why"
+                reason = "not enough memory" if isinstance(error, MemoryError) else "t-SNE failed, see the log"
                 log.error("t-SNE failed: %r", error)
             else:
                 log.warning("the map is kept in memory only: %s cannot be written (%s)", self.folder, error)

@@ -44,9 +44,9 @@ def draw_curves(
     known = [_figures(records) for records in curves.values()]
     shared = [name for name in known[0] if all(name in names for names in known)] if known else []
     if not shared:
-        raise OptionError("these models kept no figure of their training that all of them have")
+        raise OptionError("these models have no training metric in common")
     if figure_name is not None and figure_name not in shared:
-        raise OptionError(f"the figures that all of these models have are {', '.join(shared)}; not {figure_name!r}")
+        raise OptionError(f"the metrics these models have in common are {', '.join(shared)}, not {figure_name!r}")
     chosen = figure_name or next((name for name in shared if "perplexity" in name or name == "loss"), shared[0])
     with figure(path, force=force) as axes:
         for number, (name, records) in enumerate(curves.items()):

@@ -20,7 +20,7 @@ _NOT_FIGURES = ("step", "epoch", "seconds")
 def draw_confusion(report: Report, path: str | Path, *, force: bool = False) -> None:
     """How often each label (row) was called each label (column), shaded by the share of the row."""
     if not report.confusion:
-        raise OptionError(f"{report.task} has no confusion matrix: it is one of classes")
+        raise OptionError(f"{report.task} has no confusion matrix: only classes have one")
     table = np.array(report.confusion)
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     n, font = len(table), font_for(report.labels)
@@ -41,7 +41,7 @@ def draw_confusion(report: Report, path: str | Path, *, force: bool = False) -> 
 def draw_curve(curve: Sequence[dict[str, Any]], path: str | Path, *, force: bool = False) -> None:
     """The loss and the held-out figures of a training, by epoch."""
     if not curve:
-        raise OptionError("the model keeps no record of its training: there is no curve to draw")
+        raise OptionError("the model has no training log: there is no curve to plot")
     epochs = [record.get("epoch", number + 1) for number, record in enumerate(curve)]
     names = [name for name in curve[-1] if name not in _NOT_FIGURES and not name.endswith("_per_second")]
     with figure(path, force=force) as axes:

@@ -184,8 +184,8 @@ class Epochs:
     def _close_epoch(self, run: Run, epoch: int, loss: float, predictions: float, seconds: float) -> None:
         if not predictions:
             raise TrainingError(
-                "no two words of the vocabulary stand in one sentence, or frequent ones were skipped: give more text, "
-                "lower min_count, or set sample to 0"
+                "no two words of the vocabulary occur in the same sentence, or frequent ones "
+                "were skipped: give more text, lower min_count, or set sample to 0"
             )
         mean = loss / predictions
         if not np.isfinite(mean) or not self.check():

@@ -86,7 +86,9 @@ def count_pairs(
         progress("counting pairs", at, len(ids), pairs=filled + sum(len(run[0]) for run in runs))
     last = _emptied(keys, sums)
     if not runs and not len(last[0]):
-        raise TrainingError("no two words of the vocabulary stand in one sentence: give more text, or lower min_count")
+        raise TrainingError(
+            "no two words of the vocabulary occur in the same sentence: give more text, or lower min_count"
+        )
     if folder is None:
         return Cooccurrence(*last, n_words, symmetric)
     del keys, sums

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 class CountedOptions:
     """What ``counts`` and ``svd`` have in common."""
 
-    cells: str = option("ppmi", "what a cell holds", choices=("ppmi", "log", "raw"))
-    window: int = option(2, "words on each side that count as near", minimum=1, maximum=1000)
-    weights: str = option("flat", "what a pair counts: 1, or 1/distance", choices=("flat", "harmonic"))
+    cells: str = option("ppmi", "value of a cell", choices=("ppmi", "log", "raw"))
+    window: int = option(2, "window size: context words on each side", minimum=1, maximum=1000)
+    weights: str = option("flat", "weight of a pair: 1, or 1/distance", choices=("flat", "harmonic"))
     smoothing: float = option(0.75, "ppmi: exponent that smooths the distribution of contexts", minimum=0, maximum=1)
-    shift: float = option(1.0, "ppmi: log of this is taken from each cell before it is cut at zero", minimum=1e-9)
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    shift: float = option(1.0, "ppmi: log of this is subtracted from each cell before clipping at zero", minimum=1e-9)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     memory: int = option(
         1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
     )
@@ -107,9 +107,7 @@ def cell_values(counts: csr_array, options: CountedOptions) -> csr_array:
         return counts.log1p().astype(np.float32)
     matrix = ppmi(counts, options.smoothing, options.shift)
     if not matrix.nnz:
-        raise TrainingError(
-            "no pair of words stands together more often than by chance: give more text, or lower shift"
-        )
+        raise TrainingError("no pair of words co-occurs more often than by chance: give more text, or lower shift")
     return matrix
 
 

@@ -57,24 +57,22 @@ class Cw2VecOptions(SkipgramOptions):
     """Options of cw2vec."""
 
     lr: float = option(  # each of a word's n-grams takes the whole step, so that many of them learn fast together
-        0.025, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9
+        0.025, "initial learning rate; decays linearly to zero", minimum=1e-9
     )
-    minn: int = option(3, "fewest strokes of an n-gram", minimum=1, maximum=100)
-    maxn: int = option(12, "most strokes of an n-gram", minimum=1, maximum=100)
+    minn: int = option(3, "shortest stroke n-gram", minimum=1, maximum=100)
+    maxn: int = option(12, "longest stroke n-gram", minimum=1, maximum=100)
     compose: str = option(
         "root",
-        "what a word is of its n-grams' rows: their sum, their mean, or the sum over the root of their number",
+        "how n-gram vectors form a word vector: sum, mean, or sum divided by the square root of their number",
         choices=("root", "sum", "mean"),
     )
     buckets: int | None = option(
-        None, "rows that n-grams are hashed into; unless given, the distinct n-grams, 500,000 at most", minimum=1
+        None, "hash buckets for n-grams; default: the distinct n-grams, at most 500,000", minimum=1
     )
-    strokes: str | None = option(
-        None, "a file with the strokes of characters; unless given, the table that comes along", names="file"
-    )
+    strokes: str | None = option(None, "file with the strokes of characters; default: the built-in table", names="file")
     vectors: str = option(
         "sum",
-        "which vectors are served: of words as made of strokes, as predicted, or both",
+        "which vectors to return: built from strokes, output, or both",
         choices=("input", "output", "sum", "concat"),
     )
 
@@ -138,9 +136,7 @@ class Cw2Vec(Trainable, WordVectors):
     @classmethod
     def train(cls, corpus: Corpus, options: Cw2VecOptions, run: Run) -> Self:
         if options.minn > options.maxn:
-            raise OptionError(
-                f"minn is {options.minn} and maxn {options.maxn}: the shortest is longer than the longest"
-            )
+            raise OptionError(f"minn is {options.minn} and maxn {options.maxn}: minn is larger than maxn")
         options = with_passes(options, corpus.n_tokens)
         start = older_vectors(run.start, options.dim)
         options, strokes = _settled(options, start)
@@ -248,5 +244,5 @@ def _told(missing: dict[str, None]) -> str:
     if not missing:
         return "0 Chinese characters"
     shown = f"{len(missing):,} Chinese characters: {''.join(list(missing)[:20])}{'…' if len(missing) > 20 else ''}"
-    log.warning("no strokes are known of %s; they stand for themselves (strokes names a larger table)", shown)
+    log.warning("no strokes are known for %s; each counts as itself (give a larger table with strokes)", shown)
     return shown

@@ -43,17 +43,19 @@ _CHECKPOINT_TOKENS = 50 * _BLOCK_TOKENS
 class DistilOptions:
     """Which vectors are averaged, and how."""
 
-    layers: str = option("mean", "the layer whose vectors are averaged: top, mean, mix or a number")
+    layers: str = option("mean", "layer to average: top, mean, mix or a number")
     weight: str = option(
         "occurrence",
-        "what counts the same: every occurrence of a word, or every document that it stands in",
+        "weight equally every occurrence of a word, or every document it occurs in",
         choices=("occurrence", "document"),
     )
-    pca: int = option(0, "centre the vectors and keep so many main components; 0: leave them as they are", minimum=0)
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=1)
+    pca: int = option(
+        0, "centre the vectors and keep this many principal components; 0: keep them unchanged", minimum=0
+    )
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=1)
     occurrences: int | None = option(
-        None, "occurrences of a word that are enough: sentences without any other are passed over", minimum=1
+        None, "maximum occurrences needed per word: sentences that add none are skipped", minimum=1
     )
     encoder: str = option("", "the method of the encoder")
 
@@ -68,7 +70,7 @@ class Distilled(WordVectors):
     def of(cls, encoder: ContextEncoder, corpus: Corpus, options: DistilOptions, run: Run) -> Self:
         """Read the corpus with the encoder."""
         if Layers.read(options.layers, encoder.n_layers).n_planes > 1:
-            raise OptionError("a word vector is made of one layer: top, mean, mix or a number")
+            raise OptionError("a word vector uses one layer: top, mean, mix or a number")
         vocabulary = frequent_words(corpus, options.min_count, options.max_size)
         reading = _Reading(encoder, corpus, options, len(vocabulary))
         vectors = _components(reading.means(run), options.pca)

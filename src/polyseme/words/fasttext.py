@@ -47,18 +47,16 @@ MOST_BUCKETS = 2_000_000  # what fastText always takes
 class FastTextOptions(PredictOptions):
     """Options of fastText."""
 
-    minn: int | None = option(
-        None, "shortest n-gram; unless given, 1 for Chinese text and 3 for other", minimum=1, maximum=100
-    )
+    minn: int | None = option(None, "shortest n-gram; default: 1 for Chinese text, otherwise 3", minimum=1, maximum=100)
     maxn: int | None = option(
         None,
-        "longest n-gram, 0 for no n-grams; unless given, 4 for Chinese text and 6 for other",
+        "longest n-gram, 0: no n-grams; default: 4 for Chinese text, otherwise 6",
         minimum=0,
         maximum=100,
     )
     buckets: int | None = option(
         None,
-        "rows that n-grams are hashed into; unless given, twice the distinct n-grams, 2,000,000 at most",
+        "hash buckets for n-grams; default: twice the distinct n-grams, at most 2,000,000",
         minimum=1,
         maximum=1 << 30,
     )
@@ -131,7 +129,7 @@ def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVector
     if start is not None and start.subwords:
         old = start.subwords
         if old.kept is not None:
-            raise TrainingError("a pruned fastText model cannot be trained further: some of its buckets are gone")
+            raise TrainingError("a pruned fastText model cannot be trained further: some of its buckets are missing")
         for name, value in (("minn", old.minn), ("maxn", old.maxn), ("buckets", old.n_buckets)):
             if getattr(options, name) not in (None, value):
                 raise TrainingError(f"the model to train further has {name}={value}: leave {name} out, or give {value}")

@@ -28,8 +28,8 @@ def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Voca
     vocabulary = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
     if not len(vocabulary):
         raise TrainingError(
-            f"none of the {len(corpus.all_words):,} words is seen {min_count} times or more: give more text, or lower "
-            "min_count"
+            f"none of the {len(corpus.all_words):,} words occurs {min_count} times or more: give "
+            "more text, or lower min_count"
         )
     return vocabulary
 
@@ -45,8 +45,8 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
         vocabulary, old_rows = _merged(start.vocabulary, seen, corpus.vocabulary)
     if len(vocabulary) < 2:
         raise TrainingError(
-            f"{len(vocabulary)} of {len(corpus.vocabulary):,} words is seen {min_count} times or more, and training "
-            "takes two: give more text, or lower min_count"
+            f"{len(vocabulary)} of {len(corpus.vocabulary):,} words occur {min_count} times or "
+            "more, and training needs two: give more text, or lower min_count"
         )
     numbers = np.full(max(len(corpus.all_words), 1), len(vocabulary), dtype=np.int32)
     if start is None:
@@ -55,7 +55,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
         for place, word in enumerate(corpus.vocabulary.words):
             numbers[place] = vocabulary.index.get(word, len(vocabulary))
     if not (numbers < len(vocabulary)).any():  # every word of a corpus stands in it somewhere
-        raise TrainingError("no word of this corpus is in the model or seen min_count times: nothing to train on")
+        raise TrainingError("no word of this corpus is in the model or occurs min_count times: nothing to train on")
     return WordPlan(vocabulary, numbers, old_rows)
 
 
@@ -71,7 +71,7 @@ def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[
 def older_words(start: Model | None) -> WordVectors | None:
     """The model to go on from, checked: it holds words."""
     if start is not None and not isinstance(start, WordVectors):
-        raise TrainingError(f"training cannot go on from a {start.method} model: it holds no word vectors")
+        raise TrainingError(f"training cannot continue from a {start.method} model: it holds no word vectors")
     return start
 
 
@@ -81,11 +81,11 @@ def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
     if start is None:
         return None
     if not isinstance(start.vectors, np.ndarray):
-        raise TrainingError(f"training cannot go on from the sparse vectors of a {start.method} model")
+        raise TrainingError(f"training cannot continue from the sparse vectors of a {start.method} model")
     size = int(getattr(start, "input", start.vectors).shape[1])
     if size != dim:
         raise TrainingError(
-            f"the model to train further has vectors of length {size}: give {as_given('dim', size)}, not {dim}"
+            f"the model to train further has vectors of dimension {size}: give {as_given('dim', size)}, not {dim}"
         )
     return start
 

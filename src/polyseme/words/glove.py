@@ -44,26 +44,24 @@ if TYPE_CHECKING:
 class GloveOptions:
     """Options of GloVe."""
 
-    dim: int = option(100, "length of a vector", minimum=1)
-    window: int = option(10, "words on each side that count as near", minimum=1, maximum=1000)
-    symmetric: bool = option(True, "whether words on both sides count, or only those before")
-    weights: str = option("harmonic", "what a pair counts: 1/distance, or 1", choices=("harmonic", "flat"))
-    x_max: float = option(10.0, "count from which on a cell has full weight", minimum=1e-9)
+    dim: int = option(100, "dimension of a vector", minimum=1)
+    window: int = option(10, "window size: context words on each side", minimum=1, maximum=1000)
+    symmetric: bool = option(True, "context on both sides, or only before the word")
+    weights: str = option("harmonic", "weight of a pair: 1/distance, or 1", choices=("harmonic", "flat"))
+    x_max: float = option(10.0, "count above which a cell has full weight", minimum=1e-9)
     alpha: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
     epochs: int = option(25, "passes over the cells", minimum=1)
     lr: float = option(0.05, "AdaGrad's learning rate", minimum=1e-9)
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     vectors: str = option(
-        "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
+        "sum", "which vectors to return: words, contexts, or both", choices=("input", "output", "sum", "concat")
     )
     memory: int = option(
         1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
     )
-    threads: int | None = option(
-        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
-    )
-    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+    threads: int | None = option(None, "threads; default: one per CPU core", minimum=1, maximum=1024, changes="speed")
+    seed: int = option(1, "random seed; results are identical only with one thread", minimum=0)
 
 
 class Glove(Trainable, WordVectors):

@@ -79,7 +79,7 @@ class NeuralVectors(WordVectors):
         if {name: array.shape for name, array in given.items()} != wanted or counts.shape != (
             len(vocabulary) + SPECIALS,
         ):
-            raise FormatError("the model folder was altered: its weights are not those its options speak of")
+            raise FormatError("the model folder was altered: its weights are not those its options describe")
         state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in given.items()}
         module.load_state_dict(state, assign=True)
         return cls(vocabulary, module, options=options, about=about, counts=np.asarray(counts, dtype=np.int64))

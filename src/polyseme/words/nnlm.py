@@ -45,23 +45,23 @@ class NnlmOptions(TrainingOptions):
     """Options of NNLM."""
 
     order: int = option(5, "n: the predicted word and the n - 1 words before it", minimum=2, maximum=50)
-    dim: int = option(100, "length of a word's vector", minimum=1)
+    dim: int = option(100, "dimension of a word vector", minimum=1)
     hidden: int = option(100, "units of the hidden layer", minimum=1)
-    direct: bool = option(False, "whether the words are connected to the softmax directly too")
+    direct: bool = option(False, "also connect the words directly to the softmax")
     softmax: str = option(
         "sampled",
-        "over a sample of the classes, a Huffman tree of them, or all",
+        "softmax over a sample of the classes, a Huffman tree (hierarchical), or all",
         choices=("sampled", "hierarchical", "full"),
     )
-    negative: int = option(1024, "classes that a batch is scored on beside its targets (sampled)", minimum=1)
-    dropout: float = option(0.1, "share of the words' and hidden numbers left out", minimum=0, maximum=0.95)
-    batch_size: int = option(1024, "predictions in a step", minimum=1)
+    negative: int = option(1024, "sampled softmax: classes per batch besides the targets", minimum=1)
+    dropout: float = option(0.1, "dropout on word embeddings and hidden units", minimum=0, maximum=0.95)
+    batch_size: int = option(1024, "predictions per step", minimum=1)
     lr: float = option(2e-3, "learning rate", minimum=0)
     epochs: int = option(10, "passes over the text", minimum=0)
-    min_count: int = option(5, "words seen fewer times are unknown", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    min_count: int = option(5, "minimum word count; rarer words are unknown", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     hold_out: float = option(
-        0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
+        0.02, "fraction of the text held out for the reports, at most 20,000 words", minimum=0, maximum=0.5
     )
 
 
@@ -137,7 +137,7 @@ class Nnlm(Trainable, NeuralVectors):
         from polyseme.words.networks import next_word_chances
 
         if topn < 1:
-            raise OptionError(f"topn is at least 1, not {topn}")
+            raise OptionError(f"topn must be at least 1, not {topn}")
         tokens = self._tokens(sentence)
         if not 0 <= position < len(tokens):
             raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")

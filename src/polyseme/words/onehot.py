@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class OneHotOptions:
     """Options of one-hot vectors."""
 
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
 
 
 class OneHot(Trainable, SparseVectors):

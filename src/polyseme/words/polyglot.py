@@ -40,20 +40,18 @@ if TYPE_CHECKING:
 class PolyglotOptions:
     """Options of Polyglot."""
 
-    dim: int = option(64, "length of a word's vector", minimum=1)
+    dim: int = option(64, "dimension of a word vector", minimum=1)
     hidden: int = option(32, "units of the hidden layer", minimum=1)
     radius: int = option(2, "words on each side of the centre: 2 makes windows of 5", minimum=1, maximum=50)
     epochs: int = option(10, "passes over the text", minimum=0)
-    lr: float = option(0.03, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
-    min_count: int = option(5, "words seen fewer times are unknown", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    lr: float = option(0.03, "initial learning rate; decays linearly to zero", minimum=1e-9)
+    min_count: int = option(5, "minimum word count; rarer words are unknown", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     hold_out: float = option(
-        0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
+        0.02, "fraction of the text held out for the reports, at most 20,000 words", minimum=0, maximum=0.5
     )
-    threads: int | None = option(
-        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
-    )
-    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+    threads: int | None = option(None, "threads; default: one per CPU core", minimum=1, maximum=1024, changes="speed")
+    seed: int = option(1, "random seed; results are identical only with one thread", minimum=0)
 
 
 class Polyglot(Trainable, NeuralVectors):

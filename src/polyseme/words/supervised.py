@@ -47,27 +47,27 @@ _BLANKS = str.maketrans(dict.fromkeys("\t\n\v\f\r\0", " "))
 class SupervisedOptions:
     """Options of fastText's classifier."""
 
-    dim: int = option(100, "length of a vector", minimum=1)
+    dim: int = option(100, "dimension of a vector", minimum=1)
     epochs: int = option(10, "passes over the texts", minimum=1)
-    lr: float = option(0.5, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
+    lr: float = option(0.5, "initial learning rate; decays linearly to zero", minimum=1e-9)
     loss: str = option("softmax", "training objective", choices=LOSSES)
-    negative: int = option(5, "labels that are not the text's, for each text (negative)", minimum=1)
-    word_ngrams: int = option(2, "longest n-gram of words", minimum=1, maximum=20)
+    negative: int = option(5, "negative samples (labels) per text (negative)", minimum=1)
+    word_ngrams: int = option(2, "longest word n-gram", minimum=1, maximum=20)
     minn: int | None = option(
-        None, "shortest n-gram of characters; unless given, 1 in Chinese and 3 elsewhere", minimum=0, maximum=100
+        None, "shortest character n-gram; default: 1 for Chinese, otherwise 3", minimum=0, maximum=100
     )
     maxn: int | None = option(
         None,
-        "longest n-gram of characters, 0: none; unless given, 2 in Chinese and 5 elsewhere",
+        "longest character n-gram, 0: none; default: 2 for Chinese, otherwise 5",
         minimum=0,
         maximum=100,
     )
     buckets: int | None = option(
-        None, "rows that n-grams are hashed into; unless given, twice the n-grams, 2,000,000 at most", minimum=1
+        None, "hash buckets for n-grams; default: twice the n-grams, at most 2,000,000", minimum=1
     )
-    min_count: int = option(1, "words seen fewer times are left out", minimum=1)
+    min_count: int = option(1, "minimum word count; rarer words are dropped", minimum=1)
     threads: int = option(1, "threads; 1 is reproducible", minimum=1, changes="speed")
-    seed: int = option(1, "seed of every random choice", minimum=0)
+    seed: int = option(1, "random seed", minimum=0)
 
 
 class Supervised:
@@ -75,7 +75,7 @@ class Supervised:
 
     def __init__(self, model: PublishedFastText) -> None:
         if model.options.architecture != "supervised" or not len(model.labels):
-            raise OptionError("this fastText model was trained without labels: it has vectors, and tells no labels")
+            raise OptionError("this fastText model was trained without labels: it has vectors but no classifier")
         self.model = model
         prefixed = all(label.startswith(LABEL) for label in model.labels.words)
         self.labels = [label[len(LABEL) :] if prefixed else label for label in model.labels.words]

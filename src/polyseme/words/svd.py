@@ -43,14 +43,14 @@ SPARE = 10  # directions beyond dim that make the last ones wanted more exact
 class SvdOptions(CountedOptions):
     """Options of reduced counts."""
 
-    dim: int = option(100, "length of a vector", minimum=1)
-    centre: bool = option(False, "subtract each column's mean first, which makes it a principal component analysis")
-    exponent: float = option(0.5, "power of the singular values that a vector is weighted with", minimum=0, maximum=2)
-    iterations: int = option(5, "steps of subspace iteration", minimum=1)
+    dim: int = option(100, "dimension of a vector", minimum=1)
+    centre: bool = option(False, "subtract each column's mean first (principal component analysis)")
+    exponent: float = option(0.5, "exponent of the singular values", minimum=0, maximum=2)
+    iterations: int = option(5, "subspace iterations", minimum=1)
     threads: int = option(
-        1, "threads of the linear algebra; more pay on an idle machine only", minimum=1, maximum=1024, changes="speed"
+        1, "threads of the linear algebra; more only help on an idle machine", minimum=1, maximum=1024, changes="speed"
     )
-    seed: int = option(1, "the same seed gives the same bits", minimum=0)
+    seed: int = option(1, "random seed", minimum=0)
 
 
 class Svd(Trainable, WordVectors):

@@ -146,13 +146,13 @@ class WordVectors(Model, nouns.WordVectors):
         pieces = self.tokenize(word)
         if pieces and pieces != [word]:
             known = [f"{p} (known)" if p in self.key_to_index else p for p in pieces]
-            about.append(f"text is cut here as {' | '.join(known)}")
+            about.append(f"text is segmented as {' | '.join(known)}")
         near = similar_spellings(word, self.index_to_key, self.key_to_index)
         if near:
             about.append(f"close words: {', '.join(near)}")
         least = getattr(self.options, "min_count", 0)
         if least and least > 1:
-            about.append(f"words seen fewer than {least} times were left out (min_count)")
+            about.append(f"words with fewer than {least} occurrences were dropped (min_count)")
         return "; ".join(about)
 
     # Questions

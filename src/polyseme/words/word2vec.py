@@ -48,22 +48,20 @@ Options = TypeVar("Options", bound="SkipgramOptions")
 class SkipgramOptions:
     """What word2vec, fastText and cw2vec have in common."""
 
-    dim: int = option(100, "length of a vector", minimum=1, maximum=MOST_DIM)
-    window: int = option(5, "most words on each side that a word is trained with", minimum=1, maximum=1000)
-    negative: int = option(5, "negative words for each centre word", minimum=1, maximum=100)
-    sample: float = option(1e-3, "words more frequent than this are skipped at random; 0: none is", minimum=0)
+    dim: int = option(100, "dimension of a vector", minimum=1, maximum=MOST_DIM)
+    window: int = option(5, "maximum number of context words on each side", minimum=1, maximum=1000)
+    negative: int = option(5, "negative samples per centre word", minimum=1, maximum=100)
+    sample: float = option(1e-3, "subsampling: words more frequent than this are skipped at random; 0: off", minimum=0)
     epochs: int | None = option(
         None,
-        "passes; unless given, 5, and of a short text so many that 15 million words are read, 30 at most",
+        "passes over the text; default: 5, and more for a short text (until 15 million words are read, at most 30)",
         minimum=1,
     )
-    lr: float = option(0.05, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
-    threads: int | None = option(
-        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
-    )
-    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+    lr: float = option(0.05, "initial learning rate; decays linearly to zero", minimum=1e-9)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
+    threads: int | None = option(None, "threads; default: one per CPU core", minimum=1, maximum=1024, changes="speed")
+    seed: int = option(1, "random seed; results are identical only with one thread", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,9 @@ class PredictOptions(SkipgramOptions):
     """What word2vec and fastText have in common."""
 
     architecture: str = option(
-        "skipgram", "each word around predicts the centre, or their mean does", choices=("skipgram", "cbow")
+        "skipgram",
+        "skipgram: each context word predicts the centre word; cbow: their mean does",
+        choices=("skipgram", "cbow"),
     )
     loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))
 
@@ -82,7 +82,7 @@ class Word2VecOptions(PredictOptions):
 
     vectors: str = option(
         "input",
-        "which vectors are served: of words as predictors, as predicted, or both",
+        "which vectors to return: input, output, or both",
         choices=("input", "output", "sum", "concat"),
     )
 
@@ -115,7 +115,7 @@ class Word2Vec(Trainable, WordVectors):
     def train(cls, corpus: Corpus, options: Word2VecOptions, run: Run) -> Self:
         if options.loss == "hierarchical" and options.vectors != "input":
             raise OptionError(
-                f"a hierarchical model predicts nodes of a tree, not words, which have no {options.vectors} vectors: "
+                f"hierarchical softmax predicts tree nodes, not words, so it has no {options.vectors} vectors: "
                 f"leave {as_given('vectors', options.vectors)} out, or give {as_given('loss', 'negative')}"
             )
         options = with_passes(options, corpus.n_tokens)

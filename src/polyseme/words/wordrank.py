@@ -50,30 +50,28 @@ BLOCK = 1 << 22  # scores held at a time while ranks are found
 class WordRankOptions:
     """Options of WordRank."""
 
-    dim: int = option(100, "length of a vector", minimum=1)
-    window: int = option(15, "words on each side that count as near, by 1/distance", minimum=1, maximum=1000)
-    x_max: float = option(100.0, "count from which on a cell has full weight", minimum=1e-9)
+    dim: int = option(100, "dimension of a vector", minimum=1)
+    window: int = option(15, "window size: context words on each side, weighted by 1/distance", minimum=1, maximum=1000)
+    x_max: float = option(100.0, "count above which a cell has full weight", minimum=1e-9)
     alpha: float = option(0.75, "exponent of the weight of rarer cells", minimum=0)
-    rho: str = option("log", "what becomes of a rank", choices=("identity", "log", "inverse-log", "power"))
+    rho: str = option("log", "transformation of the rank", choices=("identity", "log", "inverse-log", "power"))
     rank_scale: float = option(100.0, "ranks are divided by this …", minimum=1e-9)
     rank_shift: float = option(99.0, "… after this was added", minimum=0)
     power: float = option(1.5, "t of rho=power: (x^(1-t) - 1) / (1 - t)", minimum=1.0001)
     negative: int = option(5, "random contexts that a true one is ranked above, for each visit", minimum=1)
     epochs: int = option(20, "passes over the cells", minimum=1)
     period: int = option(5, "passes between two exact computations of all ranks", minimum=1)
-    lr: float = option(0.1, "learning rate at the start; it falls to zero in a straight line", minimum=1e-9)
-    min_count: int = option(5, "words seen fewer times are left out", minimum=1)
-    max_size: int | None = option(None, "most words in the vocabulary; unless given, there is no limit", minimum=2)
+    lr: float = option(0.1, "initial learning rate; decays linearly to zero", minimum=1e-9)
+    min_count: int = option(5, "minimum word count; rarer words are dropped", minimum=1)
+    max_size: int | None = option(None, "maximum vocabulary size; default: no limit", minimum=2)
     vectors: str = option(
-        "sum", "which vectors are served: of words, of contexts, or both", choices=("input", "output", "sum", "concat")
+        "sum", "which vectors to return: words, contexts, or both", choices=("input", "output", "sum", "concat")
     )
     memory: int = option(
         1024, "megabytes for counting; what does not fit is merged on disk", minimum=1, changes="speed"
     )
-    threads: int | None = option(
-        None, "threads; unless given, one for each processor", minimum=1, maximum=1024, changes="speed"
-    )
-    seed: int = option(1, "with one thread, the same seed gives the same bits", minimum=0)
+    threads: int | None = option(None, "threads; default: one per CPU core", minimum=1, maximum=1024, changes="speed")
+    seed: int = option(1, "random seed; results are identical only with one thread", minimum=0)
 
 
 class WordRank(Trainable, WordVectors):

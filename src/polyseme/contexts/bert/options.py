@@ -17,13 +17,14 @@ class BertOptions(ShapeOptions):
     """Shape of the network, how examples are made, and how it learns."""
 
     masking: str = option(
-        "word", "what is masked together: pieces, whole words as the corpus cuts them, or one to three words",
+        "word", "masking unit: subword pieces, whole words as segmented in the corpus, or spans "
+                "of one to three words",
         choices=MASKINGS,
     )  # fmt: skip
-    mask_share: float = option(0.15, "share of the pieces that are to be told", minimum=0.001, maximum=0.999)
-    mask_as: str = option("80/10/10", "of these, per cent masked, left as they are, and replaced by any other")
+    mask_share: float = option(0.15, "fraction of tokens to predict", minimum=0.001, maximum=0.999)
+    mask_as: str = option("80/10/10", "of these, percent masked / kept / replaced by a random token")
     pairs: str = option(
-        "nsp", "second task: does B follow A (nsp), do they stand in their order (sop), or none", choices=PAIRS
+        "nsp", "second task: next sentence prediction (nsp), sentence order prediction (sop), or none", choices=PAIRS
     )
 
     def shares(self) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: BertOpt
     parts = [_examples(PieceCorpus(table, sentences), pieces, options) for sentences in (training, held_out)]
     if not parts[0].n_examples(0):
         raise TrainingError(
-            "the corpus has no two sentences in a document to make pairs of: use pairs=none"
+            "no document of the corpus has two sentences to pair: use pairs=none"
             if options.pairs != "none" else "the corpus has no pieces to train on"
         )  # fmt: skip
     mask = pieces.id_of("mask")

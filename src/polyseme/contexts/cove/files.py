@@ -36,7 +36,7 @@ def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     options = CoveOptions(hidden=_size(file, state, "weight_hh_l0", 1), dim=_size(file, state, "weight_ih_l0", 1))
     if vectors.vector_size != options.dim:
         raise FormatError(
-            f"{file} reads word vectors of {options.dim} numbers, and those beside it have {vectors.vector_size}"
+            f"{file} needs word vectors of dimension {options.dim}, but those next to it have {vectors.vector_size}"
         )
     named = {f"encoder.layers.{layer}.rnn.{name.replace(f'_l{layer}', '_l0')}": tensor
              for name, tensor in state.items() for layer in range(2) if f"_l{layer}" in name}  # fmt: skip
@@ -48,5 +48,5 @@ def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
 
 def _size(file: Path, state: dict[str, Tensor], name: str, axis: int) -> int:
     if name not in state or state[name].dim() != 2:
-        raise FormatError(f"{file} is no MT-LSTM: it lacks the matrix {name!r}")
+        raise FormatError(f"{file} is not an MT-LSTM: it lacks the matrix {name!r}")
     return int(state[name].shape[axis])

@@ -79,7 +79,7 @@ class Cove(Trainable, ContextEncoder):
         given = run.models.get("word_vectors")
         if given is not None and not isinstance(given, WordVectors):
             raise OptionError(
-                f"option 'word_vectors' names word vectors, and {options.word_vectors} is a model of {given.method}"
+                f"option 'word_vectors' must name word vectors, but {options.word_vectors} has method {given.method}"
             )
         options = replace(options, target_units=_units(data, options.target_units))
         cut = data.segmentations[0], _target_segmentation(options, data.segmentations[1])
@@ -166,7 +166,7 @@ class Cove(Trainable, ContextEncoder):
     def translate(self, texts: Iterable[Sentence], *, beam: int = 5, longest: int = 100) -> Iterator[Translation]:
         """Each text in the other language, with the attention over its words; streams."""
         if not self.translates:
-            raise OptionError("this encoder came without its decoder: it cannot translate")
+            raise OptionError("this encoder has no decoder: it cannot translate")
         if beam < 1 or longest < 1:
             raise OptionError(f"beam and longest must be at least 1, not {beam} and {longest}")
         for words in self.token_lists(texts):
@@ -188,7 +188,7 @@ class Cove(Trainable, ContextEncoder):
     def from_parts(cls, options: CoveOptions, parts: Parts, about: About) -> Self:
         vectors = parts.models.get("vectors")
         if vectors is not None and not (isinstance(vectors, WordVectors) and isinstance(vectors, Model)):
-            raise FormatError("the model folder was altered: vectors/ holds no word vectors")
+            raise FormatError("the model folder was altered: vectors/ contains no word vectors")
         source, target = (Words(parts.tables.get(name, [])) for name in ("source", "target"))
         state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
         network = filled(
@@ -208,7 +208,7 @@ def filled(options: CoveOptions, state: dict[str, Tensor], *, dim: int, n_source
     for name in sorted({*wanted, *given}):
         if wanted.get(name) != given.get(name):
             raise FormatError(
-                f"the weights {name!r} have the shape {given.get(name)}, and {wanted.get(name)} is wanted"
+                f"the weights {name!r} have the shape {given.get(name)}, but should have {wanted.get(name)}"
             )
     network.load_state_dict(state, assign=True)
     return network

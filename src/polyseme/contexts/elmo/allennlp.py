@@ -83,8 +83,8 @@ class ElmoBiLm(nn.Module):
         if vocab_to_cache:
             if requires_grad:
                 log.warning(
-                    "requires_grad with vocab_to_cache: the %d cached words get vectors of their own, trained "
-                    "instead of their spelling; other words are spelt",
+                    "requires_grad with vocab_to_cache: the %d cached words get their own "
+                    "trainable vectors; other words are read by their characters",
                     len(vocab_to_cache),
                 )
             with torch.no_grad():
@@ -217,7 +217,9 @@ class Elmo(nn.Module):
         """Character ids ``(…, T, 50)`` (or word ids ``(…, T)`` of a cached vocabulary) → ``elmo_representations``, one
         ``(…, T, dim)`` for each mix, and ``mask (…, T)``."""
         if word_inputs is not None and not self._has_cached_vocab:
-            log.warning("word ids are left aside: no vocabulary was cached (vocab_to_cache), words are spelt")
+            log.warning(
+                "word ids are ignored: no vocabulary was cached (vocab_to_cache), words are read by their characters"
+            )
             word_inputs = None
         if self._has_cached_vocab and word_inputs is None and inputs.dim() == 2:
             word_inputs = inputs
@@ -293,7 +295,7 @@ class ElmoEmbedder:
         self, options_file: str | Path | None = None, weight_file: str | Path | None = None, cuda_device: int = -1
     ) -> None:
         if cuda_device >= torch.cuda.device_count():
-            raise ValueError(f"cuda_device is {cuda_device}, and torch finds no such GPU here: -1 is the CPU")
+            raise ValueError(f"cuda_device is {cuda_device}, but torch finds no such GPU here: -1 is the CPU")
         self.cuda_device = cuda_device
         self._device = torch.device("cuda", cuda_device) if cuda_device >= 0 else torch.device("cpu")
         self.elmo_bilm = ElmoBiLm(*_files(options_file, weight_file)).to(self._device)
@@ -338,7 +340,7 @@ class ElmoEmbedder:
         to be forgotten; with ``use_sentence_keys`` the datasets are named by the sentences themselves.
         """
         if output_format not in _FORMATS:
-            raise ValueError(f"output_format is {', '.join(_FORMATS)}; not {output_format!r}")
+            raise ValueError(f"output_format must be one of {', '.join(_FORMATS)}, not {output_format!r}")
         lines = [line.strip() for line in input_file]
         if "" in lines:
             raise ValueError(f"line {lines.index('') + 1} is empty: remove it, since vectors are found by line")
@@ -358,8 +360,8 @@ def _files(options_file: str | Path | None, weight_file: str | Path | None) -> t
     """The two files. AllenNLP fetched them where an address, or nothing, was given."""
     for name, file in (("options_file", options_file), ("weight_file", weight_file)):
         if file is None or "://" in str(file):
-            what = "is not given" if file is None else f"is an address ({file})"
-            raise ValueError(f"{name} {what}: nothing is downloaded here, so give the path of a file")
+            what = "is not given" if file is None else f"is a URL ({file})"
+            raise ValueError(f"{name} {what}: nothing is downloaded, so give the path of a file")
     return Path(str(options_file)), Path(str(weight_file))
 
 

@@ -100,9 +100,9 @@ class Elmo(Trainable, ContextEncoder):
         call) whose rows go on from where they stopped, also from call to call, until ``reset_state``.
         """
         if batch_size is not None and batch_size < 1:
-            raise OptionError(f"batch_size is at least 1, not {batch_size}")
+            raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         if stateful and self.options.reader != "lstm":
-            raise OptionError(f"the {self.options.reader} reader has no states to go on from: leave out stateful")
+            raise OptionError(f"the {self.options.reader} reader has no states to carry over: leave out stateful")
         planes = self._planes(layers)
         if stateful:  # reads no further than the batch at hand, since states go on from call to call
             return self._stateful(map(self.tokens_of, several(sentences)), planes, batch_size)
@@ -172,11 +172,9 @@ class Elmo(Trainable, ContextEncoder):
         log p(w) = log p→(w | left) + log p←(w | right) + constant; the word that stands there is not looked at.
         """
         if not self.classes:
-            raise OptionError(
-                "this biLM came without its softmax (published files leave it out): it cannot expect words"
-            )
+            raise OptionError("this biLM has no softmax (published files leave it out): it cannot predict words")
         if topn < 1:
-            raise OptionError(f"topn is at least 1, not {topn}")
+            raise OptionError(f"topn must be at least 1, not {topn}")
         tokens = self.tokens_of(sentence)
         if not 0 <= position < len(tokens):
             raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
@@ -241,9 +239,9 @@ def filled(config: BiLMConfig, tensors: dict[str, torch.Tensor]) -> BiLM:
         if name not in tensors:
             raise FormatError(f"the model lacks the weights {name!r}")
         if name not in wanted:
-            raise FormatError(f"the model has weights {name!r} that its options do not speak of")
+            raise FormatError(f"the model has weights {name!r} that its options do not describe")
         if tensors[name].shape != wanted[name].shape:
-            shapes = f"{tuple(tensors[name].shape)}, and its options ask for {tuple(wanted[name].shape)}"
+            shapes = f"{tuple(tensors[name].shape)}, but its options describe {tuple(wanted[name].shape)}"
             raise FormatError(f"the weights {name!r} have the shape {shapes}")
     bilm.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
     return bilm.eval()

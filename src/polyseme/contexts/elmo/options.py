@@ -42,30 +42,33 @@ ALPHABETS = ("bytes", "chars", "words", "chars+words")
 class BiLMShape:
     """What a biLM is made of: the options that its weights depend on, and that stay when it is trained further."""
 
-    size: str = shape("default", "preset of the sizes below; a size given beside it wins", choices=tuple(SIZES))
+    size: str = shape(
+        "default", "preset for the sizes below; sizes given explicitly take precedence", choices=tuple(SIZES)
+    )
     alphabet: str | None = shape(
-        None, "what a word is spelt in: UTF-8 bytes, Unicode characters, word ids, or characters and word ids",
+        None, "input units of a word: UTF-8 bytes, Unicode characters, word ids, or characters "
+              "and word ids",
         choices=ALPHABETS,
     )  # fmt: skip
-    char_dim: int | None = shape(None, "length of a character's vector", minimum=1, maximum=4096)
+    char_dim: int | None = shape(None, "dimension of a character embedding", minimum=1, maximum=4096)
     max_characters: int | None = shape(
-        None, "letters of a word that are read, its two boundary marks counted", minimum=3, maximum=1000
+        None, "maximum characters of a word, including its two boundary marks", minimum=3, maximum=1000
     )
     filters: str | None = shape(None, "convolutions over the characters, as WIDTHxNUMBER, e.g. '1x32 2x64 3x96'")
-    activation: str = shape("relu", "what follows the convolutions", choices=("relu", "tanh"))
-    n_highway: int | None = shape(None, "highway layers behind the convolutions", minimum=0, maximum=32)
-    word_dim: int | None = shape(None, "length of a word's own vector, where word ids are read", minimum=1)
+    activation: str = shape("relu", "activation after the convolutions", choices=("relu", "tanh"))
+    n_highway: int | None = shape(None, "highway layers after the convolutions", minimum=0, maximum=32)
+    word_dim: int | None = shape(None, "dimension of a word's own embedding, if word ids are read", minimum=1)
     hidden: int | None = shape(None, "LSTM cells per direction and layer", minimum=1, maximum=65536)
-    projection: int | None = shape(None, "length of a state per direction; vectors are twice it", minimum=1)
-    reader: str = shape("lstm", "what reads the words, in each direction", choices=READERS)
+    projection: int | None = shape(None, "dimension of a state per direction; vectors are twice as long", minimum=1)
+    reader: str = shape("lstm", "network over the words, in each direction", choices=READERS)
     n_layers: int = shape(2, "layers of the reader", minimum=1, maximum=32)
-    width: int = shape(4, "words that a layer of the cnn reader sees at once", minimum=1, maximum=64)
+    width: int = shape(4, "kernel width of the cnn reader, in words", minimum=1, maximum=64)
     n_heads: int = shape(4, "attention heads of the transformer reader", minimum=1, maximum=128)
-    cell_clip: float = shape(3.0, "bound of a cell's value; 0 for none", minimum=0, maximum=1e30)
-    projection_clip: float = shape(3.0, "bound of a projected state; 0 for none", minimum=0, maximum=1e30)
-    skip: bool = shape(True, "add a layer's input to its output, from the second layer on")
+    cell_clip: float = shape(3.0, "cell values are clipped to this; 0: no clipping", minimum=0, maximum=1e30)
+    projection_clip: float = shape(3.0, "projected states are clipped to this; 0: no clipping", minimum=0, maximum=1e30)
+    skip: bool = shape(True, "residual connections from the second layer on")
     conventions: str = shape(
-        "polyseme", "whose rules a loaded file follows where programs differ (left alone in training)",
+        "polyseme", "which program's conventions a loaded file follows (not used in training)",
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
 
@@ -84,18 +87,23 @@ class ElmoOptions(TrainingOptions, BiLMShape):
     """Shape of the biLM, and how it learns."""
 
     lr: float = option(1e-2, "learning rate", minimum=0)
-    min_count: int = option(3, "rarer words are not classes of the softmax; read, they are spelt out", minimum=1)
-    max_size: int | None = option(200_000, "most classes of the softmax", minimum=1)
+    min_count: int = option(
+        3, "rarer words are not softmax classes; as input they are read by their characters", minimum=1
+    )
+    max_size: int | None = option(200_000, "maximum number of softmax classes", minimum=1)
     sequences: str = option(
-        "sentences", "train on whole sentences, or on a stream of text with states carried on (as the paper's authors)",
+        "sentences", "train on whole sentences, or on a stream of text with states carried over "
+                     "(as the paper's authors did)",
         choices=("sentences", "stream"),
     )  # fmt: skip
-    batch_tokens: int = option(1024, "predictions of a step, in each direction", minimum=1)
-    unroll: int = option(60, "longest piece of a sentence, or the steps of a stream that gradients go back", minimum=1)
-    negative: int = option(512, "classes that a step is scored on, beside the targets; 0: all", minimum=0)
-    dropout: float = option(0.3, "share of a layer's input left out in training", minimum=0, maximum=0.95)
+    batch_tokens: int = option(1024, "predictions per step and direction", minimum=1)
+    unroll: int = option(
+        60, "maximum words of a sequence; in a stream, steps of backpropagation through time", minimum=1
+    )
+    negative: int = option(512, "sampled softmax: classes to score per step besides the targets; 0: all", minimum=0)
+    dropout: float = option(0.3, "dropout on the input of each layer", minimum=0, maximum=0.95)
     hold_out: float = option(
-        0.02, "share of the text kept for the reports, 20,000 words at most", minimum=0, maximum=0.5
+        0.02, "fraction of the text held out for the reports, at most 20,000 words", minimum=0, maximum=0.5
     )
 
 

@@ -64,7 +64,7 @@ def exponentials(losses: NDArray[np.float64]) -> tuple[float, float]:
 def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
     """Full-softmax perplexity of both directions over sentences, raw or cut; streams."""
     if not elmo.classes:
-        raise OptionError("this biLM came without its softmax (published files leave it out): it has no perplexity")
+        raise OptionError("this biLM has no softmax (published files leave it out): it has no perplexity")
     sums, n, tokens, count, unknown = np.zeros(2), 0, 0, 0, 0
     iterator = (words for words in elmo.token_lists(sentences) if words)
     for chunk in _chunks(iterator):
@@ -79,7 +79,7 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
         forward, backward = exponentials(sums / n)
         progress("perplexity", tokens, None, forward=forward, backward=backward)
     if not n:
-        raise TextError("there is no text to measure the perplexity of")
+        raise TextError("there is no text to compute the perplexity of")
     return Perplexity(*exponentials(sums / n), tokens, count, unknown)
 
 
@@ -87,7 +87,7 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
 def surprisals(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
     """-log p of every word, by the forward direction alone."""
     if not elmo.classes:
-        raise OptionError("this biLM came without its softmax (published files leave it out): no word surprises it")
+        raise OptionError("this biLM has no softmax (published files leave it out): it has no surprisal")
     found: list[FloatArray] = [np.zeros(len(words), dtype=np.float32) for words in sentences]
     classes = {word: number for number, word in enumerate(elmo.classes)}
     order = sorted((n for n, words in enumerate(sentences) if len(words)), key=lambda n: len(sentences[n]))

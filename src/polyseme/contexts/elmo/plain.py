@@ -66,7 +66,7 @@ class PlainElmo(ContextEncoder):
         """The words the biLM expects at a place from what stands on both sides of it, with their probabilities."""
         tokens = self.tokens_of(sentence)
         if not self.classes or topn < 1 or not 0 <= position < len(tokens):
-            raise OptionError(f"nothing is expected at position {position} of {len(tokens)} tokens")
+            raise OptionError(f"there is no prediction at position {position} of {len(tokens)} tokens")
         top = self._states(tokens)[-1]  # (2, T + 2, P)
         both = top[0, position] + top[1, position + 2]  # boundaries counted: t - 1 and t + 1
         # log p→ + log p←, but for what all words share

@@ -168,7 +168,7 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
     """A biLM that learned from ``corpus``, starting from ``run.start`` where that is given."""
     start = run.start
     if start is not None and not isinstance(start, Elmo):
-        raise OptionError(f"elmo goes on from an elmo model, not from {start.method}")
+        raise OptionError(f"elmo can only continue from an elmo model, not from {start.method}")
     task = make_task(corpus, options, start)
     threads = options.threads or (cores() if corpus.n_tokens > SMALL_CORPUS else 1)
     fit(task, replace(options, threads=threads), run)
@@ -180,7 +180,7 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
 def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -> BiLMTask:
     """Everything that is to be learned, before the first step."""
     if options.reader != "lstm" and options.sequences == "stream":
-        raise OptionError(f"the {options.reader} reader has no states to carry on: train on sequences=sentences")
+        raise OptionError(f"the {options.reader} reader has no states to carry over: train on sequences=sentences")
     if not corpus.n_tokens:
         raise TrainingError("the corpus has no words to train on")
     training, held_out = split(corpus, options.hold_out, HELD_OUT_WORDS)
@@ -191,7 +191,7 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
         classes = joined(start.classes or start.alphabet.words, classes)
         characters = joined(start.alphabet.characters, characters)
     if not classes:
-        raise TrainingError(f"no word is seen {options.min_count} times or more: give more text, or lower min_count")
+        raise TrainingError(f"no word occurs {options.min_count} times or more: give more text, or lower min_count")
     options = with_sizes(options)
     alphabet = make_alphabet(options, characters=characters, words=classes)
     words = WordTable(corpus.all_words, alphabet, classes)

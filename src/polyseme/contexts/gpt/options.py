@@ -15,5 +15,7 @@ class GptOptions(ShapeOptions):
     """Shape of the network, and how it learns."""
 
     norm: str = option(
-        "pre", "where a layer's norm stands: behind it, as in GPT, or before it, as in GPT-2", choices=NORMS
+        "pre",
+        "position of layer normalisation: after each block as in GPT (post), or before it as in GPT-2 (pre)",
+        choices=NORMS,
     )

@@ -15,25 +15,23 @@ class MtDnnOptions(ShapeOptions):
     """The network below, the heads above, and how they learn."""
 
     transformer: str = option(
-        "", "a Transformer to begin with, ours or published; unless given, one of this size begins from nothing",
+        "", "pretrained Transformer to start from; default: one of this size, trained from scratch",
         names="model",
     )  # fmt: skip
     shares: str | None = option(
-        None, "how often each source is drawn, such as rte=2 mrpc=1; unless given, as often as it has batches"
+        None, "sampling weights of the sources, such as rte=2 mrpc=1; default: proportional to their size"
     )
-    answer_steps: int = option(5, "steps of the answer network over pairs", minimum=1, maximum=100)
-    step_dropout: float = option(0.1, "chance that a step's judgement is left out", minimum=0, maximum=0.9)
-    ranking: str = option(
-        "", "pairs whose second texts are ranked for their first: SOURCE=LABEL, the label of those that come first"
-    )
-    candidates: int = option(4, "second texts among which the right one of a ranked pair is to be found", minimum=2)
-    head_dropout: float = option(0.1, "share of a text's vector dropped below the heads", minimum=0, maximum=0.9)
+    answer_steps: int = option(5, "reasoning steps of the answer network for pairs", minimum=1, maximum=100)
+    step_dropout: float = option(0.1, "probability of dropping a reasoning step", minimum=0, maximum=0.9)
+    ranking: str = option("", "train a source of pairs as ranking: SOURCE=LABEL, where LABEL marks the relevant pairs")
+    candidates: int = option(4, "candidates per ranked pair", minimum=2)
+    head_dropout: float = option(0.1, "dropout on a text's vector below the heads", minimum=0, maximum=0.9)
 
     epochs: int = option(5, "passes over all sources", minimum=0)
-    dropout: float = option(0.1, "share of states left out in training", minimum=0, maximum=0.9)
-    hold_out: float = option(0.1, "share of each source's examples kept for the reports", minimum=0, maximum=0.5)
-    lr: float = option(0.0, "learning rate; 0: 5e-5 with a given Transformer, else what suits the size", minimum=0)
-    schedule: str = option("slanted", "how the learning rate moves", choices=tuple(SCHEDULES))
+    dropout: float = option(0.1, "dropout", minimum=0, maximum=0.9)
+    hold_out: float = option(0.1, "fraction of each source's examples held out for the reports", minimum=0, maximum=0.5)
+    lr: float = option(0.0, "learning rate; 0: 5e-5 for a pretrained Transformer, otherwise by size", minimum=0)
+    schedule: str = option("slanted", "learning rate schedule", choices=tuple(SCHEDULES))
 
     def ranked(self) -> dict[str, str]:
         """The sources that are ranked, and the label of what comes first."""

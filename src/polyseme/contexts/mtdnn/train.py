@@ -54,7 +54,7 @@ def train_mtdnn(cls: type[M], data: dict[str, Examples], options: MtDnnOptions, 
         _check(name, examples, ranked)
     for name in ranked:
         if name not in data or data[name].kind != "pairs":
-            raise OptionError(f"option 'ranking' names {name!r}, which is no source of pairs here")
+            raise OptionError(f"option 'ranking' names {name!r}, which is not a source of pairs")
     shares = read_shares(options.shares, data, {}) if options.shares else None
     first = next(iter(data.values()))
     network, pieces, options = _begun(data, options, run)
@@ -68,7 +68,7 @@ def train_mtdnn(cls: type[M], data: dict[str, Examples], options: MtDnnOptions, 
 
 def _check(name: str, data: Examples, ranked: dict[str, str]) -> None:
     if len(data) < 2 or len(np.unique(np.asarray(data.targets))) < 2:
-        raise TrainingError(f"the source {name} has one label only: there is nothing to tell apart")
+        raise TrainingError(f"the source {name} has only one label: there is nothing to learn")
     if name in ranked and ranked[name] not in data.labels:
         raise OptionError(f"no pair of {name} has the label {ranked[name]!r}: there are {', '.join(data.labels)}")
 
@@ -82,7 +82,9 @@ def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[
         return _network(pieces, options), pieces, options
     inner = getattr(given, "encoder", given)  # that of a sentence-transformers model
     if not isinstance(inner, TransformerEncoder):
-        raise OptionError(f"option 'transformer' names one, and {options.transformer} is a model of {given.method}")
+        raise OptionError(
+            f"option 'transformer' must name a Transformer, but {options.transformer} has method {given.method}"
+        )
     network, own = copied(inner, options.seed)
     for module in network.modules():
         if isinstance(module, nn.Dropout):

@@ -43,7 +43,7 @@ class Attending:
         found = self.network.attentions(batch)
         known = [layer[0] for layer in found if layer is not None]
         if not known or len(known) < len(found):
-            raise OptionError(f"a {self.network.whole.config.model_type} does not tell its attention")
+            raise OptionError(f"a {self.network.whole.config.model_type} does not return its attention")
         pieces = torch.stack(known).float().numpy()  # (L, H, T, T)
         return between_words(pieces, words)
 

@@ -126,7 +126,7 @@ class Expectation:
     def _mask(self) -> int:
         mask = self.pieces.id_of("mask")
         if mask is None:
-            raise OptionError("the tokenizer has no mask, so the model cannot be asked what it expects in a place")
+            raise OptionError("the tokenizer has no mask, so the model cannot predict a word at a position")
         return mask
 
     def _around(self, left: list[int], inner: list[int], right: list[int]) -> Row:
@@ -198,7 +198,7 @@ class Expectation:
                 unknown += int((ids == unk).sum()) if unk is not None else 0
             progress("perplexity", n, None, perplexity=_exponential(total / max(n, 1)))
         if not n:
-            raise TextError("there is no text to measure the perplexity of")
+            raise TextError("there is no text to compute the perplexity of")
         return TextPerplexity(_exponential(total / n), total / math.log(2) / max(characters, 1), n, count, unknown)
 
     @torch.inference_mode()

@@ -190,7 +190,7 @@ class TransformerEncoder(Model, ContextEncoder):
         cut = self.pieces.cut([given.text])[0]
         if len(cut.ids) > self.runner.room:
             raise OptionError(
-                f"the sentence has {len(cut.ids)} pieces: attention is told of {self.runner.room} at most, give a part"
+                f"the sentence has {len(cut.ids)} pieces: attention covers at most {self.runner.room}, give a part"
             )
         batch = self.runner.alone(cut.ids)
         return Attention(given.tokens, self._attending.weights(batch, self._words(cut, given)))
@@ -223,7 +223,7 @@ class TransformerEncoder(Model, ContextEncoder):
         They have as many pieces as the word that stands there, which is not looked at.
         """
         if topn < 1:
-            raise OptionError(f"topn is at least 1, not {topn}")
+            raise OptionError(f"topn must be at least 1, not {topn}")
         given = self._given(sentence)
         if not 0 <= position < len(given.tokens):
             raise OptionError(f"the sentence has {len(given.tokens)} tokens: there is no position {position}")
@@ -237,9 +237,11 @@ class TransformerEncoder(Model, ContextEncoder):
         """For every ``[MASK]`` of a text, the pieces the model expects there, with their probabilities."""
         parts = split_at_masks(text, "[MASK]", self.pieces.specials.get("mask_token", "[MASK]"))
         if topn < 1 or len(parts) < 2:
-            raise OptionError("mark the place to fill with [MASK]" if topn > 0 else f"topn is at least 1, not {topn}")
+            raise OptionError(
+                "mark the position to fill with [MASK]" if topn > 0 else f"topn must be at least 1, not {topn}"
+            )
         if self.language == "causal" and len(parts) > 2:
-            raise OptionError("a model that reads from left to right fills one [MASK], not several")
+            raise OptionError("a left-to-right model fills one [MASK], not several")
         return self.expectation.fill(self.pieces.ids(list(map(self.segmentation.normalised, parts))), topn)
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
@@ -268,9 +270,9 @@ class TransformerEncoder(Model, ContextEncoder):
         likely ones only, so many or so much of the probability.
         """
         if self.language != "causal":
-            raise OptionError("only a language model that reads from left to right goes on with a text")
+            raise OptionError("only a left-to-right language model can continue a text")
         if length < 1 or temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
-            raise OptionError("length is at least 1, temperature and top_k at least 0, top_p between 0 and 1")
+            raise OptionError("length must be at least 1, temperature and top_k at least 0, top_p between 0 and 1")
         ids = self.pieces.ids([self.segmentation.normalised(text)])[0].tolist()
         drawn = self.expectation.generate(ids, length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return self.pieces.spelt(drawn)

@@ -28,7 +28,7 @@ from polyseme.contexts.transformer.library import offline, reason
 from polyseme.errors import FormatError
 
 # Settings that would have transformers run, fetch or compress something; attention and number format are ours to say.
-_REFUSED = {"auto_map": "code of its own", "quantization_config": "weights in a packed number format"}
+_REFUSED = {"auto_map": "custom code", "quantization_config": "quantised weights"}
 _DROPPED = re.compile(r"_?attn_implementation.*|torch_dtype|dtype|_commit_hash|_name_or_path|fusion_config")
 _REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?)$")  # what a constructor makes so many of
 _MOST_REPEATED = 1000
@@ -199,7 +199,7 @@ def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConf
     """The settings of config.json as the class that transformers has for them."""
     for name, what in _REFUSED.items():
         if record.get(name):
-            raise FormatError(f"{where} asks for {what} ({name}), which is not run here")
+            raise FormatError(f"{where} asks for {what} ({name}), which is not executed")
     kind = record.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         raise FormatError(f"{where} names no architecture that transformers knows: model_type is {kind!r}")
@@ -208,7 +208,7 @@ def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConf
         with offline():
             return CONFIG_MAPPING[kind].from_dict({k: v for k, v in record.items() if not _DROPPED.fullmatch(k)})
     except Exception as error:  # whatever a class of settings finds wrong with them
-        raise FormatError(f"{where} does not describe a {kind} that can be ({reason(error)})") from None
+        raise FormatError(f"{where} does not describe a valid {kind} ({reason(error)})") from None
 
 
 def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: object) -> Network:
@@ -233,7 +233,7 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
             problem = str(error)
         except Exception as error:  # whatever an architecture finds wrong with its weights
             problem = reason(error)
-    raise FormatError(f"{where} does not hold the weights its configuration speaks of: {problem}")
+    raise FormatError(f"{where} does not contain the weights its configuration describes: {problem}")
 
 
 def state(network: Network) -> dict[str, Tensor]:
@@ -267,7 +267,7 @@ def _check_numbers(record: Mapping[str, Any], where: object) -> None:
     for name, value in record.items():
         most = _MOST_REPEATED if _REPEATED.search(name) else _LARGEST
         if isinstance(value, int) and not -_MOST_REPEATED <= value <= most:
-            raise FormatError(f"{where}: {name} is {value:,}, which no encoder has")
+            raise FormatError(f"{where}: {name} is {value:,}, which is too large for an encoder")
 
 
 def _classes(mapping: Any, config: PreTrainedConfig) -> tuple[type, ...]:
@@ -319,9 +319,9 @@ def _check_size(
             with offline(), torch.device("meta"):
                 wanted = sum(parameter.numel() for parameter in cls(config).parameters())
         except Exception as error:  # whatever a constructor finds wrong with its settings
-            raise FormatError(f"{where} describes a {config.model_type} that cannot be ({reason(error)})") from None
+            raise FormatError(f"{where} does not describe a valid {config.model_type} ({reason(error)})") from None
     if wanted > 4 * held + _LARGEST:
-        raise FormatError(f"{where} speaks of {wanted:,} weights and more, and there are {held:,}")
+        raise FormatError(f"{where} describes at least {wanted:,} weights, but there are {held:,}")
 
 
 def _lacking(report: Mapping[str, Any], whole: PreTrainedModel) -> str:

@@ -14,4 +14,4 @@ PRECISIONS = ("fp32", "int8")
 class TransformerOptions:
     """How its vectors are made of what the network computes."""
 
-    pieces: str = option("mean", "how the vectors of a word's pieces make the word's vector", choices=POOLINGS)
+    pieces: str = option("mean", "pooling of a word's subword vectors into one", choices=POOLINGS)

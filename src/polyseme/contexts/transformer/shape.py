@@ -34,29 +34,31 @@ O = TypeVar("O", bound="ShapeOptions")  # noqa: E741
 class ShapeOptions(TrainingOptions):
     """Shape of the network, its pieces, and how it learns."""
 
-    size: str = option("mini", "preset of layers, dim, heads and inner; one given beside it wins", choices=tuple(SIZES))
+    size: str = option(
+        "mini", "preset for layers, dim, heads and inner; values given explicitly take precedence", choices=tuple(SIZES)
+    )
     n_layers: int | None = option(None, "layers", minimum=1, maximum=200)
-    dim: int | None = option(None, "length of a vector", minimum=2, maximum=16384)
-    n_heads: int | None = option(None, "attention heads of a layer; unless given one for 64 of dim", minimum=1)
-    inner: int | None = option(None, "width of a layer's feed-forward part; unless given 4 times dim", minimum=1)
-    max_size: int = option(8000, "most pieces that are learned from the text", minimum=50)
-    tokenizer: str = option("", "a Transformer whose pieces are taken instead", names="model")
+    dim: int | None = option(None, "dimension of a vector", minimum=2, maximum=16384)
+    n_heads: int | None = option(None, "attention heads per layer; default: dim / 64", minimum=1)
+    inner: int | None = option(None, "feed-forward dimension of a layer; default: 4 × dim", minimum=1)
+    max_size: int = option(8000, "vocabulary size of the tokenizer learned from the text", minimum=50)
+    tokenizer: str = option("", "use the tokenizer of this Transformer instead", names="model")
     length: int = option(
-        128, "pieces of a training example, special ones counted; longer text is read in windows",
+        128, "tokens per training example, including special tokens; longer text is read in windows",
         minimum=8, maximum=8192,
     )  # fmt: skip
-    batch_size: int = option(32, "examples of a step", minimum=1)
-    dropout: float = option(0.0, "share of states left out in training", minimum=0, maximum=0.9)
+    batch_size: int = option(32, "batch size: examples per step", minimum=1)
+    dropout: float = option(0.0, "dropout", minimum=0, maximum=0.9)
     hold_out: float = option(
-        0.02, "share of the text kept for the reports, 20,000 pieces at most", minimum=0, maximum=0.5
+        0.02, "fraction of the text held out for the reports, at most 20,000 tokens", minimum=0, maximum=0.5
     )
-    pieces: str = option("mean", "how the vectors of a word's pieces make the word's vector", choices=POOLINGS)
+    pieces: str = option("mean", "pooling of a word's subword vectors into one", choices=POOLINGS)
 
-    lr: float = option(0.0, "learning rate; 0: what suits the size", minimum=0)
-    schedule: str = option("slanted", "how the learning rate moves", choices=tuple(SCHEDULES))
-    warmup: int = option(0, "steps over which the learning rate rises; a slanted schedule has its own rise", minimum=0)
-    weight_decay: float = option(0.01, "decoupled weight decay, of all but biases and norms", minimum=0)
-    patience: int = option(0, "reports without a better held-out score after which to stop; 0: never", minimum=0)
+    lr: float = option(0.0, "learning rate; 0: by size", minimum=0)
+    schedule: str = option("slanted", "learning rate schedule", choices=tuple(SCHEDULES))
+    warmup: int = option(0, "warm-up steps; a slanted schedule has its own", minimum=0)
+    weight_decay: float = option(0.01, "decoupled weight decay, except for biases and norms", minimum=0)
+    patience: int = option(0, "early stopping: reports without a better held-out score; 0: never stop", minimum=0)
 
 
 def with_shape(options: O) -> O:
@@ -65,7 +67,7 @@ def with_shape(options: O) -> O:
     dim = options.dim or dim
     heads = options.n_heads or max(dim // HEAD_DIM, 1)
     if dim % heads:
-        raise OptionError(f"{heads} attention heads do not divide a length of {dim}: give n_heads")
+        raise OptionError(f"{heads} attention heads do not divide the dimension {dim}: give n_heads")
     given: dict[str, Any] = {
         "n_layers": options.n_layers or layers,
         "dim": dim,

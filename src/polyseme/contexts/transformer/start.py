@@ -33,14 +33,14 @@ def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces]
     if start is None:
         return None
     if not isinstance(start, TransformerEncoder):
-        raise OptionError(f"a {kind} model is trained further from a Transformer, not from {start.method}")
+        raise OptionError(f"a {kind} model can only continue from a Transformer, not from {start.method}")
     whole = start.network.whole
     config = type(whole.config).from_dict(whole.config.to_dict())
     if (start.network.is_masked_lm, start.network.is_causal_lm)[kind == "causal"]:
         return copied(start, seed)
     mapping = MODEL_FOR_MASKED_LM_MAPPING if kind == "masked" else MODEL_FOR_CAUSAL_LM_MAPPING
     if type(config) not in mapping or start.network.causal != (kind == "causal"):
-        raise OptionError(f"{config.model_type} is no {kind} language model and cannot be trained further as one")
+        raise OptionError(f"{config.model_type} is not a {kind} language model and cannot be trained further as one")
     network = fresh(mapping[type(config)], config, seed)
     network.whole.base_model.load_state_dict(whole.base_model.state_dict(), strict=False)
     return network, _own_pieces(start)
@@ -72,6 +72,6 @@ def given_pieces(models: Mapping[str, Any]) -> Pieces | None:
     if model is None:
         return None
     if not isinstance(model, TransformerEncoder):
-        raise OptionError(f"option 'tokenizer' names a Transformer, and this is a model of {model.method}")
+        raise OptionError(f"option 'tokenizer' must name a Transformer, but this has method {model.method}")
     pieces: Pieces = model.pieces
     return pieces

@@ -80,7 +80,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
         start = run.start
         if start is not None and not isinstance(start, Ulmfit):
-            raise OptionError(f"ulmfit goes on from an ulmfit model, not from {start.method}")
+            raise OptionError(f"ulmfit can only continue from an ulmfit model, not from {start.method}")
         task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, start)
         fit(task, task.options, run)
         about = About(segmentation=data.segmentation, corpus=data.facts, curve=run.curve)
@@ -198,7 +198,7 @@ class Ulmfit(Trainable, ContextEncoder):
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The units the model expects at a word's place, from what it has read before it, with their probabilities."""
         if topn < 1:
-            raise OptionError(f"topn is at least 1, not {topn}")
+            raise OptionError(f"topn must be at least 1, not {topn}")
         words = self.tokens_of(sentence)
         if not 0 <= position < len(words):
             raise OptionError(f"the sentence has {len(words)} tokens: there is no position {position}")
@@ -230,7 +230,7 @@ class Ulmfit(Trainable, ContextEncoder):
     ) -> str:
         """Text that goes on from ``prompt``: at most ``length`` units, sampled; a boundary is a new line."""
         if self.options.direction != "forward":
-            raise OptionError("a model that reads backward cannot go on with a text: train one with direction=forward")
+            raise OptionError("a model that reads backward cannot continue a text: train one with direction=forward")
         sampling = Sampling(temperature, top_k, top_p, seed)
         units = self.units.numbers(self.tokenize(prompt))[0]
         chances, states = self._next(units)
@@ -256,7 +256,7 @@ class Ulmfit(Trainable, ContextEncoder):
             module = AwdLstm(len(units), options)
         wanted = module.state_dict()
         if set(wanted) != set(parts.tensors):
-            raise FormatError("the model folder was altered: its weights are not those its options speak of")
+            raise FormatError("the model folder was altered: its weights are not those its options describe")
         for name, array in parts.tensors.items():
             if tuple(array.shape) != tuple(wanted[name].shape):
                 raise FormatError(f"the model folder was altered: {name!r} has the shape {tuple(array.shape)}")

@@ -139,7 +139,7 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
         options = keeping_shape(options, start.options)
     units = _units(corpus, options, start)
     if not units.known:
-        raise TrainingError(f"no unit is seen {options.min_count} times or more: give more text, or lower min_count")
+        raise TrainingError(f"no unit occurs {options.min_count} times or more: give more text, or lower min_count")
     turn = -1 if options.direction == "backward" else 1
     text, kept_out = (stream_of(corpus, which, units)[::turn].copy() for which in (training, held_out))
     if len(text) < 4:

@@ -92,7 +92,7 @@ class Xlm(TrainedTransformer):
         if language is None:
             return super().encode_tokens(sentences, layers=layers)
         if language not in self.languages:
-            raise OptionError(f"no language is called {language!r}; there are {', '.join(self.languages)}")
+            raise OptionError(f"there is no language {language!r}; there are {', '.join(self.languages)}")
         return self._of_language(sentences, layers, self.languages.index(language))
 
     def _of_language(
@@ -110,7 +110,7 @@ class Xlm(TrainedTransformer):
 
     def generate(self, text: str = "", length: int = 50, **_: Any) -> str:
         """Not offered: XLM of transformers goes on by masks, which a model of the next piece does not know."""
-        raise OptionError("xlm models give vectors and probabilities: train gpt to go on with a text")
+        raise OptionError("xlm models give vectors and probabilities: train gpt to continue a text")
 
     def parts(self) -> Parts:
         """Those of every Transformer, and the languages."""

@@ -17,17 +17,19 @@ class XlmOptions(ShapeOptions):
 
     objective: str = option(
         "mlm+tlm",
-        "predict the next piece (clm), masked pieces of each language (mlm), masked pieces of a sentence beside its "
-        "translation (tlm), or the last two in turns",
+        "predict the next token (clm), masked tokens of each language (mlm), masked tokens of a "
+        "sentence and its translation (tlm), or alternate the last two",
         choices=OBJECTIVES,
     )
-    translates: str = option("source-target", "the languages of the parallel text, as SOURCE-TARGET")
+    translates: str = option("source-target", "languages of the parallel text, as SOURCE-TARGET")
     exponent: float = option(
-        0.5, "languages are drawn by their share of the text to this power: 1 as they are, 0 all alike",
+        0.5, "sampling exponent of the languages: 1 as frequent as in the text, 0 uniform",
         minimum=0, maximum=1,
     )  # fmt: skip
-    mask_share: float = option(0.15, "share of the pieces that are to be told", minimum=0.001, maximum=0.999)
-    max_size: int = option(10_000, "most pieces that are learned from the text of all languages", minimum=50)
+    mask_share: float = option(0.15, "fraction of tokens to predict", minimum=0.001, maximum=0.999)
+    max_size: int = option(
+        10_000, "vocabulary size of the tokenizer learned from the text of all languages", minimum=50
+    )
 
     def sides(self) -> tuple[str, str]:
         """The languages of the parallel text."""

@@ -45,7 +45,7 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
     """An XLM that learned from ``data``, further from ``run.start`` where that is given."""
     start = run.start
     if start is not None and not isinstance(start, Xlm):
-        raise OptionError(f"xlm goes on from an xlm model, not from {start.method}")
+        raise OptionError(f"xlm can only continue from an xlm model, not from {start.method}")
     options = with_shape(options)
     pairs, texts = _sources(data, options)
     if not any(len(text) > 1 and len(text.vocabulary) for text in texts.values()):
@@ -111,7 +111,7 @@ def make_task(
         )
     mask = pieces.id_of("mask")
     if mask is None:
-        raise OptionError("the tokenizer has no mask: take another, or objective clm")
+        raise OptionError("the tokenizer has no mask token: use another, or objective clm")
     return MaskedTask(
         network, examples, rest, Masking("token", options.mask_share, 0.8, 0.9, mask, pieces.ordinary),
         batch_size=options.batch_size, length=options.length, padding=padding, seed=options.seed,
@@ -124,7 +124,7 @@ def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[P
     texts = {name: text for name, text in data.items() if isinstance(text, Corpus)}
     if not isinstance(pairs, Parallel):
         if "tlm" in options.objective:
-            raise OptionError(f"objective {options.objective} learns from parallel text: give it as {PARALLEL}=…")
+            raise OptionError(f"objective {options.objective} needs parallel text: give it as {PARALLEL}=…")
         return None, texts
     for number, name in enumerate(options.sides()):
         if name not in texts:
@@ -174,7 +174,7 @@ def _taken_over(
         if name not in start.languages:
             raise OptionError(f"the model knows the languages {', '.join(start.languages)}, and not {name}")
     if start.network.causal != (options.objective == "clm"):
-        raise OptionError("a model of the next piece (clm) is trained further as one, and a masked one as masked")
+        raise OptionError("a clm model can only be trained further with clm, a masked one with mlm or tlm")
     whole = start.network.whole
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), options.seed)
     network.whole.load_state_dict(whole.state_dict())

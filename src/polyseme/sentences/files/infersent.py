@@ -28,8 +28,8 @@ def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     file = files_with_keys(path, _MODULE, _KEY)[0] if path.is_dir() else path
     if not has_keys(file, _STATE):
         raise FormatError(
-            f"{file} is a pickled program object, which could run code: open it with the authors' program and save "
-            "model.state_dict()"
+            f"{file} is a pickled object, which could run code: open it with the authors' program "
+            "and save model.state_dict()"
         )
     from polyseme.neural.torch_file import Tensors
     from polyseme.sentences.inputs import Inputs
@@ -45,10 +45,12 @@ def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
               "bias_hh": (4 * hidden,)}  # fmt: skip
     wanted = {f"{name}_l0{end}": shape for name, shape in shapes.items() for end in ("", "_reverse")}
     if set(state.names) != set(wanted):
-        raise FormatError(f"{file} has other weights than a BiLSTM of one layer")
+        raise FormatError(f"{file} does not have the weights of a one-layer BiLSTM")
     vectors = vectors_beside(file, load, "GloVe 840B 300d, or fastText crawl-300d-2M for version 2,")
     if vectors.vector_size != dim:
-        raise FormatError(f"{file} reads word vectors of {dim} numbers, and those beside it have {vectors.vector_size}")
+        raise FormatError(
+            f"{file} needs word vectors of dimension {dim}, but those next to it have {vectors.vector_size}"
+        )
     version = 2 if file.stem.endswith("2") else 1
     options = InferSentFileOptions(hidden=hidden, boundaries=BOUNDARIES[version])
     inputs = Inputs.of([], [vectors], vectors.segmentation, options)

@@ -47,7 +47,7 @@ def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceT
         steps = [*_steps(rest, rows.shape[1]), *_truncated(folder, rows.shape[1])]
         return PieceTable(pieces, rows, steps, options=PieceTableOptions(prompt=_prompt(folder)))
     if kind != "Transformer":
-        raise FormatError(f"{folder}: its first module is {kind}: only Transformer and StaticEmbedding are read here")
+        raise FormatError(f"{folder}: its first module is {kind}: only Transformer and StaticEmbedding are supported")
     encoder = open_huggingface(first)
     if not rest or rest[0][0] != "Pooling":
         raise FormatError(f"{folder / 'modules.json'}: no pooling follows the Transformer")
@@ -98,7 +98,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
         raise FormatError(f"{file} lists {len(found)} modules")
     for _, name in found:
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise FormatError(f"{file} leads out of its folder: {name!r}")
+            raise FormatError(f"{file} points outside its folder: {name!r}")
     return [(kind, folder / name) for kind, name in found]
 
 
@@ -106,14 +106,14 @@ def _modes(place: Path, dim: int) -> list[str]:
     settings = read_settings(place / "config.json")
     said = settings.get("embedding_dimension", settings.get("word_embedding_dimension", dim))
     if said != dim:
-        raise FormatError(f"{place / 'config.json'} pools {said!r} numbers, and the Transformer gives {dim}")
+        raise FormatError(f"{place / 'config.json'} pools {said!r} dimensions, but the Transformer gives {dim}")
     if "pooling_mode" in settings:
         given = settings["pooling_mode"]
         modes = [given] if isinstance(given, str) else given
     else:
         modes = [mode for key, mode in _OLD_MODES.items() if settings.get(key)] or ["mean"]
     if not isinstance(modes, list) or not modes or not all(mode in POOLINGS for mode in modes):
-        raise FormatError(f"{place / 'config.json'} pools in a way that is not known here: {str(modes)[:80]}")
+        raise FormatError(f"{place / 'config.json'} uses an unknown pooling: {str(modes)[:80]}")
     return modes
 
 
@@ -155,11 +155,11 @@ def _step(kind: str, place: Path, size: int) -> Step:
     if kind == "Dense":
         described = _dense(place)
     elif kind != "LayerNorm":
-        raise FormatError(f"{place} is a module of a kind that is not read here: {kind}")
+        raise FormatError(f"{place} is a module of an unsupported type: {kind}")
     try:
         return make_step(described, size, read_weights(place))
     except (ValueError, RuntimeError, TypeError) as error:
-        raise FormatError(f"{place} does not fit what is before it: {error}") from None
+        raise FormatError(f"{place} does not fit the module before it: {error}") from None
 
 
 def _dense(place: Path) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _dense(place: Path) -> dict[str, Any]:
         settings.get("use_residual") or settings.get("module_input_name", "sentence_embedding") != "sentence_embedding"
     )
     if activation not in ACTIVATIONS or odd:
-        raise FormatError(f"{place / 'config.json'}: a dense layer of a kind that is not read here ({activation})")
+        raise FormatError(f"{place / 'config.json'}: a dense layer of an unsupported type ({activation})")
     out = settings.get("out_features")
     if not isinstance(out, int) or out < 1:
         raise FormatError(f"{place / 'config.json'}: out_features is {out!r}")
@@ -181,7 +181,7 @@ def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOpt
     settings = read_settings(read) if read.exists() else {}
     prompt = _prompt(folder)
     if prompt and read_settings(pooling / "config.json").get("include_prompt") is False:
-        raise FormatError(f"{folder} leaves its prompt out of the pooling, which is not done here")
+        raise FormatError(f"{folder} excludes its prompt from pooling, which is not supported")
     values = {
         "max_pieces": settings.get("max_seq_length") or 0,
         "lower": bool(settings.get("do_lower_case")),
@@ -190,7 +190,7 @@ def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOpt
     try:
         return make_options(SentenceTransformerOptions, values)
     except OptionError as error:
-        raise FormatError(f"{read} cannot be: {error}") from None
+        raise FormatError(f"{read} is invalid: {error}") from None
 
 
 def _write(file: Path, record: dict[str, Any]) -> None:

@@ -43,11 +43,14 @@ _ENGLISH = (
 def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = False) -> None:
     """A folder that sentence-transformers reads, of word vectors pooled by their mean or by SIF."""
     if not isinstance(model.encoder, StaticEncoder) or model.options.pool not in LINEAR:
-        raise OptionError("a sentence-transformers folder holds word vectors pooled by mean or sif, or a Transformer")
+        raise OptionError(
+            "only word vectors pooled by mean or sif, or a Transformer, can be "
+            "written as a sentence-transformers folder"
+        )
     words = [word for word in model.encoder.words.index_to_key if _writable(word)]
     spaced = _cut_at_spaces(model.segmentation, words)
     if spaced and model.segmentation.method != "space":
-        log.warning("%s cuts text at spaces only: give it Chinese that is cut into words", path)
+        log.warning("%s splits text at spaces only: give it segmented Chinese", path)
     with new_export(path, "sentence-transformers", force=force) as folder:
         module = {"idx": 0, "name": "0", "path": _PLACE, "type": _TYPE}
         (folder / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")

@@ -41,7 +41,7 @@ def open_use(path: str | Path) -> UseMultilingual:
     file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
     beside = file.parent / PIECES
     if not beside.is_file():
-        raise FormatError(f"{file} needs the file {PIECES}, by which text is cut, in the same folder")
+        raise FormatError(f"{file} needs its tokenizer {PIECES} in the same folder")
     pieces = UnigramPieces(read_small(beside), beside)
     rows = -(-pieces.n_pieces // SHARDS)
     table: NDArray[np.uint8] = np.empty((SHARDS * rows, PIECE), dtype=np.uint8)
@@ -53,7 +53,7 @@ def open_use(path: str | Path) -> UseMultilingual:
             epsilon = float(_array(archive, "eps", (), np.dtype(np.float64)))
         return UseMultilingual.checked(UseMultilingualOptions(file.name, epsilon), pieces, table, weights)
     except _DAMAGES as error:
-        raise FormatError(f"{file} is cut short or altered ({str(error)[:100]})") from None
+        raise FormatError(f"{file} is truncated or altered ({str(error)[:100]})") from None
     except FormatError as error:
         raise FormatError(f"{file} is altered: {error}") from None
 

@@ -160,7 +160,7 @@ def _read_dictionary(reader: BinaryReader, settings: FastTextSettings, modern: b
 def _flag(reader: BinaryReader) -> bool:
     (value,) = reader.fields("B")
     if value > 1:
-        raise FormatError(f"{reader.path} is altered: a yes or no in it is {value}")
+        raise FormatError(f"{reader.path} is altered: a boolean in it is {value}")
     return bool(value)
 
 

@@ -99,7 +99,7 @@ def _read_line(line: bytes, dim: int, where: str) -> tuple[str, list[float]]:
         fields = [b"", *fields]  # a word that was nothing but blanks
     numbers = [float(field) for field in fields[1:] if is_number(field)]
     if len(fields) != dim + 1 or len(numbers) != dim:
-        raise FormatError(f"{where} does not end in {dim} numbers: the file is cut short, altered or no vector file")
+        raise FormatError(f"{where} does not end in {dim} numbers: the file is truncated, altered or no vector file")
     return decoded(fields[0]), numbers
 
 

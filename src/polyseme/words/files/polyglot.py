@@ -56,7 +56,7 @@ def open_polyglot(path: str | Path) -> WordVectors:
     except FormatError as error:
         raise FormatError(f"{path} is not a pickle of words and a matrix: {error}") from None
     except _DAMAGES as error:
-        raise FormatError(f"{path} is cut short or damaged: {' '.join(str(error).split())[:100]}") from None
+        raise FormatError(f"{path} is truncated or damaged: {' '.join(str(error).split())[:100]}") from None
     first = {word: row for row, word in reversed(list(enumerate(words)))}
     rows = sorted(first.values())
     kept = matrix if len(rows) == len(words) else matrix[rows]

@@ -78,15 +78,15 @@ class FastTextFileOptions:
     source: str = option("", "the file the model was read from")
     architecture: str = option("skipgram", "what was trained", choices=tuple(MODELS.values()))
     loss: str = option("negative", "training objective", choices=tuple(LOSSES.values()))
-    window: int = option(5, "words on each side that a word is trained with")
+    window: int = option(5, "context words on each side")
     epochs: int = option(5, "passes over the text")
-    min_count: int = option(1, "words seen fewer times were left out")
-    negative: int = option(5, "negatives for each word")
-    word_ngrams: int = option(1, "longest n-gram of words (supervised)")
-    buckets: int = option(0, "rows that n-grams are hashed into")
-    minn: int = option(0, "shortest n-gram of characters")
-    maxn: int = option(0, "longest n-gram of characters")
-    lr_update_rate: int = option(100, "words between two changes of the learning rate")
+    min_count: int = option(1, "minimum word count; rarer words were dropped")
+    negative: int = option(5, "negative samples per word")
+    word_ngrams: int = option(1, "longest word n-gram (supervised)")
+    buckets: int = option(0, "hash buckets for n-grams")
+    minn: int = option(0, "shortest character n-gram")
+    maxn: int = option(0, "longest character n-gram")
+    lr_update_rate: int = option(100, "words between two updates of the learning rate")
     sample: float = option(1e-4, "threshold above which frequent words are skipped")
     end_is_whole: bool = option(True, "whether </s> has no n-grams")
 
@@ -152,7 +152,7 @@ def save_vectors_as(
     Sparse ones are written with all their zeros only where ``dense``.
     """
     if form not in FORMATS:
-        raise OptionError(f"no format is called {form!r}: there are {', '.join(FORMATS)}")
+        raise OptionError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
     if form != "polyseme" and isinstance(model.vectors, SparseRows) and not dense:
         rows, columns = model.vectors.shape
         raise OptionError(

@@ -101,7 +101,7 @@ def read(path: str | Path) -> VectorFile:
     with open_for_reading(path) as (file, size):
         shape = recognise(file.read(HEAD))
         if shape is None:
-            raise FormatError(f"{path} is not a file of word vectors: it begins neither with a header nor with a row")
+            raise FormatError(f"{path} is not a word-vector file: it starts with neither a header nor a row")
         _check_claim(path, shape, size)
         file.seek(shape.start)
         blocks = _text_blocks(path, file, shape) if shape.layout == "text" else _binary_blocks(path, file, shape, size)
@@ -119,8 +119,9 @@ def _check_claim(path: Path, shape: Shape, size: int | None) -> None:
     least = 2 * shape.dim if shape.layout == "text" else 4 * shape.dim + 1
     if shape.rows * least > size - shape.start + 1:
         raise FormatError(
-            f"{path} is cut short or its header is wrong: {shape.rows:,} words of {shape.dim:,} numbers take "
-            f"{shape.rows * least:,} bytes at least, and {size - shape.start:,} follow"
+            f"{path} is truncated or its header is wrong: {shape.rows:,} words of {shape.dim:,} "
+            f"numbers take {shape.rows * least:,} bytes at least, and {size - shape.start:,} "
+            "follow"
         )
 
 
@@ -150,9 +151,9 @@ def _gather(path: Path, blocks: Iterator[Block], shape: Shape, size: int | None)
             pieces.append(rows)
         kept += words
     if shape.rows is not None and seen < shape.rows:
-        raise FormatError(f"{path} is cut short: {seen:,} rows, and its header says {shape.rows:,}")
+        raise FormatError(f"{path} is truncated: {seen:,} rows, and its header says {shape.rows:,}")
     if seen > len(kept):
-        log.warning("%s: %d words come more than once; the first row of each counts", path, seen - len(kept))
+        log.warning("%s: %d words are duplicated; the first row of each is used", path, seen - len(kept))
     vectors = whole[: len(kept)] if whole is not None else np.concatenate(pieces)
     return VectorFile(kept, vectors)
 
@@ -211,7 +212,7 @@ def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) 
             return
     rest = buffer[place : place + CHUNK] + (file.read(CHUNK) if more else b"")
     if rest.strip():
-        raise FormatError(f"{path} goes on behind the {shape.rows:,} rows of its header: the header is wrong")
+        raise FormatError(f"{path} has more data than the {shape.rows:,} rows of its header: the header is wrong")
 
 
 def _scan(
@@ -274,5 +275,5 @@ def _writable(words: list[str]) -> list[str]:
     changed = [_BREAKS.sub("_", word) for word in words]
     n = sum(a != b for a, b in zip(words, changed, strict=True))
     if n:
-        log.warning("%d words hold blanks, which vector files cannot: written with _ instead", n)
+        log.warning("%d words contain spaces, which vector files do not allow: written with _ instead", n)
     return changed

@@ -38,7 +38,7 @@ def open_allennlp(path: str | Path) -> Elmo:
     try:
         config = BiLMConfig.of(options, alphabet, project=True)
     except OptionError as error:
-        raise FormatError(f"{path} holds a biLM that cannot be: {error}") from None
+        raise FormatError(f"{path} does not contain a valid biLM: {error}") from None
     tensors = highway_tensors(token, "_highways._layers.", config.n_highway, config.n_filters)
     # Row 0 stands for padded words, which are never read here.
     tensors["encoder.characters"] = token.get("_char_embedding_weights", (BYTE_ROWS + 1, config.char_dim))[1:].clone()
@@ -76,7 +76,7 @@ def _options(token: Tensors, lstm: Tensors, path: str | Path) -> ElmoOptions:
     try:
         return make_options(ElmoOptions, values)
     except OptionError as error:
-        raise FormatError(f"{path} holds a biLM that cannot be: {error}") from None
+        raise FormatError(f"{path} does not contain a valid biLM: {error}") from None
 
 
 def _mix(tensors: Tensors, n_layers: int) -> ScalarMix:

@@ -110,7 +110,7 @@ def elmo_options(record: Mapping[str, Any], *, where: str) -> ElmoOptions:
     except (TypeError, ValueError, AttributeError):
         raise FormatError(f"{where} does not describe a biLM: its values are of the wrong kind") from None
     except OptionError as error:
-        raise FormatError(f"{where} describes a biLM that cannot be: {error}") from None
+        raise FormatError(f"{where} does not describe a valid biLM: {error}") from None
 
 
 def _shape(options: ElmoOptions) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _config(options: ElmoOptions, alphabet: Any, project: bool, *, where: str) -
     try:
         return BiLMConfig.of(options, alphabet, project=project)
     except OptionError as error:
-        raise FormatError(f"{where} describes a biLM that cannot be: {error}") from None
+        raise FormatError(f"{where} does not describe a valid biLM: {error}") from None
 
 
 def _token_tensors(weights: _Weights, config: BiLMConfig) -> dict[str, Tensor]:
@@ -179,7 +179,7 @@ class _Weights:
                 self._size = plain.size
             self._file = h5py.File(self.path, "r")
         except _DAMAGES:
-            reason = "is cut short or is not an HDF5 file" if self.path.is_file() else "does not exist"
+            reason = "is truncated or is not an HDF5 file" if self.path.is_file() else "does not exist"
             raise FormatError(f"{path} {reason}") from None
 
     def __enter__(self) -> _Weights:
@@ -202,12 +202,12 @@ class _Weights:
         try:
             if dataset.shape != shape:
                 raise FormatError(
-                    f"{self.path}: {name!r} has the shape {dataset.shape}, and options.json asks for {shape}"
+                    f"{self.path}: {name!r} has the shape {dataset.shape}, but options.json describes {shape}"
                 )
             if dataset.dtype.kind != "f" or dataset.nbytes > _HIGHEST_RATIO * self._size:
-                raise FormatError(f"{self.path}: {name!r} does not hold the numbers it speaks of")
+                raise FormatError(f"{self.path}: {name!r} does not contain the numbers it claims")
             if dataset.is_virtual or dataset.external or (dataset.size and not dataset.id.get_storage_size()):
-                raise FormatError(f"{self.path}: {name!r} is not kept in this file")
+                raise FormatError(f"{self.path}: {name!r} is not stored in this file")
             array: NDArray[np.float32] = dataset[...].astype(np.float32, copy=False)
         except _DAMAGES as error:
             raise self._damaged(name, error) from None
@@ -224,7 +224,7 @@ class _Weights:
                 if link is None:
                     return None
                 if not isinstance(link, h5py.HardLink):
-                    raise FormatError(f"{self.path}: {name!r} is a link to another place")
+                    raise FormatError(f"{self.path}: {name!r} is a link to another file")
                 here = here[part]
         except _DAMAGES as error:
             raise self._damaged(name, error) from None
@@ -232,7 +232,7 @@ class _Weights:
 
     def _damaged(self, name: str, error: Exception) -> FormatError:
         reason = " ".join(str(error).strip("'\"").split())[:120]
-        return FormatError(f"{self.path} is cut short or altered: {name!r} cannot be read ({reason})")
+        return FormatError(f"{self.path} is truncated or altered: {name!r} cannot be read ({reason})")
 
 
 def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path, *, force: bool = True) -> None:
@@ -240,8 +240,8 @@ def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path, *
     config = model.bilm.config
     if model.alphabet.kind != "bytes":
         raise FormatError(
-            f"bilm-tf's files hold biLMs that read bytes, and this one reads {model.alphabet.kind}: "
-            "save it as a model folder, or train with alphabet=bytes"
+            "bilm-tf files only hold biLMs that read bytes, but this one reads "
+            f"{model.alphabet.kind}: save it as a model folder, or train with alphabet=bytes"
         )
     record = {
         "lstm": {
@@ -262,7 +262,7 @@ def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path, *
         },
     }
     if Path(options_file).parent != Path(weight_file).parent:
-        raise OptionError("the two files of a biLM are written into one folder: give them the same one")
+        raise OptionError("the two files of a biLM must be in the same folder")
     with new_files(options_file, Path(weight_file), force=force) as (options, weights):
         with written_hdf5(weights) as file:
             for name, array in _their_arrays(model).items():

@@ -53,7 +53,7 @@ def open_manylangs(path: str | Path) -> Elmo:
     try:
         config = BiLMConfig.of(options, alphabet, project=True)
     except OptionError as error:
-        raise FormatError(f"{folder} describes a biLM that cannot be: {error}") from None
+        raise FormatError(f"{folder} does not describe a valid biLM: {error}") from None
     token_file = Tensors(folder / "token_embedder.pkl")
     tensors = _convolution_tensors(token_file, config) if reads["chars"] else {}
     if reads["chars"]:
@@ -95,20 +95,20 @@ def _options(folder: Path) -> tuple[ElmoOptions, dict[str, bool]]:
     except (TypeError, ValueError, AttributeError):
         raise FormatError(f"{folder} does not describe its network: values of the wrong kind") from None
     except OptionError as error:
-        raise FormatError(f"{folder} describes a biLM that cannot be: {error}") from None
+        raise FormatError(f"{folder} does not describe a valid biLM: {error}") from None
 
 
 def _check_kinds(folder: Path, encoder: str, token_embedder: str, *, spells: bool) -> None:
     if encoder.lower() != "elmo":
-        raise FormatError(f"{folder} has an encoder of the kind {encoder!r}; only 'elmo' can be read")
+        raise FormatError(f"{folder} has an encoder of type {encoder!r}; only 'elmo' is supported")
     if token_embedder.lower() == "lstm" and spells:
         # In the published program it joins a matrix to tensors of three axes, which fails: no weights can come of it.
         raise FormatError(
-            f"{folder} has a token_embedder of the kind 'lstm' that reads characters, which ELMoForManyLangs itself "
-            "cannot run; only 'cnn' can be read"
+            f"{folder} has a token_embedder of type 'lstm' that reads characters, which "
+            "ELMoForManyLangs itself cannot run; only 'cnn' is supported"
         )
     if token_embedder.lower() not in ("cnn", "lstm"):
-        raise FormatError(f"{folder} has a token_embedder of the kind {token_embedder!r}; only 'cnn' can be read")
+        raise FormatError(f"{folder} has a token_embedder of type {token_embedder!r}; only 'cnn' is supported")
 
 
 def _spelling(token: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _rows(table: Tensor, ids: dict[str, int], tokens: list[str], where: Path) ->
         raise FormatError(f"{where} lacks {missing[0]!r}")
     wanted = [ids[token] for token in tokens]
     if max(wanted) >= len(table):
-        raise FormatError(f"{where} has the id {max(wanted)}, and the weights have {len(table)} rows")
+        raise FormatError(f"{where} has the id {max(wanted)}, but the weights have {len(table)} rows")
     return table[torch.tensor(wanted)]
 
 

@@ -99,10 +99,10 @@ def find_pair(path: str | Path) -> tuple[Path, Path]:
             options, weights = [path], _like(path, weights)
     for what, found in (("options.json", options), ("weights.hdf5", weights)):
         if not found:
-            raise FormatError(f"{path} has no {what} beside it" if path.is_file() else f"{path} lacks a {what}")
+            raise FormatError(f"{path} has no {what} next to it" if path.is_file() else f"{path} lacks a {what}")
         if len(found) > 1:
             names = ", ".join(p.name for p in found)
-            raise FormatError(f"{folder} has several biLMs ({names}): give the path of the file that is meant")
+            raise FormatError(f"{folder} has several biLMs ({names}): give the path of one file")
     return options[0], weights[0]
 
 

@@ -62,7 +62,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         others = [name for name in OF_OTHERS if (folder / name).is_file()]
-        hint = f"; {others[0]} is of another library, which can save it as safetensors" if others else ""
+        hint = f"; {others[0]} belongs to another library, which can save it as safetensors" if others else ""
         raise FormatError(f"{folder} has no weights: neither {WEIGHTS[0]} nor {WEIGHTS[2]}{hint}")
     files = _listed(folder, folder / name) if name.endswith(".json") else [folder / name]
     tensors: dict[str, Tensor] = {}
@@ -85,7 +85,7 @@ def _safe_tensors(file: Path) -> dict[str, Tensor]:
     except OSError as error:
         raise FormatError(f"{file} cannot be read: {error.strerror or error}") from None
     except (SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
-        raise FormatError(f"{file} is cut short or is not a safetensors file ({reason(error)})") from None
+        raise FormatError(f"{file} is truncated or is not a safetensors file ({reason(error)})") from None
     return found
 
 
@@ -96,14 +96,14 @@ def read_tokenizer(folder: Path) -> Pieces:
         settings = read_settings(folder / "tokenizer_config.json")
     named = settings.get("tokenizer_class")
     if settings.get("auto_map") or (named and not _TOKENIZER_CLASS.fullmatch(str(named))):
-        raise FormatError(f"{folder / 'tokenizer_config.json'} asks for code of its own, which is not run here")
+        raise FormatError(f"{folder / 'tokenizer_config.json'} asks to run its own code, which is not executed")
     try:
         with offline():
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # whatever transformers finds wrong with it
         raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
     if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise FormatError(f"{folder} has a tokenizer that only works in Python ({type(tokenizer).__name__})")
+        raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
     found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
     found["model_max_length"] = tokenizer.model_max_length
     try:

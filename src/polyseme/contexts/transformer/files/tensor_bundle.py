@@ -62,7 +62,7 @@ class TensorBundle:
             for key, value in _entries(content, index):
                 self._take(key, value)
         except (IndexError, ValueError, OverflowError) as error:
-            raise FormatError(f"{index} is cut short or altered: it is not a table of tensors ({error})") from None
+            raise FormatError(f"{index} is truncated or altered: it is not a table of tensors ({error})") from None
 
     def _take(self, key: bytes, value: bytes) -> None:
         if key:
@@ -72,7 +72,7 @@ class TensorBundle:
             if number == 1 and isinstance(content, int):
                 self.n_shards = content
             elif number == 2 and content:
-                raise FormatError(f"{self.index} is of a big-endian machine, which is not read here")
+                raise FormatError(f"{self.index} was written on a big-endian machine, which is not supported")
 
     def read(self, name: str) -> NDArray[Any]:
         """A tensor; its checksum is checked."""
@@ -80,17 +80,17 @@ class TensorBundle:
         file = self.prefix.with_name(f"{self.prefix.name}.data-{entry.shard:05d}-of-{self.n_shards:05d}")
         dtype = np.dtype(np.uint16 if entry.dtype == _BFLOAT16 else _DTYPES.get(entry.dtype, "V"))
         if entry.sliced or not dtype.itemsize:
-            raise FormatError(f"{self.index}: {name!r} is in pieces or of a kind of numbers that is not read here")
+            raise FormatError(f"{self.index}: {name!r} is split or has an unsupported number type")
         if math.prod(entry.shape) * dtype.itemsize != entry.size:
             raise FormatError(f"{self.index} is altered: {name!r} of {entry.size:,} bytes has the shape {entry.shape}")
         try:
             if entry.offset + entry.size > file.stat().st_size:
-                raise FormatError(f"{file} is cut short: {name!r} ends behind it")
+                raise FormatError(f"{file} is truncated: {name!r} extends beyond its end")
             raw = np.fromfile(file, dtype=np.uint8, count=entry.size, offset=entry.offset)
         except OSError as error:
             raise FormatError(f"{file} cannot be read: {error.strerror}") from None
         if masked_crc32c(raw) != entry.checksum:
-            raise FormatError(f"{file} is altered: {name!r} does not have the checksum it had")
+            raise FormatError(f"{file} is altered: {name!r} does not match its checksum")
         array = raw.view(dtype).reshape(entry.shape)
         if entry.dtype == _BFLOAT16:  # the upper half of a float32
             return (array.astype(np.uint32) << 16).view(np.float32)
@@ -100,7 +100,7 @@ class TensorBundle:
 def _entries(content: bytes, where: Path) -> Iterator[tuple[bytes, bytes]]:
     """All keys and values of a LevelDB table."""
     if len(content) < _FOOTER or int.from_bytes(content[-8:], "little") != _MAGIC:
-        raise FormatError(f"{where} is cut short or is not the index of a TensorFlow checkpoint")
+        raise FormatError(f"{where} is truncated or is not the index of a TensorFlow checkpoint")
     footer = content[-_FOOTER:]
     _, at = _handle(footer, 0)
     (offset, size), _ = _handle(footer, at)
@@ -117,9 +117,9 @@ def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
 def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tuple[bytes, bytes]]:
     end = offset + size
     if end + 5 > len(content) - _FOOTER:
-        raise FormatError(f"{where} is cut short or altered: a block lies behind its end")
+        raise FormatError(f"{where} is truncated or altered: a block lies beyond its end")
     if masked_crc32c(content[offset : end + 1]) != int.from_bytes(content[end + 1 : end + 5], "little"):
-        raise FormatError(f"{where} is altered: a block does not have the checksum it had")
+        raise FormatError(f"{where} is altered: a block does not match its checksum")
     if content[end] != 0:
         raise FormatError(f"{where} is compressed, which TensorFlow does not do with checkpoints")
     n_restarts = int.from_bytes(content[end - 4 : end], "little")
@@ -130,7 +130,7 @@ def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tupl
         unshared, at = varint(content, at)
         length, at = varint(content, at)
         if at + unshared + length > stop or shared > len(key):
-            raise ValueError("an entry lies behind its block")
+            raise ValueError("an entry lies beyond its block")
         key = key[:shared] + content[at : at + unshared]
         yield key, content[at + unshared : at + unshared + length]
         at += unshared + length

@@ -59,7 +59,7 @@ def open_tensorflow(path: str | Path) -> TransformerEncoder:
     check_vocabulary(network, pieces, where=folder)
     if len(pieces) < network.whole.config.vocab_size:
         wanted = network.whole.config.vocab_size
-        raise FormatError(f"{folder / 'vocab.txt'} is cut short: {len(pieces):,} pieces of {wanted:,}")
+        raise FormatError(f"{folder / 'vocab.txt'} is truncated: {len(pieces):,} pieces of {wanted:,}")
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
 
 
@@ -67,7 +67,7 @@ def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise FormatError(f"{folder} has a TensorFlow checkpoint and no {names[0]} beside it")
+    raise FormatError(f"{folder} has a TensorFlow checkpoint but no {names[0]} next to it")
 
 
 def _index(path: Path, folder: Path) -> Path:
@@ -88,7 +88,7 @@ def _index(path: Path, folder: Path) -> Path:
             if folder / name in found:
                 return folder / name
     names = ", ".join(file.name for file in found)
-    raise FormatError(f"{folder} has several checkpoints ({names}): give the path of the .index file that is meant")
+    raise FormatError(f"{folder} has several checkpoints ({names}): give the path of one .index file")
 
 
 def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
@@ -119,11 +119,11 @@ def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
     names = [name.strip() for name in (names[:-1] if names[-1] == "" else names)]
     missing = [name for name in _SPECIALS.values() if name not in names]
     if missing:
-        raise FormatError(f"{vocabulary} is no vocabulary of BERT: it has no {missing[0]}")
+        raise FormatError(f"{vocabulary} is not a BERT vocabulary: it has no {missing[0]}")
     capitals = any(name != name.lower() for name in names if name not in _SPECIALS.values() and name.isascii())
     numbers = {name: number for number, name in enumerate(names)}
     try:
         tokenizer = BertWordPieceTokenizer(numbers, lowercase=not capitals)
         return Pieces(tokenizer._tokenizer, {**_SPECIALS, "model_max_length": limit})
     except Exception as error:  # the tokenizers library raises bare ones
-        raise FormatError(f"{vocabulary} is no vocabulary that can be read ({reason(error)})") from None
+        raise FormatError(f"{vocabulary} is not a readable vocabulary ({reason(error)})") from None
