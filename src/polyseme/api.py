@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HEAD = 1 << 18  # bytes that a file is told by
+HEAD = 1 << 18  # bytes that a file is recognised by
 KINDS: dict[str, type] = {"words": WordVectors, "contexts": ContextEncoder, "sentences": SentenceEncoder}
 
 # The methods of the catalog by the kind of their models, so that type checkers know what ``train`` gives.

@@ -28,7 +28,7 @@ LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` r
 
 CHARACTERS_AT_ONCE = 1 << 14  # that are cut into tokens together
 TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
-_BATCH = 1 << 20  # characters, or words that are cut already, in one batch
+_BATCH = 1 << 20  # characters, or words that are already segmented, in one batch
 
 
 class Progress(Protocol):

@@ -172,7 +172,7 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "damage", "message"),
     [
-        ("ids.i32", lambda data: data[:-4], "cut or altered"),
+        ("ids.i32", lambda data: data[:-4], "truncated or altered"),
         ("ids.i32", lambda data: b"\xff" + data[1:], "altered"),
         ("words.txt", lambda data: data.replace("电话".encode(), "电视".encode()), "altered"),
         ("sentences.i64", None, "incomplete"),

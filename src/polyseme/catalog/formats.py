@@ -67,7 +67,7 @@ STRANGERS = (
     (re.compile(rb"\s*\{\s*[\"}]"), "json"),
 )
 
-# What is no model: what it is, and what to do with it.
+# What is not a model: what it is, and what to do with it.
 REFUSALS = {
     "corpus": "it is a corpus, which methods are trained on",
     "index": "it is an index of occurrences: polyseme uses reads it",

@@ -78,7 +78,7 @@ PUBLISHED: tuple[Row, ...] = (
     ),
 )
 
-# What is made of other models; but for distilled vectors, they lie in folders below it.
+# What is made of other models; but for distilled vectors, they are in folders below it.
 COMPOSED: tuple[Row, ...] = (
     Row(
         "distilled",

@@ -25,4 +25,4 @@ class Format(NamedTuple):
     tells: str  # "module:function", of a path and a file's first bytes: is it this?
     opens: str  # "module:function", of a path: the model
     inside: tuple[str, ...] = ()  # of STRANGERS, what its files may begin as
-    needs_others: bool = False  # whether ``opens`` is also given ``load``, for models that lie beside it
+    needs_others: bool = False  # whether ``opens`` is also given ``load``, for models that are next to it

@@ -31,7 +31,7 @@ class StackOptions:
 class Stack(Model, ContextEncoder):
     """Concatenates encoders token by token; raw text is cut as the first of them cuts it.
 
-    An encoder of one layer stands beside every layer of the others. ``layers`` gives each encoder its own choice
+    An encoder of one layer is next to every layer of the others. ``layers`` gives each encoder its own choice
     (``top``, ``mean``, ``mix`` or a number); the stack then has one layer.
     """
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 
 class Tuned(NamedTuple):
-    """``read`` turns sentences of tokens into tensors, ``network`` these into the layers asked for, ``(B, T, L, D)``.
+    """``read`` turns sentences of tokens into tensors, ``network`` these into the layers requested, ``(B, T, L, D)``.
 
-    T is the longest sentence's; what stands behind a shorter one is of no account.
+    T is the longest sentence's; what follows a shorter one is of no account.
     """
 
     read: Callable[[Sequence[Sequence[str]]], tuple[Tensor, ...]]

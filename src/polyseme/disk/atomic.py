@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: written in a folder beside their place, then renamed.
+"""Files and folders that appear atomically: written in a folder next to their place, then renamed.
 
 Where the path is a symbolic link, its place is where the link leads. The folder to work in, ``.NAME.part``, is locked:
 of two writers of one path the second is refused (see locks.py). It holds what is ``new`` and, where two names cannot
@@ -21,9 +21,9 @@ from polyseme.disk.room import SCRATCH, told_when_full
 from polyseme.disk.together import is_settling, put_back, replace_together, settle
 from polyseme.errors import FormatError, as_given
 
-LONGEST_NAME = 240  # bytes: a few more are needed beside it
+LONGEST_NAME = 240  # bytes: a few more are needed next to it
 
-# Raises where what stands at a path may not be replaced; called with the path and, once it is there, the new folder.
+# Raises where what is at a path may not be replaced; called with the path and, once it is there, the new folder.
 Check = Callable[[Path, Path | None], None]
 
 
@@ -185,7 +185,7 @@ def check_file(path: str | Path, *, force: bool = True) -> None:
 
 
 def _new(workshop: Path) -> Path:
-    """A folder for what is written, for files too, whose writers may put a temporary file beside theirs."""
+    """A folder for what is written, for files too, whose writers may put a temporary file next to theirs."""
     new = workshop / "new"
     new.mkdir()
     return new

@@ -18,12 +18,12 @@ UNPACKED = 100  # times its size a compressed file of more than a few megabytes 
 
 
 class BinaryReader:
-    """``size`` is the number of bytes inside; None where it cannot be known (compressed)."""
+    """``size`` is the number of bytes inside; None if it cannot be known (compressed)."""
 
     def __init__(self, path: Path, file: IO[bytes], size: int | None) -> None:
         self.path = path
         self._file = file
-        self._ahead = b""  # read from the file, not yet handed out
+        self._ahead = b""  # read from the file, not yet returned
         self._left = size
         self._most = None if size is not None else UNPACKED * path.stat().st_size + 4 * CHUNK
 
@@ -48,7 +48,7 @@ class BinaryReader:
         return np.frombuffer(bytearray().join(pieces), dtype=dtype)
 
     def strings(self, count: int, tail: int, what: str) -> Iterator[tuple[bytes, bytes]]:
-        """``count`` times a string that ends in NUL, and the ``tail`` bytes behind it."""
+        """``count`` times a string that ends in NUL, and the ``tail`` bytes after it."""
         if count < 0:
             raise FormatError(f"{self.path} is altered: it claims {count:,} {what}")
         self._check(count * (1 + tail), what)
@@ -66,7 +66,7 @@ class BinaryReader:
         self._ahead = self._ahead[place:]
 
     def finish(self) -> None:
-        """Refuse a file that goes on."""
+        """Refuse a file with extra bytes at its end."""
         if self._ahead or self._file.read(1):
             raise FormatError(f"{self.path} has extra bytes at its end: it was altered")
 

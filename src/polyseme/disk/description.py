@@ -50,7 +50,7 @@ def check_seal(found: dict[str, Any], file: Path) -> None:
 
 
 def is_plain_name(name: Any) -> bool:
-    """Whether this can be the name of something that lies in a folder, and nowhere else."""
+    """Whether this can be the name of something that is in a folder, and nowhere else."""
     if not isinstance(name, str) or name in ("", ".", "..") or name != Path(name).name or "\0" in name:
         return False
     try:

@@ -13,7 +13,7 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Whether it was done: False where the system or this file system cannot."""
+    """Whether it was done: False if the system or this file system cannot."""
     import ctypes
 
     first, second = os.fsencode(one), os.fsencode(other)

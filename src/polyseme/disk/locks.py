@@ -33,7 +33,7 @@ class Busy(Exception):
 
 @dataclass
 class Hold:
-    """A folder that is locked by this thread; ``depth`` counts how often it was asked for."""
+    """A folder that is locked by this thread; ``depth`` counts how often it was requested."""
 
     folder: Path
     handle: int | None  # None: this file system has no locks
@@ -96,7 +96,7 @@ def hold_new(make: Callable[[], Path]) -> Hold:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove such a folder, if whoever worked in it is dead. A courtesy: where it fails, the work goes on."""
+    """Remove such a folder, if whoever worked in it is dead. A courtesy: where it fails, the work continues."""
     if folder in _held or fcntl is None:
         return
     with suppress(OSError):

@@ -68,7 +68,7 @@ def recipe(identity: Any) -> str:
 
 
 def standing(path: Path) -> Standing | None:
-    """What of ours stands at this path; None where nothing does. What is not ours, or not whole, is a FormatError."""
+    """What of ours is at this path; None if nothing does. What is not ours, or not whole, is a FormatError."""
     if not os.path.lexists(path):
         return None
     if not os.path.isdir(path):
@@ -135,7 +135,7 @@ def check_replaceable(
 
 
 def check_new(path: Path, new: Path | None, marker: str, *, force: bool, **known: Any) -> None:
-    """The same for a result that is finished, where it lies in the folder ``new``."""
+    """The same for a result that is finished, where it is in the folder ``new``."""
     kind = MARKERS[marker]
     if new is None:
         check_replaceable(path, kind, force=force, **known)

@@ -1,4 +1,4 @@
-"""Plain and compressed files alike: gz, bz2 and xz are told by their first bytes, whatever the name."""
+"""Plain and compressed files alike: gz, bz2 and xz are recognised by their first bytes, whatever the name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_SUFFIX = {".gz": lambda path, mode: gzip.GzipFile(path, mode, mtime=0), ".bz
 
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
-    """The bytes inside, and how many there are; None where they are compressed and nobody can know yet."""
+    """The bytes inside, and how many there are; None if they are compressed and nobody can know yet."""
     try:
         with open_plain(path) as plain:
             start = plain.read(6)

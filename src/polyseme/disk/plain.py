@@ -1,6 +1,6 @@
 """Plain files, opened once and read through that one handle.
 
-A pipe or a device in the place of a file would wait, or go on, for ever: neither is opened.
+A pipe or a device in the place of a file would wait, or continue, for ever: neither is opened.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def open_text(path: str | Path) -> IO[bytes]:
 
 
 def _begun(handle: int, path: str | Path) -> bytes:
-    """What a pipe gives at first; b"" where its writer is there and has not written yet."""
+    """What a pipe gives at first; b"" if its writer is there and has not written yet."""
     end = time.monotonic() + PIPE_PATIENCE
     while time.monotonic() < end:
         try:

@@ -1,4 +1,4 @@
-"""Protocol-buffer messages, read field by field: no length that lies behind the message is believed."""
+"""Protocol-buffer messages, read field by field: no length that extends beyond the message is believed."""
 
 from __future__ import annotations
 

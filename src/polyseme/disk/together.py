@@ -24,7 +24,7 @@ from polyseme.errors import FormatError
 
 T = TypeVar("T")
 
-CONTENT = ("new", "olds", "current", "next", "written")  # what may lie in the folder to work in
+CONTENT = ("new", "olds", "current", "next", "written")  # what may be in the folder to work in
 _OURS = re.compile(r"\.[^/\\]+\.part/current/[^/\\]+")
 PATIENCE = 5.0  # seconds in which files that are replaced again and again must hold still for a moment
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK)
@@ -122,7 +122,7 @@ def _one_by_one(workshop: Path, paths: Sequence[Path]) -> None:
 
 
 def put_back(workshop: Path, path: Path) -> None:
-    """Undo ``_one_by_one`` where ``path`` has not come yet: remove what was put beside it, bring the old ones back."""
+    """Undo ``_one_by_one`` where ``path`` has not come yet: remove what was put next to it, bring the old ones back."""
     new, olds = workshop / "new", workshop / "olds"
     if not (workshop / "written").exists() or not os.path.lexists(new / path.name):
         return

@@ -4,7 +4,7 @@
 
 Mikolov et al., Efficient Estimation of Word Representations in Vector Space, 2013 (questions-words); Li et al.,
 Analogical Reasoning on Chinese Morphological and Semantic Relations, 2018 (CA8). Questions with a word outside the
-vocabulary are left out, and counted. As in gensim, an answer that differs from a, b or c only in case is passed over,
+vocabulary are omitted, and counted. As in gensim, an answer that differs from a, b or c only in case is skipped,
 five times at most.
 """
 
@@ -59,7 +59,7 @@ def _row(section: str, correct: int, used: int, total: int) -> dict[str, Any]:
 
 
 def read_sections(lines: list[str]) -> dict[str, list[Question]]:
-    """Questions by section; lines that are not four words are passed over."""
+    """Questions by section; lines that are not four words are skipped."""
     sections: dict[str, list[Question]] = {}
     name = ""
     for line in lines:

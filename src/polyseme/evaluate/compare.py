@@ -1,4 +1,4 @@
-"""Models beside each other on the same files: one row for each model, one column for each file (比较)."""
+"""Models side by side on the same files: one row for each model, one column for each file (比较)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry:
     failures: dict[str, str] = field(default_factory=dict)
 
     def value(self, file: str) -> float | None:
-        """What the model reaches on a file; None where it could not be asked."""
+        """What the model reaches on a file; None if it could not be asked."""
         report = self.reports.get(file)
         return None if report is None else report.whole.get(figure_of(report))
 
@@ -63,7 +63,7 @@ class Comparison:
         return f"{Path(file).name} {'/'.join(sorted(names))}".strip()
 
     def table(self) -> tuple[list[str], list[list[Any]]]:
-        """Header and rows; what training cost stands there if anything was trained."""
+        """Header and rows; what training cost is there if anything was trained."""
         trained = any(entry.cpu_seconds is not None for entry in self.entries)
         header = ["model", "dim", *(["CPU s"] if trained else []), *map(self.heading, self.files)]
         rows = []
@@ -93,7 +93,7 @@ def compare(
 
 
 def examine(name: str, model: Any, files: Sequence[str], settings: EvaluationSettings | None = None) -> Entry:
-    """One model on all files. A file that it cannot be asked about is noted, and does not stop the others."""
+    """One model on all files. A file that it cannot be scored on is noted, and does not stop the others."""
     dim = getattr(model, "vector_size", None) or getattr(model, "dim", None)
     entry = Entry(name, getattr(model, "method", "") or type(model).__name__, dim)
     for file in files:

@@ -5,8 +5,8 @@
 Pilehvar and Camacho-Collados, WiC: the Word-in-Context Dataset, 2019; Martelli et al., SemEval-2021 Task 2:
 Multilingual and Cross-lingual Word-in-Context Disambiguation, 2021. The vector of the word is the mean of those of the
 tokens that cover it; the sentence is cut the way the model's own text was. The area under the ROC curve (``auc``)
-needs no threshold; the accuracy is left out where no file is given to choose one on. A word without a vector has the
-cosine 0. The right answers lie beside the file, under its name with ``gold`` in the place of ``data``.
+needs no threshold; the accuracy is omitted where no file is given to choose one on. A word without a vector has the
+cosine 0. The right answers are next to the file, under its name with ``gold`` in the place of ``data``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLACES = re.compile(r"\d+-\d+")
 
 
 class Use(NamedTuple):
-    """A sentence, and where the word stands in it."""
+    """A sentence, and where the word occurs in it."""
 
     sentence: str
     start: int
@@ -121,7 +121,7 @@ def _use(sentence: str, place: int) -> Use:
 
 
 def read_gold(path: Path) -> list[bool]:
-    """The right answers beside a file."""
+    """The right answers next to a file."""
     if "data" not in path.name:
         raise FormatError(f"{path} has no gold answers: name it NAME.data, and the answers next to it NAME.gold")
     gold = path.with_name("gold".join(path.name.rsplit("data", 1)))

@@ -4,7 +4,7 @@ Yin and Shen, On the Dimensionality of Word Embedding, 2018.
 
     PIP(E) = E Eᵀ,    loss_k = ‖E Eᵀ - Ê_k Ê_kᵀ‖,    E = U Λ^α,    Ê_k: the first k columns of the same of M + noise
 
-Few dimensions leave out signal, many let noise in. M is the method's matrix of the frequent words:
+Few dimensions omit signal, many let noise in. M is the method's matrix of the frequent words:
 
     svd       PPMI as factored by svd
     word2vec  PMI - log k, which skip-gram with k negatives factors implicitly (Levy and Goldberg 2014); 0 where unseen

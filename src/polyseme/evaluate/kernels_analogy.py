@@ -19,8 +19,8 @@ def better_answers(
 ) -> None:
     """Take over the answers of a block that are better than the best so far.
 
-    cosines (G, n): of the G words asked about with the n words of the block, as (1 + cos)/2 for the product;
-    triples (Q, 3): a, b, c as numbers of those G words; banned (Q, k): rows that are no answers, in any block.
+    cosines (G, n): of the G query words with the n words of the block, as (1 + cos)/2 for the product;
+    triples (Q, 3): a, b, c as numbers of those G words; banned (Q, k): rows that are not answers, in any block.
     """
     n = cosines.shape[1]
     scores = np.empty(n, dtype=np.float32)

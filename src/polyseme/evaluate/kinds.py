@@ -1,4 +1,5 @@
-"""One table of the kinds of evaluation files. A file's kind is told by its content; the first that fits is taken."""
+"""One table of the kinds of evaluation files. A file's kind is recognised by its content; the first that fits is
+taken."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ KINDS = (
     Kind("similarity", "词相似度", "polyseme.evaluate.similarity"),
 )
 STS = KINDS[2]  # what a folder is too: sets of sentence pairs
-RETRIEVAL = Kind("retrieval", "检索", "polyseme.evaluate.retrieval")  # told by the texts that are named beside it
-TRANSFER = Kind("transfer", "迁移", "polyseme.evaluate.transfer")  # other labelled texts and pairs, or where asked for
-PROBING = Kind("probing", "探测", "polyseme.evaluate.probing")  # any text, where tasks are asked for
+RETRIEVAL = Kind("retrieval", "检索", "polyseme.evaluate.retrieval")  # told by the texts that are named next to it
+TRANSFER = Kind("transfer", "迁移", "polyseme.evaluate.transfer")  # other labelled texts and pairs, or where requested
+PROBING = Kind("probing", "探测", "polyseme.evaluate.probing")  # any text, where tasks are requested
 TRANSLATION = Kind("translation", "翻译", "polyseme.evaluate.translation")  # parallel text
 # What any other text is good for, where the model is a language model.
 TEXT = Kind("perplexity", "困惑度", "polyseme.evaluate.perplexity")

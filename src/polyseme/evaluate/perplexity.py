@@ -2,7 +2,7 @@
 
     perplexity = exp( mean of -log p(word | context) ),  over the whole softmax, boundaries of sentences counted
 
-The text is cut into words the way the model's training text was. Words outside the softmax count as one class
+The text is segmented like the model's training text. Words outside the softmax count as one class
 ("unknown"), so two models are only comparable over the same vocabulary; ``used`` of ``total`` words are inside it.
 """
 

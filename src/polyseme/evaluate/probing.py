@@ -8,7 +8,7 @@
 
 Conneau et al., What you can cram into a single $&!#* vector, 2018; Adi et al., Fine-grained Analysis of Sentence
 Embeddings, 2017. A logistic regression reads the vectors of four fifths of the sentences, its penalty chosen on a
-tenth of these, and is asked about the rest. ``commonest`` is what naming the commonest class gives, ``bag_of_words``
+tenth of these, and is tested on the rest. ``commonest`` is what naming the most frequent class gives, ``bag_of_words``
 what the same regression gives on counts of words. What differs from the papers: their classifier has a hidden layer,
 and their sentences were chosen and filtered.
 """
@@ -86,7 +86,7 @@ def length(sentences: list[Tokens]) -> Probe:
 
 
 def content(sentences: list[Tokens]) -> Probe:
-    """The sentences that have just one of the words asked about; of the words that are rare enough the commonest."""
+    """The sentences that have just one of the query words; of the words that are rare enough the most frequent."""
     frequencies = Counter(word for tokens in sentences for word in set(tokens))
     middling = [
         (-n, word)

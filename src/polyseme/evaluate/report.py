@@ -30,7 +30,7 @@ class EvaluationSettings:
     )
     layers: LayerChoice = "mean"  # of a context encoder, where words in their context are compared
     dev: str | Path | None = None  # that the threshold (word-in-context) or penalty (transfer) is chosen on
-    texts: str | Path | None = None  # of retrieval: the texts that are searched, one a line
+    texts: str | Path | None = None  # of retrieval: the texts that are searched, one per line
     gold: str | Path | None = None  # of retrieval: the numbers of the right texts, a line for each query
     depths: tuple[int, ...] = (1, 5, 10)  # of retrieval: how many answers are looked at
     transfer: bool = False  # take labelled examples for transfer, whatever other kind they might be
@@ -46,7 +46,7 @@ class EvaluationSettings:
 class Report:
     """A table of results: one row for each section and one for the whole, all with the same columns.
 
-    ``used`` and ``total`` say how many items of the file the model could be asked about, and how many there are.
+    ``used`` and ``total`` say how many items of the file the model could be scored on, and how many there are.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Report:
 
 
 def correlations(people: Sequence[float], ours: Sequence[float]) -> dict[str, float | None]:
-    """Spearman's ρ and Pearson's r; None where one side is constant, and they are not defined."""
+    """Spearman's ρ and Pearson's r; None if one side is constant, and they are not defined."""
     from scipy import stats
 
     if len(set(people)) < 2 or len(set(ours)) < 2:

@@ -4,9 +4,9 @@
     MRR        mean of 1 / rank of the first right text
     nDCG@k     Σ 1/log₂(1 + rank) of the right texts among the k nearest, divided by the most it could be
 
-Järvelin and Kekäläinen, Cumulated Gain-based Evaluation of IR Techniques, 2002 (nDCG). Texts stand one a line, and are
-numbered from 1. The numbers of the right ones stand behind a tab at the end of each query, or a line for each query in
-a file of their own (``gold``), with commas or blanks between several. Of texts with equal cosines the first is nearest.
+Järvelin and Kekäläinen, Cumulated Gain-based Evaluation of IR Techniques, 2002 (nDCG). Texts stand one per line, and
+are numbered from 1. The numbers of the right ones follow a tab at the end of each query, or a line for each query in a
+file of their own (``gold``), with commas or blanks between several. Of texts with equal cosines the first is nearest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCK = 1 << 22  # cosines held at a time
 
 
 def fits(lines: list[str]) -> bool:
-    """Never by content: queries are text like any other, and are told by the texts named beside them."""
+    """Never by content: queries are text like any other, and are recognised by the texts named next to them."""
     return False
 
 

@@ -2,7 +2,7 @@
 
     score = Spearman's ρ (and Pearson's r) of the cosines and the human judgements
 
-Pairs with a word outside the vocabulary are left out, and counted. Which columns hold the words and the judgement is
+Pairs with a word outside the vocabulary are omitted, and counted. Which columns hold the words and the judgement is
 told from the content, so files with a header, an index column or further columns are read as they are.
 """
 
@@ -60,7 +60,7 @@ def _cosine(lookup: Lookup, a: str, b: str, unseen: str) -> float | None:
 
 
 def read_pairs(lines: list[str]) -> list[tuple[str, str, float]]:
-    """The pairs and their judgements; lines that are none (headers, comments) are passed over."""
+    """The pairs and their judgements; lines that are none (headers, comments) are skipped."""
     columns = _columns(lines)
     if columns is None:
         raise FormatError("the file holds no pairs of words with a number")
@@ -86,7 +86,7 @@ def _columns(lines: list[str]) -> Columns | None:
         numeric = [np.mean([_number(cell) is not None for cell in column]) > 0.8 for column in columns]
         words = [i for i, column in enumerate(columns) if not numeric[i] and _are_words(column)]
         scores = [i for i, is_number in enumerate(numeric) if is_number and len(words) > 1 and i > words[1]]
-        # Two words side by side, and the number behind them; at most the part of speech may stand between.
+        # Two words side by side, and the number after them; at most the part of speech may be between.
         if scores and words[1] == words[0] + 1 and scores[0] <= words[1] + 2:
             return Columns(delimiter, words[0], words[1], scores[0])
     return None

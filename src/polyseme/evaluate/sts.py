@@ -24,7 +24,7 @@ from polyseme.nouns import FloatArray, SentenceEncoder, unit_rows
 from polyseme.text.examples import Examples
 from polyseme.text.writing_systems import has_han
 
-SAMPLE = 50  # lines that a file is told by
+SAMPLE = 50  # lines that a file is recognised by
 
 Scored = tuple[FloatArray, list[float], int]  # cosines, judgements, pairs with vectors on both sides
 

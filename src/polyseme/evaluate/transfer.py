@@ -138,7 +138,7 @@ class Classes:
         return [examples.labels[int(target)] for target in examples.targets]
 
     def chance(self, examples: Examples) -> Figures:
-        """What always naming the commonest class would give."""
+        """What always naming the most frequent class would give."""
         counts = np.bincount(np.asarray(examples.targets, dtype=np.int64))
         return {"commonest": float(counts.max() / counts.sum())}
 

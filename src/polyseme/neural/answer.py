@@ -6,7 +6,7 @@ M^p and M^h the states of the premise and the hypothesis
     s_0 = Σ α_j M^h_j,  α = softmax(w·M^h_j)            x_k = Σ β_j M^p_j,  β = softmax(s_k W M^p_j)
     P_k = softmax(V [s_k; x_k; |s_k - x_k|; s_k ⊙ x_k])    s_k+1 = GRU(s_k, x_k)        P = mean of P_k
 
-In training each step's judgement is left out with the chance ``dropout``, never all of them. Probabilities are
+In training each step's judgement is omitted with the chance ``dropout``, never all of them. Probabilities are
 averaged, not their logarithms.
 """
 
@@ -51,5 +51,5 @@ class StochasticAnswer(nn.Module):
 
 
 def _weighed(scores: Tensor, states: Tensor, where: Tensor) -> Tensor:
-    """Σ softmax(scores) · states over some places, ``(B, D)``; zeros where there are none."""
+    """Σ softmax(scores) · states over some places, ``(B, D)``; zeros if there are none."""
     return (softmax_over(scores, where)[:, None] @ states).squeeze(1)

@@ -2,7 +2,7 @@
 
 A convolution is a sum over its offsets, so each *distinct letter* of a batch is multiplied once with every offset that
 it can have, and a window of a word is a sum of rows of those products: with 2,048 filters a tenth of the work of
-convolving every word. A letter at place p of its word is at most p behind a window's begin, so in short words few
+convolving every word. A letter at place p of its word is at most p after a window's begin, so in short words few
 letters meet the far offsets of wide filters. Back, only the window that held the maximum gets a gradient.
 """
 
@@ -111,7 +111,7 @@ def _by_offset(weight: Tensor) -> Tensor:
 def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Distinct letters, those that come furthest first; ``letters (W, C)`` by their places there; how far each comes.
 
-    The last column is padding, which goes on without end.
+    The last column is padding, which continues without end.
     """
     distinct, local = np.unique(letters, return_inverse=True)
     local = local.reshape(letters.shape)

@@ -16,7 +16,7 @@ BITS = 1 << 16
 
 
 def dropout(x: Tensor, share: float, training: bool = True) -> Tensor:
-    """Some numbers of ``x`` left out, the others raised to make up for them; ``x`` itself when not training."""
+    """Some numbers of ``x`` omitted, the others raised to make up for them; ``x`` itself when not training."""
     if not training or not share:
         return x
     if x.device.type != "cpu" or share >= 1:

@@ -6,7 +6,7 @@ stand on a leading axis of D, tokens are packed (``Packing``). With  x' = x W_i 
     r = σ(x'_r + a_r)      z = σ(x'_z + a_z)      n = tanh(x'_n + r·a_n)      h' = n + z·(h - n)
 
 ``context`` is a row of gates for each text, the same at every step: a decoder's condition costs one product a text. As
-in ``packed_lstm``, weights get their gradients by one product for the whole sequence, and what lies between two
+in ``packed_lstm``, weights get their gradients by one product for the whole sequence, and what is between two
 products of a step is one compiled loop (on the CPU in float32; elsewhere torch's own operations).
 """
 

@@ -2,7 +2,7 @@
 
 Srivastava et al., "Highway Networks", 2015:  y = g·relu(x T + t) + (1 - g)·x  with  g = σ(x G + γ).
 
-Where gradients are wanted on the CPU in float32, what lies between the products is one compiled loop each way instead
+Where gradients are wanted on the CPU in float32, what is between the products is one compiled loop each way instead
 of sixteen passes, and the two products that make the input's gradient are added up where they end.
 """
 

@@ -45,7 +45,7 @@ def cell_forward(
 ) -> None:  # fmt: skip
     """One step: ``gates (D, N, 4H)`` become their activations, ``cells``, ``tanh_c`` and ``m = o·tanh(c)`` are written.
 
-    The step's rows are ``start`` …, in ``m`` ``m_start`` + start …; the cells before it lie at ``before`` …
+    The step's rows are ``start`` …, in ``m`` ``m_start`` + start …; the cells before it are at ``before`` …
     """
     hidden = tanh_c.shape[2]
     first = cells.shape[1] - tanh_c.shape[1]
@@ -104,7 +104,7 @@ def gru_forward(
 ) -> None:
     """One step of a GRU: ``gates (D, N, 3H)`` become r, z, n, ``a_n (D, N, H)`` is kept, the new states are written.
 
-    ``products (D, B, 3H)`` are those of the states before the step, which lie at ``before`` … of ``states``.
+    ``products (D, B, 3H)`` are those of the states before the step, which are at ``before`` … of ``states``.
     """
     hidden = a_n.shape[2]
     first = states.shape[1] - a_n.shape[1]
@@ -190,7 +190,7 @@ def window_maxima(
     """Maxima over a word's windows of the summed products of its letters: ``best``, ``where (W, n)``.
 
     The product of a letter and an offset j is row ``first[j]`` + letter of ``products (Σ A_j, n)``. A word has
-    ``slots`` places; behind its ``lengths`` letters all are padding, the last column of ``letters``, so of the windows
+    ``slots`` places; after its ``lengths`` letters all are padding, the last column of ``letters``, so of the windows
     that see only padding one is enough.
     """
     width, n = len(first), products.shape[1]

@@ -7,7 +7,7 @@ Hochreiter & Schmidhuber 1997; the projection is Sak et al.'s, 2014. The directi
     c' = clip(f·c + i·g)        m = o·tanh(c')        h' = clip(m W_p), or m without a projection
 
 Two loops compute it. With gradients every step's values are kept, the input product and each weight's gradient are one
-product for the whole sequence, and what lies between two products of a step is one compiled loop (on the CPU in
+product for the whole sequence, and what is between two products of a step is one compiled loop (on the CPU in
 float32; elsewhere torch's own operations): 1.3 to 2.3 times as fast as a packed ``nn.LSTM`` on one core. Without
 gradients nothing is kept: the inputs of as many steps as fit the cache are multiplied at once, and all else is done in
 place, without loading a compiler. tanh(x) is 2σ(2x) - 1 in torch, several times faster and off by less than 1e-7.
@@ -257,9 +257,9 @@ def _cell(gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> _Cell:
 
 
 def _open(values: Tensor, clip: float) -> Tensor | None:
-    """Where a clipped value was inside its bounds, so that gradient flows; None where all were.
+    """Where a clipped value was inside its bounds, so that gradient flows; None if all were.
 
-    A GPU is not asked for the maximum: waiting for the answer would cost more than it saves.
+    A GPU is not requested the maximum: waiting for the answer would cost more than it saves.
     """
     if not clip or not values.numel() or (values.device.type == "cpu" and float(values.abs().max()) < clip):
         return None

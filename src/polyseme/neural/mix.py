@@ -14,7 +14,7 @@ from torch import Tensor, nn
 class ScalarMix(nn.Module):
     """A weighted sum of ``n_layers`` layers.
 
-    With a ``layer_norm`` (the ε beside its variance: 1e-12 in bilm-tf, 1e-13 in AllenNLP; 0: none) a layer's mean is
+    With a ``layer_norm`` (the ε next to its variance: 1e-12 in bilm-tf, 1e-13 in AllenNLP; 0: none) a layer's mean is
     subtracted and it is divided by its deviation, both over *all tokens of the mask and all dimensions*: the result
     depends on the batch. bilm-tf leaves the sentence boundaries out of mask and layers, AllenNLP counts them.
     """

@@ -1,7 +1,7 @@
 """Sentences of unlike lengths as one array without padding, in the order in which an LSTM reads them.
 
 Rows are sorted by falling length, so at step t the sentences still running are the first ``sizes[t]`` of them, and all
-their t-th tokens lie side by side. The backward direction reads the same grid with each sentence turned round.
+their t-th tokens are contiguous. The backward direction reads the same grid with each sentence turned round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def mask_of(lengths: Sequence[int] | NDArray[np.int64] | Tensor, longest: int, d
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each token of a batch lies in the packed array of N tokens."""
+    """Where each token of a batch is in the packed array of N tokens."""
 
     order: NDArray[np.int64]  # (B,) sentence of each packed row
     lengths: NDArray[np.int64]  # (B,) of the sorted rows
@@ -75,7 +75,7 @@ def steps_of(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
 
 
 def previous_of(sizes: Sequence[int], rows: int, device: torch.device) -> slice | Tensor:
-    """For each packed token, where the state before it lies behind the ``rows`` first states."""
+    """For each packed token, where the state before it extends beyond the ``rows`` first states."""
     if not sizes or sizes[-1] == rows:  # no row ends early
         return slice(0, sum(sizes))
     places = np.concatenate([before + np.arange(size) for _, size, before in steps_of(sizes, rows)])

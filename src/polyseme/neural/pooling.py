@@ -22,7 +22,7 @@ def max_over(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def softmax_over(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Weights that sum to one over the real places; all zero where there are none."""
+    """Weights that sum to one over the real places; all zero if there are none."""
     weights = torch.softmax(scores.masked_fill(~mask, -1e30), dim=dim)
     return weights * mask
 

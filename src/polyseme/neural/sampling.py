@@ -9,7 +9,7 @@ from polyseme.errors import OptionError
 
 
 class Sampling:
-    """How to draw: ``temperature`` 0 takes the likeliest; ``top_k`` and ``top_p`` leave out the unlikely; a seed."""
+    """How to draw: ``temperature`` 0 takes the likeliest; ``top_k`` and ``top_p`` omit the unlikely; a seed."""
 
     def __init__(self, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> None:
         if temperature < 0 or top_k < 0 or not 0 < top_p <= 1:

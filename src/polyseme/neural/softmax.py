@@ -6,9 +6,9 @@ al., "On Using Very Large Target Vocabulary", ACL 2015. For a state h with the t
     loss = -s_y + log( e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c ),        s_c = h·w_c + b_c
 
 where C is one set of classes for the whole batch and π_c the chance that c is in it, so the sum is that of all classes
-in expectation, and with π = 1 the loss is the full softmax's. C holds every target of the batch, the commonest classes
-(π = 1) and, each with its own independent chance, the others. Against TensorFlow's sampled softmax: no class is drawn
-twice, the targets of the other rows serve as negatives too, and the target itself is not corrected.
+in expectation, and with π = 1 the loss is the full softmax's. C holds every target of the batch, the most frequent
+classes (π = 1) and, each with its own independent chance, the others. Against TensorFlow's sampled softmax: no class is
+drawn twice, the targets of the other rows serve as negatives too, and the target itself is not corrected.
 """
 
 from __future__ import annotations

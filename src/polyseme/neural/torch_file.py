@@ -44,14 +44,14 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
         raise FormatError(f"{path} does not hold named tensors")
     for name, tensor in found.items():
-        # A shape can be larger than what is stored behind it (strides of zero): copying it would take any memory.
+        # A shape can be larger than what is stored after it (strides of zero): copying it would take any memory.
         if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
             raise FormatError(f"{path}: {name!r} claims more numbers than the file contains")
     return found
 
 
 class Tensors:
-    """Named tensors of a file, asked for in the shape they should have."""
+    """Named tensors of a file, requested in the shape they should have."""
 
     def __init__(self, path: str | Path, found: dict[str, Tensor] | None = None) -> None:
         self.path = path

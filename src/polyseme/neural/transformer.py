@@ -3,7 +3,7 @@
 Vaswani et al., "Attention Is All You Need", NeurIPS 2017. With the norm first (pre) training needs less of a warm-up:
 
     post   x = norm(x + attend(x));  x = norm(x + feed(x))
-    pre    x = x + attend(norm(x));  x = x + feed(norm(x)),  and a norm behind the last layer
+    pre    x = x + attend(norm(x));  x = x + feed(norm(x)),  and a norm after the last layer
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Transformer(nn.Module):
         self.last_norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
 
     def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
-        """Inputs ``(B, T, D)``, their mask ``(B, T)`` → the inputs with positions and every layer, zero behind an end.
+        """Inputs ``(B, T, D)``, their mask ``(B, T)`` → the inputs with positions and every layer, zero after an end.
 
         A text without tokens comes out as zeros.
         """

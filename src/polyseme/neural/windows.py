@@ -21,7 +21,7 @@ from torch.nn import functional as F
 def window_maxima(x: Tensor, mask: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Tensor:
     """``(B, T, D)`` and for each width h a weight ``(n, h, D)`` and a bias ``(n,)`` → ``(B, Σ n)``.
 
-    A text of n tokens stands between zeros, as many on each side as the widest window has places but one; its windows
+    A text of n tokens is between zeros, as many on each side as the widest window has places but one; its windows
     do not depend on the rest of the batch.
     """
     margin = max(weight.shape[1] for weight in weights) - 1

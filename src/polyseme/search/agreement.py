@@ -1,4 +1,4 @@
-"""Do occurrences that lie near each other mean the same? Measured with the tags of a tagged corpus. 词性一致率
+"""Do occurrences that are near each other mean the same? Measured with the tags of a tagged corpus. 词性一致率
 
 For a word with several tags (里 is a place in 心里, a length in 三里路) each occurrence is a query, and its k nearest
 other occurrences of the same word, among all of them in the corpus, are the answer:
@@ -6,8 +6,9 @@ other occurrences of the same word, among all of them in the corpus, are the ans
     share  the part of these neighbours that carry the query's own tag
     vote   how often the tag that most of them carry is the query's own (equal numbers: the nearer ones decide)
 
-beside what no vectors at all would give: ``chance``, the share among neighbours drawn at random, and ``commonest``, the
-vote of always answering the word's commonest tag. The model never sees a tag. Means are over words, each counting once.
+next to what no vectors at all would give: ``chance``, the share among neighbours drawn at random, and ``commonest``,
+the vote of always answering the word's most frequent tag. The model never sees a tag. Means are over words, each
+counting once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polyseme.search.sorting import even_sample
 if TYPE_CHECKING:
     from polyseme.search.index import Index
 
-QUERIES = 2000  # of a more frequent word an even sample of so many occurrences asks, among all of its occurrences
+QUERIES = 2000  # of a more frequent word an even sample of this many occurrences asks, among all of its occurrences
 _ROWS = 256  # queries compared at a time
 
 
@@ -65,7 +66,7 @@ class Agreement:
 
     @property
     def commonest(self) -> float:
-        """The vote that always answers the commonest tag."""
+        """The vote that always answers the most frequent tag."""
         return _mean([word.commonest for word in self.words])
 
 

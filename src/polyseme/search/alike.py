@@ -1,14 +1,14 @@
-"""What an index learns of itself: below which score hits are hardly used alike, and which words truly split.
+"""What an index learns of itself: below which score hits are hardly used the same way, and which words truly split.
 
 Cut-off. Two words taken for one (a pseudo-word) are two uses that someone knows. Over many pairs, it is the lowest
 score from which on nine of ten pairs of occurrences are of the same word, where same and other are equally frequent.
 Among other words, where no such truth is known, it is the score that one of a hundred pairs of occurrences of different
 words reaches.
 
-Words that split. Frequent words with letters that are no function words are looked at in two steps: two means in a few
-main directions for all of them, then the clustering that also answers questions (cluster.py) for the most promising. A
-group whose occurrences mostly have the same word beside them is a set phrase, a date line or a list; a word counts if
-two other groups have a fair share. Its score is the mean silhouette of these.
+Words that split. Frequent words with letters that are not function words are looked at in two steps: two means in a few
+principal components for all of them, then the clustering that also answers questions (cluster.py) for the most
+promising. A group whose occurrences mostly have the same word next to them is a set phrase, a date line or a list; a
+word counts if two other groups have a fair share. Its score is the mean silhouette of these.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Looked = tuple[FloatArray, NDArray[np.int64]]
 
 _ONE_IN_A_HUNDRED = 0.99
 _RIGHT = 0.9
-_SAME_BESIDE = 0.5  # the share of one word beside a group's occurrences from which on it is a set phrase
+_SAME_BESIDE = 0.5  # the share of one word next to a group's occurrences from which on it is a set phrase
 _AT_LEAST = 0.1  # the share of the second use of a word that splits
 _LOOKED_CLOSELY = 60
 _OFFERED = 24
 
 
 def learn_cutoffs(words: Sequence[FloatArray]) -> tuple[float | None, float | None]:
-    """The cut-offs among the occurrences of one word and among other words; None where there are too few to learn."""
+    """The cut-offs among the occurrences of one word and among other words; None if there are too few to learn."""
     pairs = list(zip(words[::2], words[1::2], strict=False))
     if len(pairs) < 5:
         return None, None
@@ -53,7 +53,7 @@ def learn_cutoffs(words: Sequence[FloatArray]) -> tuple[float | None, float | No
 
 
 def _best_bound(same: FloatArray, other: FloatArray) -> float:
-    """The lowest score t with P(same ≥ t) / (P(same ≥ t) + P(other ≥ t)) ≥ 0.9; 1 where there is none."""
+    """The lowest score t with P(same ≥ t) / (P(same ≥ t) + P(other ≥ t)) ≥ 0.9; 1 if there is none."""
     bounds = np.linspace(-1, 1, 401)
     hits, false = (1 - np.searchsorted(np.sort(scores), bounds) / max(len(scores), 1) for scores in (same, other))
     good = np.flatnonzero((hits > 0) & (hits >= _RIGHT * (hits + false)))
@@ -65,7 +65,7 @@ def find_splits(
 ) -> list[tuple[str, float]]:
     """The words that split and their scores, the clearest first.
 
-    ``look`` gives vectors of occurrences of a word, ``(n, d)``, and the words beside them by number, ``(n, 2)``.
+    ``look`` gives vectors of occurrences of a word, ``(n, d)``, and the words next to them by number, ``(n, 2)``.
     """
     promise = []
     for number, word in enumerate(words):
@@ -84,7 +84,7 @@ def find_splits(
 
 
 def _is_varied(beside: NDArray[np.int64], n: int) -> bool:
-    """Whether a group has a fair share of ``n`` occurrences, and not the same word beside most of them."""
+    """Whether a group has a fair share of ``n`` occurrences, and not the same word next to most of them."""
     if len(beside) < _AT_LEAST * n:
         return False
     commonest = max(int(np.unique(side, return_counts=True)[1].max()) for side in beside.T)

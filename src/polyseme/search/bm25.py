@@ -3,7 +3,7 @@
     score(q, t) = Σ_w idf(w) · tf (k + 1) / (tf + k (1 - b + b |t| / mean |t|)),   idf = ln(1 + (N - df + ½) / (df + ½))
 
 Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009; k = 1.2 and b = 0.75, as Lucene
-has them. Words are those of the model's segmentation, in lower case; signs are left out.
+has them. Words are those of the model's segmentation, in lower case; signs are omitted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class InvertedFile:
         return found, total.astype(np.float64)
 
     def rows(self) -> csr_array:
-        """The same the other way round, ``(n, V)``: how often each word stands in each text."""
+        """The same the other way round, ``(n, V)``: how often each word occurs in each text."""
         from scipy.sparse import csc_array
 
         shape = (len(self.lengths), len(self.words))

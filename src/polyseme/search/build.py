@@ -1,8 +1,8 @@
 """Making an index: encode every occurrence of every word, keep its short code and its place in the corpus.
 
 The corpus is read once, in order; the code of an occurrence goes straight to its place on disk, so memory does not grow
-with the corpus. Unfinished work lies in ``<out>.checkpoint`` and says how many sentences are done: after a kill,
-``resume`` goes on from there and ends in the same bytes (see unfinished.py).
+with the corpus. Unfinished work is in ``<out>.checkpoint`` and says how many sentences are done: after a kill,
+``resume`` continues from there and ends in the same bytes (see unfinished.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 _BLOCK_TOKENS = 1 << 15  # encoded between two writes: many sentences of each length are read together
 _CHECKPOINT_TOKENS = 5 * _BLOCK_TOKENS
-_WORDS_TO_LEARN_FROM = 80  # how far uses lie apart, from so many words with
+_WORDS_TO_LEARN_FROM = 80  # how far uses are apart, from so many words with
 _OCCURRENCES_TO_LEARN_FROM = (60, 200)  # at least and at most so many occurrences
 _WORDS_LOOKED_AT = 2000  # the frequent words among which those that split are looked for
 
@@ -80,10 +80,10 @@ def build_index(
     """Index every occurrence of every word of ``corpus`` as ``model`` sees it, and open the index.
 
     ``model`` is best given as a path: the index remembers it, and encodes the sentences of later queries with it.
-    Another index, model or corpus that stands at ``out`` is replaced only with ``force``.
+    Another index, model or corpus that is at ``out`` is replaced only with ``force``.
     """
     checked = make_options(IndexOptions, options)
-    out = followed(out)  # so that unfinished work lies on the same disk
+    out = followed(out)  # so that unfinished work is on the same disk
     with writing(out), writing(f"{out}.checkpoint"):
         check_replaceable(out, "index", force=force or resume)
         text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
@@ -219,7 +219,7 @@ class _Builder:
         return places.take(ids[mask]), mask, begin + np.flatnonzero(mask)
 
     def _places(self) -> Places:
-        """The places that are free; what stands in the others is compared with the sums that were kept of it."""
+        """The places that are free; what occurs in the others is compared with the sums that were kept of it."""
         places = Places(self.counts)
         for first, last in _blocks(self.corpus.sentence_offsets, 0, self.done):
             rows, _, _ = self._rows(places, first, last)
@@ -284,7 +284,7 @@ class _Builder:
         }
 
     def _learnt(self) -> dict[str, Any]:
-        """How far uses lie apart, which score tells them, and which words have several: from the codes themselves."""
+        """How far uses are apart, which score tells them, and which words have several: from the codes themselves."""
         vocabulary = self.corpus.vocabulary
         fewest, most = _OCCURRENCES_TO_LEARN_FROM
 
@@ -379,7 +379,7 @@ class _Builder:
 
 
 def _blocks(offsets: NDArray[np.int64], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Runs of sentences of about so many tokens as are encoded at once, from ``first`` on."""
+    """Runs of sentences of about as many tokens as are encoded at once, from ``first`` on."""
     while first < last:
         end = int(np.searchsorted(offsets, offsets[first] + _BLOCK_TOKENS, side="right")) - 1
         end = min(max(end, first + 1), last)

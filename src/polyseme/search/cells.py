@@ -2,7 +2,7 @@
 
 faiss learns √n centres; each occurrence belongs to the cell of its nearest centre, and a query is compared with the
 codes in the ``probes`` cells whose centres are nearest to it. The lists hold places in the index, and the codes are
-read where they lie on disk: no second copy, nothing that faiss would have to read from an untrusted file.
+read where they are on disk: no second copy, nothing that faiss would have to read from an untrusted file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many groups do these vectors form, and which? One is a possible answer.
 
-1. Each vector becomes the mean of its nearest ones: what is chance in one place fades, and the nearest are used alike
+1. Each vector becomes the mean of its nearest ones: noise averages out, and the nearest are used the same way
    far more often than not.
-2. A mixture of Gaussians is fitted in the few main directions of the vectors, its size chosen by BIC.
+2. A mixture of Gaussians is fitted in the few principal components of the vectors, its size chosen by BIC.
 3. Real groups are no Gaussians, and BIC spends several on one of them; components that run into each other are joined
    again, by the directly estimated misclassification probability (Hennig, "Methods for merging Gaussian mixture
    components", 2010), τ being the posterior probabilities:
@@ -26,7 +26,7 @@ from polyseme.nouns import FloatArray, Progress, silent, unit_rows
 from polyseme.search.mixture import mixture
 
 DIRECTIONS = 8
-SHARED = 0.5  # the part of a word's mean that is taken off where its occurrences are compared with each other
+SHARED = 0.5  # the part of a word's mean that is subtracted where its occurrences are compared with each other
 APART = 0.2  # where the corpus is too small to learn it from
 FEWEST = 12  # points below which there is nothing to find
 _MOST = 10  # components that are tried
@@ -45,7 +45,7 @@ def cluster(vectors: FloatArray, *, max_clusters: int = 8, apart: float = APART,
 
 
 def silhouettes(vectors: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
-    """How clearly each vector belongs to its group, ``(n,)`` within [−1, 1]; 0 where there is one group.
+    """How clearly each vector belongs to its group, ``(n,)`` within [−1, 1]; 0 if there is one group.
 
     (b − a) / max(a, b), a being the distance to the mean of its group and b that to the nearest other mean, in the main
     directions: the silhouette (Rousseeuw, 1987) as Hruschka et al. (2004) simplify it. Below 0 another group is nearer.
@@ -65,7 +65,7 @@ def learn_apart(words: Sequence[FloatArray], *, seed: int = 1, progress: Progres
     """The bound that tells single words from pairs of them taken for one; ``words`` holds the vectors of each.
 
     Of the bounds that leave at least half of the single words whole (some do have several uses) it is the one with the
-    largest mean V-measure of the pairs; of those about as good the highest, since two uses of a word lie nearer to each
+    largest mean V-measure of the pairs; of those about as good the highest, since two uses of a word are nearer to each
     other than two words.
     """
     if len(words) < 10:
@@ -155,7 +155,7 @@ def _joins(vectors: FloatArray, labels: NDArray[np.int64]) -> list[tuple[NDArray
 def _joined(
     labels: NDArray[np.int64], joins: list[tuple[NDArray[np.int64], float]], apart: float, most: int = 8
 ) -> NDArray[np.int64]:
-    """The labels after all joins of groups that lie nearer than ``apart``, or are too many."""
+    """The labels after all joins of groups that are nearer than ``apart``, or are too many."""
     for joined, cosine in joins:
         if cosine <= apart and labels.max() < most:
             break

@@ -1,6 +1,6 @@
-"""Words that stand near a word more often than chance would have them there. 搭配
+"""Words that occur near a word more often than chance would have them there. 搭配
 
-O is how often a word stands in the windows around the hits, C how often in the corpus; the windows have W words in all,
+O is how often a word occurs in the windows around the hits, C how often in the corpus; the windows have W words in all,
 the corpus N; there are n hits. By chance E = W C / N of them would be there.
 
     log-likelihood   2 Σ O ln(O / E) over the four cells of (here or elsewhere) × (this word or another)   Dunning 1993
@@ -29,7 +29,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Collocate:
-    """A word that stands near the hits."""
+    """A word that occurs near the hits."""
 
     word: str
     count: int  # in the windows
@@ -55,7 +55,7 @@ def collocates(
 ) -> list[Collocate]:
     """The words within ``left`` and ``right`` words of the hits and in their sentences, the highest score first.
 
-    ``places`` are the first word of each hit and the one behind its last, ``(n, 2)``; punctuation is left out.
+    ``places`` are the first word of each hit and the one after its last, ``(n, 2)``; punctuation is omitted.
     """
     before = window_counts(corpus, sentences, places[:, 0], range(-left, 0))
     behind = window_counts(corpus, sentences, places[:, 1], range(right))

@@ -20,7 +20,7 @@ def split_words(index: Index) -> list[tuple[str, float]]:
 
 
 def example_words(index: Index, n: int = 12) -> list[str]:
-    """Words to begin with: those that split, or else the frequent ones that are no function words."""
+    """Words to begin with: those that split, or else the frequent ones that are not function words."""
     found = [word for word, _ in split_words(index)]
     frequent = (word for word in index.words.words if tells_something(word))
     return [*found, *(word for word in islice(frequent, n) if word not in found)][:n]

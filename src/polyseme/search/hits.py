@@ -39,7 +39,7 @@ class Hit:
         return f"{self.score:.3f} {escape(before)}<b>{escape(word)}</b>{escape(after)}{tag}"
 
     def excerpt(self) -> str:
-        """The word in brackets, and what stands next to it."""
+        """The word in brackets, and what is next to it."""
         first, last = max(0, self.start - _AROUND), self.end + _AROUND
         before = ("…" if first else "") + self.text[first : self.start]
         after = self.text[self.end : last] + ("…" if last < len(self.text) else "")
@@ -53,7 +53,7 @@ class Sense:
     share: float  # of the word's occurrences
     size: int  # occurrences looked at that are used so
     sure: float | None  # mean silhouette of its occurrences: 1 far from the other uses, 0 between them; None: only one
-    substitutes: list[str]  # what the language model would say instead; or, from other encoders, words that stand near
+    substitutes: list[str]  # what the language model would say instead; or, from other encoders, words that occur near
     typical: list[Hit]
 
     def __repr__(self) -> str:
@@ -68,11 +68,11 @@ class WordSenses:
     count: int  # occurrences in the index; of frequent words an even sample of them is looked at
     layer: int
     senses: list[Sense]
-    points: FloatArray  # (n, 2) a map: the two main directions in which the occurrences differ
+    points: FloatArray  # (n, 2) a map: the two principal components in which the occurrences differ
     labels: NDArray[np.int64]  # (n,) the place of each occurrence's use in ``senses``
     rows: NDArray[np.int64]  # (n,) their places in the index
     scores: FloatArray  # (n,) cosine of each with the mean of its use
-    silhouettes: FloatArray  # (n,) how clearly each is used so and not otherwise; 0 where there is one use
+    silhouettes: FloatArray  # (n,) how clearly each is used so and not otherwise; 0 if there is one use
     read: Callable[[NDArray[np.int64], FloatArray], list[Hit]]
 
     @cached_property
@@ -87,7 +87,7 @@ class WordSenses:
 
     @property
     def sure(self) -> float | None:
-        """The mean silhouette: near 1 the uses lie far apart, near 0 they run into each other; None: one use."""
+        """The mean silhouette: near 1 the uses are far apart, near 0 they run into each other; None: one use."""
         return float(self.silhouettes.mean()) if len(self.senses) > 1 else None
 
     def __repr__(self) -> str:

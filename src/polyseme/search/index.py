@@ -1,4 +1,4 @@
-"""The index of occurrences: ask for those that are used alike, or for the uses of a word. 按用法检索
+"""The index of occurrences: ask for those that are used the same way, or for the uses of a word. 按用法检索
 
 >>> index = Index.open("人民日报.index")
 >>> index.same_sense("他打了个电话。", word="打")         # occurrences of 打 used as in this sentence
@@ -6,7 +6,7 @@
 >>> index.senses("打")                                  # its uses: share, typical sentences, substitutes
 >>> index.expected("他打了个电话。", word="打")           # what the language model expects there instead
 
-A word's occurrences lie side by side, so a question about one word is answered exactly; only ``any_word`` on a large
+A word's occurrences are contiguous, so a question about one word is answered exactly; only ``any_word`` on a large
 index goes through cells (see cells.py), whose recall was measured when they were made.
 """
 
@@ -118,7 +118,7 @@ class Index:
         return sources.open_encoder(self._model_record, self.path, self._model)
 
     def model_path(self) -> Path:
-        """Where the model lies, compared with the one the index was made with."""
+        """Where the model is, compared with the one the index was made with."""
         return sources.encoder_path(self._model_record, self.path, self._model)
 
     def use(self, encoder: ContextEncoder) -> None:
@@ -136,7 +136,7 @@ class Index:
                 self.use(plain)
 
     def count(self, word: str) -> int:
-        """Occurrences of a word in the index; 0 where it is not in it."""
+        """Occurrences of a word in the index; 0 if it is not in it."""
         rows = self._rows(word)
         return int(rows.stop - rows.start)
 
@@ -154,7 +154,7 @@ class Index:
 
         The word is named by itself, by its ``position`` among the sentence's tokens, or both. With ``any_word`` the
         answer holds other words, each once, in the occurrence that is nearest. A sentence that stands several times
-        in the corpus is answered once, and the sentence that is asked about never.
+        in the corpus is answered once, and the query sentence never.
         """
         tokens, place = locate(sentence, position, word, self.encoder, self._share)
         layer = self._layer(layer)
@@ -171,7 +171,8 @@ class Index:
         raise FormatError(f"{self.path} was built with a different model than the one given now")
 
     def cutoff(self, *, any_word: bool = False) -> float | None:
-        """The score below which a hit is no more likely used alike than not; None of an index that did not learn it."""
+        """The score below which a hit is no more likely used the same way than not; None of an index that did not
+        learn it."""
         known = self.facts.get("alike_words" if any_word else "alike")
         return float(known) if isinstance(known, (int, float)) else None
 
@@ -207,7 +208,7 @@ class Index:
     def uses(self, word: str, layer: int | None = None) -> FloatArray:
         """Vectors of a word's occurrences as they are compared with each other, ``(n, d)`` of length one.
 
-        Half of what all of them share, their mean, is taken off: it says nothing about which use is which.
+        Half of what all of them share, their mean, is subtracted: it says nothing about which use is which.
         """
         layer = self._layer(layer)
         return unit_rows(self.vectors(self._known_rows(word), layer) - self._origin(word, layer))

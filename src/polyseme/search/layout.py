@@ -1,6 +1,6 @@
 """An index on disk: a folder with index.json, arrays of one number or one code per occurrence, and small tables.
 
-Occurrences are sorted by word, then by place in the corpus, so those of one word lie side by side:
+Occurrences are sorted by word, then by place in the corpus, so those of one word are contiguous:
 
 | file | what |
 |---|---|

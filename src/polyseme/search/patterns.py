@@ -4,7 +4,7 @@
 |---------|------------------------------------------------------------------------------------------------------|
 | `text`  | any string: 改革开放 finds 改革 开放 too; letters are whole words, small ones find capitals            |
 | `regex` | a regular expression within a sentence, of the ``regex`` package: `打(了|过)?\\p{Han}{1,2}`             |
-| `words` | words in a row as they were cut, `*` and `?` for unknown letters, tags behind a stroke: `打/v */n`     |
+| `words` | words in a row as they were cut, `*` and `?` for unknown letters, tags after a stroke: `打/v */n`     |
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _is_wide(character: str) -> bool:
 
 
 def _text_pattern(query: str) -> str:
-    """Letters as whole words with spaces where the query has some; a space may stand beside any wide character."""
+    """Letters as whole words with spaces where the query has some; a space may be next to any wide character."""
     parts: list[str] = []
     before, gap = "", False
     for character in query.strip():
@@ -89,7 +89,7 @@ def _is_narrow_letter(character: str) -> bool:
 
 
 def _find_bytes(corpus: Corpus, pattern: bytes) -> Found:
-    """In the bytes of the text as they lie on disk."""
+    """In the bytes of the text as they are on disk."""
     text, spans = corpus.text_bytes, corpus.text_spans
     found = [match.span() for match in regex.compile(pattern).finditer(text.data, concurrent=True)]
     places = np.array(found, dtype=np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Which words of a corpus a piece of its text lies in."""
+"""Which words of a corpus a piece of its text is in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Places = NDArray[np.int64]
 
 
 def words_of(corpus: Corpus, sentences: Places, spans: Places) -> Places:
-    """For pieces given by their bytes: the first word of each, and the one behind its last, ``(n, 2)``."""
+    """For pieces given by their bytes: the first word of each, and the one after its last, ``(n, 2)``."""
     places = np.zeros((len(sentences), 2), dtype=np.int64)
     last = -1
     for hit, (sentence, (first_byte, end_byte)) in enumerate(zip(sentences.tolist(), spans.tolist(), strict=True)):
@@ -49,7 +49,7 @@ def _token_bounds(corpus: Corpus, sentence: int) -> tuple[Places, Places, list[i
 
 
 def words_beside(corpus: Corpus, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The word before and the word behind each token, by number, ``(n, 2)``; -1 at the edge of a sentence."""
+    """The word before and the word after each token, by number, ``(n, 2)``; -1 at the edge of a sentence."""
     sentences = np.searchsorted(corpus.sentence_offsets, tokens, side="right") - 1
     first, last = corpus.sentence_offsets[sentences], corpus.sentence_offsets[sentences + 1] - 1
     ids, end = corpus.ids, len(corpus.ids) - 1

@@ -1,8 +1,8 @@
 """From an encoder's states to the short codes that an index keeps.
 
-x ↦ z = (x − mean) / deviation ↦ y = zP / ‖zP‖ ↦ round(y / step). P holds the main directions (PCA) of a sample of z; an
-inner product of two y is their cosine. With 8-bit codes ``step`` is one number per dimension: a query multiplied by it
-once can be compared with the codes as they lie on disk.
+x ↦ z = (x − mean) / deviation ↦ y = zP / ‖zP‖ ↦ round(y / step). P holds the principal components (PCA) of a sample of
+z; an inner product of two y is their cosine. With 8-bit codes ``step`` is one number per dimension: a query multiplied
+by it once can be compared with the codes as they are on disk.
 """
 
 from __future__ import annotations

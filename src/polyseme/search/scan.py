@@ -1,4 +1,4 @@
-"""Comparing a query with codes where they lie, block by block."""
+"""Comparing a query with codes where they are, block by block."""
 
 from __future__ import annotations
 

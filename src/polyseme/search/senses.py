@@ -28,7 +28,7 @@ TYPICAL = 5
 _LOOKED_THROUGH = 200  # occurrences among which the typical ones are chosen
 _DIVERSITY = 0.6
 SUBSTITUTES = 8
-_OFFERED = 100  # words that the language model is asked for in one place
+_OFFERED = 100  # words that the language model is asked for at one position
 _NEAR = 4  # tokens on either side that describe a context
 
 
@@ -118,7 +118,7 @@ def _label(index: Index, found: WordSenses, typical: list[Hit], label: int) -> l
 def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequence[tuple[list[str], int]]) -> list[str]:
     """What the language model would say in some places instead of a word, the likeliest first.
 
-    Where each direction expects words for itself, both expect frequent ones, and their product p→(w)·p←(w) counts that
+    Where each direction expects words separately, both expect frequent ones, and their product p→(w)·p←(w) counts that
     twice; divided by p(w) it is counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides
     are independent given w.
     """
@@ -136,7 +136,7 @@ def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequen
 
 
 def _context_words(index: Index, hits: list[Hit], labels: NDArray[np.int64], label: int) -> list[str]:
-    """Words that stand near this use more often than near the word as a whole."""
+    """Words that occur near this use more often than near the word as a whole."""
     here: Counter[str] = Counter()
     everywhere: Counter[str] = Counter()
     for hit, own in zip(hits, labels, strict=True):

@@ -12,7 +12,7 @@ def even_sample(n: int, most: int) -> NDArray[np.int64]:
 
 
 class Places:
-    """Gives each key the next free place of its group; groups lie side by side in the order of their keys."""
+    """Gives each key the next free place of its group; groups are contiguous in the order of their keys."""
 
     def __init__(self, counts: NDArray[np.integer]) -> None:
         self.offsets = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])  # (K + 1,)

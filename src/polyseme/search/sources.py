@@ -1,4 +1,4 @@
-"""The model and the corpus that an index was made of: where they lie, and whether they are still the same."""
+"""The model and the corpus that an index was made of: where they are, and whether they are still the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIES = 10
 
 
 def place(path: str | Path, index: str | Path) -> dict[str, str]:
-    """The way to a source from the index; from the root too, where it does not lie beside the index."""
+    """The way to a source from the index; from the root too, where it does not be next to the index."""
     absolute = os.path.abspath(path)
     relative = os.path.relpath(absolute, os.path.abspath(index))
     beside = Path(relative).parts[:2] != ("..", "..")
@@ -24,14 +24,14 @@ def place(path: str | Path, index: str | Path) -> dict[str, str]:
 
 
 def find(record: dict[str, Any], index: Path, what: str) -> Path:
-    """Where a source lies now; a FormatError with the option that corrects it where it is not found."""
+    """Where a source is now; a FormatError with the option that corrects it where it is not found."""
     relative = record.get("relative")
     absolute = record.get("path", relative)
     if not isinstance(relative, str) or not isinstance(absolute, str):
         raise FormatError(f"{index} does not say where its {what} is: give it with --{what}")
     for path in (index / relative, index / absolute):
         if os.path.exists(path):
-            return path.resolve()  # of a link to an index, .. is beside where the link leads
+            return path.resolve()  # of a link to an index, .. is next to where the link leads
     raise FormatError(f"the {what} of {index} is no longer at {absolute}: give it with --{what}")
 
 
@@ -46,7 +46,7 @@ def open_corpus(record: dict[str, Any], index: Path, given: Corpus | str | Path 
 
 
 def encoder_path(record: dict[str, Any], index: Path, given: str | Path | None) -> Path:
-    """Where the index's model lies, the same as when it encoded the corpus."""
+    """Where the index's model is, the same as when it encoded the corpus."""
     path = Path(given) if given else find(record, index, "model")
     if not path.exists():
         raise FormatError(f"{path} does not exist")

@@ -5,7 +5,7 @@ backward one at t+1. They know the context and not the word itself, which is why
 the states at t (``word``), full of the word's own identity. Encoders that are not language models have only ``word``,
 and ``mean`` and ``mix``, which make one layer of all those at t: their mean, or the mix that the model has learned.
 At the top layer, where both directions lead into one softmax, the two are added: the logits of both are linear in the
-sum, which says what the place expects, whichever side expects it. Below they stand side by side.
+sum, which says what the place expects, whichever side expects it. Below they are side by side.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _TOGETHER = 2048  # texts encoded at a time
 
 
 class Builder:
-    """Writes one index; ``adopt`` an earlier one to go on from it."""
+    """Writes one index; ``adopt`` an earlier one to continue from it."""
 
     def __init__(self, encoder: SentenceEncoder, segmentation: Segmentation) -> None:
         self.encoder, self.segmentation = encoder, segmentation

@@ -27,7 +27,7 @@ class Unit(NamedTuple):
 
 
 def read_units(given: Given, unit: str, segmentation: Segmentation) -> Iterator[Unit]:
-    """The texts of a corpus, a file, a folder or several; lines without anything in them are passed over."""
+    """The texts of a corpus, a file, a folder or several; lines without anything in them are skipped."""
     check("unit", unit, UNITS)
     if not isinstance(given, Corpus):
         paths = [given] if isinstance(given, (str, Path)) else list(given)

@@ -43,13 +43,13 @@ from polyseme.text.segment import Segmentation
 
 HOWS = ("vectors", "words", "both")
 _FUSED = 60  # of reciprocal rank fusion
-_DEPTH = 100  # hits of each kind that are joined, where fewer are asked for
+_DEPTH = 100  # hits of each kind that are joined, where fewer are requested
 _ALIKE = 0.999  # cosine of a text's vector with the one it was indexed with
 
 
 @dataclass(frozen=True, repr=False)
 class TextHit:
-    """A text that was found: where it comes from, the query's words in it, and what stands around it."""
+    """A text that was found: where it comes from, the query's words in it, and its context."""
 
     number: int  # its place in the index
     score: float
@@ -110,7 +110,7 @@ class TextIndex:
 
     @classmethod
     def of(cls, model: Any, texts: Iterable[str], *, progress: Progress = silent) -> TextIndex:
-        """The same of texts at hand."""
+        """The same of texts in memory."""
         builder = Builder(lift(model, "sentences"), cutting(model))
         return cls._written(builder, units_of(texts), None, False, progress)
 
@@ -144,7 +144,7 @@ class TextIndex:
         return index
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a copy to ``path``, whole or not at all."""
+        """Write a copy to ``path``, atomically."""
         with layout.INDEX.new_folder(path, force=force) as part:
             for file in self.path.iterdir():
                 shutil.copyfile(file, part / file.name)
@@ -157,7 +157,7 @@ class TextIndex:
         unit: str = "lines",
         progress: Progress = silent,
     ) -> TextIndex:
-        """A new index with further texts behind these, at ``out`` or in the place of this one."""
+        """A new index with further texts after these, at ``out`` or in the place of this one."""
         builder = Builder(self._encoder(), self.segmentation)
         builder.adopt(self)
         units = read_units(texts, unit, self.segmentation)
@@ -176,7 +176,7 @@ class TextIndex:
         return self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes().decode("utf-8", "replace")
 
     def texts_bytes(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """All texts, where each begins, their sources and lines: what an index that goes on from here keeps."""
+        """All texts, where each begins, their sources and lines: what an index that continues from here keeps."""
         return self._bytes, self._offsets, self._source_numbers, self._lines
 
     # ---- questions
@@ -214,7 +214,7 @@ class TextIndex:
         return texts[best], scores[best]
 
     def _marks(self, text: str, tokens: list[str], asked: set[str]) -> list[tuple[int, int]]:
-        """Where the words that are asked for stand in a text."""
+        """Where the query words occur in a text."""
         if not any(token.lower() in asked for token in tokens):
             return []
         places = zip(tokens, token_spans(text, tokens, self.segmentation), strict=True)

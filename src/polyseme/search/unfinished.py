@@ -1,8 +1,8 @@
-"""An index in the making: ``<out>.checkpoint``, a folder with the arrays that are being filled and a sealed state.
+"""An index being built: ``<out>.checkpoint``, a folder with the arrays that are being filled and a sealed state.
 
 The state, ``building.json``, is there from the first moment. It says what the index is made of, how many sentences are
 done, and the checksum of what was written for them, in the order of the text; it has a checksum of its own. So what was
-damaged meanwhile is refused when the work goes on, and a folder that somebody else put there is never touched.
+damaged meanwhile is refused when the work continues, and a folder that somebody else put there is never touched.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class State:
-    """How far an index in the making is."""
+    """How far an index being built is."""
 
     identity: dict[str, Any]
     sentences: int
@@ -63,7 +63,7 @@ class State:
 
 
 def find(part: Path) -> State | Standing | None:
-    """The state of the unfinished index at ``part``; an index that only lacks its name; None where nothing is.
+    """The state of the unfinished index at ``part``; an index that only lacks its name; None if nothing is.
 
     Whatever else is there is a FormatError: it may be somebody's own.
     """

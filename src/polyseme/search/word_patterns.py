@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Element:
-    """What one word must be; None asks for nothing."""
+    """What one word must be; None requests nothing."""
 
     word: int | None = None  # its number; -1 for a word that the corpus does not have
     words: Mask | None = None  # by number

@@ -6,7 +6,7 @@ one that follows it among all answers of the batch:
     u = encoder(turn),   v = layers(encoder(answer)),   p(answer | turn) = exp(u·v) / Σ_batch exp(u·v')
 
 ``encode`` gives u, which is what turns are compared by; ``encode_answers`` gives v, to find answers. Equal answers
-within a batch ("好的") are no false candidates: all but the true one are left out. With labelled pairs beside the
+within a batch ("好的") are no false candidates: all but the true one are omitted. With labelled pairs next to the
 dialogues (``nli=``) the same encoder also learns as InferSent's does, batches of both mixed.
 
 What differs from the paper: the encoder is a mean of word vectors that learn, unless another is chosen. On few
@@ -124,7 +124,7 @@ class Conversation(LearnedEncoder):
 
 
 class Turns:
-    """Turns of dialogues, and which of them is answered by the one behind it."""
+    """Turns of dialogues, and which of them is answered by the one after it."""
 
     def __init__(self, texts: list[list[str]], answered: Ints) -> None:
         self.texts, self.answered = texts, answered

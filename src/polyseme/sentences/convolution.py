@@ -29,7 +29,7 @@ class TextCnnModule(TextModule):
 
         c_i = relu(w · [x_i; …; x_i+h-1] + b),   ĉ = max_i c_i,   vector = all ĉ
 
-    A text stands between h_max - 1 zeros on both sides. The multichannel form (fixed and tuned vectors under the same
+    A text is between h_max - 1 zeros on both sides. The multichannel form (fixed and tuned vectors under the same
     filters, their sums added) is a sum of the two inputs, since a convolution is linear. Of Zhang and Wallace's
     sensitivity analysis (2015) k-max and mean pooling are here too.
     """

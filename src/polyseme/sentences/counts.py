@@ -159,7 +159,7 @@ class Tfidf(Bow):
 
 
 class Lsa(Trainable, SentenceEncoder):
-    """TF-IDF rows on the main directions of those it was trained on."""
+    """TF-IDF rows on the principal components of those it was trained on."""
 
     method: ClassVar[str] = "lsa"
     Options: ClassVar[type] = LsaOptions
@@ -219,7 +219,7 @@ def inverse_frequencies(frequencies: NDArray[np.int64], n_texts: int, kind: str)
 
 
 def count_rows(texts: list[list[str]], vocabulary: Vocabulary) -> csr_array:
-    """How often each word of the vocabulary stands in each text, ``(n, V)`` float32."""
+    """How often each word of the vocabulary occurs in each text, ``(n, V)`` float32."""
 
     index, unknown = vocabulary.index, len(vocabulary)
     columns = np.array([index.get(word, unknown) for words in texts for word in words], dtype=np.int32)
@@ -239,7 +239,7 @@ def term_rows(
 ) -> Iterator[tuple[csr_array, int]]:
     """``count_rows`` of a corpus, some texts at a time, and the tokens read so far.
 
-    ``columns`` says which column a word of the corpus has, ``size`` and above: none; unless given, its number.
+    ``columns`` says which column a word of the corpus has, ``size`` and above: none; default: its number.
     """
     first, last = 0, len(offsets) - 1
     while first < last:

@@ -49,7 +49,7 @@ class TargetWords:
         return len(self.counts)
 
     def ids(self, lists: TokenLists) -> Flat:
-        """The class of every word, an end behind each sentence."""
+        """The class of every word, an end after each sentence."""
         known = self.index.get
         ids = [number for tokens in lists for number in (*(known(token, UNKNOWN) for token in tokens), END)]
         return Flat(np.array(ids, dtype=np.int64), offsets_of(lists) + np.arange(len(lists) + 1))

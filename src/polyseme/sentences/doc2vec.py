@@ -326,7 +326,7 @@ def negatives_of(vocabulary: Vocabulary) -> Any:
 
 
 def slots_of(options: Doc2VecOptions) -> int:
-    """Vectors that stand side by side in an output row."""
+    """Vectors that are side by side in an output row."""
     return 1 + 2 * options.window if options.architecture == "dm-concat" else 1
 
 

@@ -2,7 +2,7 @@
 
 Socher et al., "Dynamic Pooling and Unfolding Recursive Autoencoders for Paraphrase Detection", NIPS 2011: the distances
 of all words and phrases of one text from all of the other, cut into a grid of ``size`` × ``size`` cells, of each the
-least; rows and columns of a smaller matrix are repeated first. Beside it three facts about the numbers in both texts.
+least; rows and columns of a smaller matrix are repeated first. Next to it three facts about the numbers in both texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUMBERS = 3
 
 
 def pooled_distances(first: FloatArray, second: FloatArray, size: int) -> FloatArray:
-    """Euclidean distances, ``(n, D), (m, D) -> (size, size)``; zeros where one text has no nodes."""
+    """Euclidean distances, ``(n, D), (m, D) -> (size, size)``; zeros if one text has no nodes."""
     if not len(first) or not len(second):
         return np.zeros((size, size), dtype=np.float32)
     squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * first @ second.T

@@ -1,11 +1,11 @@
-"""What a pooling is fitted on 拟合: how often words stand in texts, and texts to find main directions in.
+"""What a pooling is fitted on 拟合: how often words stand in texts, and texts to find principal components in.
 
 | given | counts | texts |
 |---|---|---|
 | a corpus, or texts | theirs | theirs, 100,000 at most |
 | nothing, to word vectors | those of their vocabulary; by rank where it keeps none | words drawn at random |
 
-A file of published vectors keeps no counts, but its words stand in the order of their frequency: the r-th counts as
+A file of published vectors keeps no counts, but its words occur in the order of their frequency: the r-th counts as
 1/(r + 2.7) (Mandelbrot's form of Zipf's law). Without a text, words are drawn by frequency, as many as a sentence has;
 SIF and uSIF assume no more of a text, but real text fits better.
 """

@@ -113,7 +113,7 @@ def token_lists(segmentation: Segmentation, texts: Sequence[Sentence]) -> list[l
 
 
 def sentence_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
-    """The sentence each token stands in: a new one begins behind a run of tokens that end one."""
+    """The sentence each token stands in: a new one begins after a run of tokens that end one."""
     ends = np.array([token in _ENDS for token in tokens], dtype=bool)
     begins = np.concatenate([[False], ends[:-1] & ~ends[1:]]) if len(ends) else ends
     return np.cumsum(begins)
@@ -236,7 +236,7 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
 
 
 def _mode_of_words(options: InputOptions) -> str:
-    """What given word vectors do: where it is left to us they learn, or stay beside learned ones."""
+    """What given word vectors do: where it is left to us they learn, or stay next to learned ones."""
     if options.encoder_mode != "auto":
         return options.encoder_mode
     return "frozen" if options.dim else "finetune"

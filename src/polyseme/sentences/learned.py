@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BATCH_TOKENS = 4096  # of a batch when no gradients are wanted, padding counted
-TIE = 1e-6  # of a held-out loss beside a figure
+TIE = 1e-6  # of a held-out loss next to a figure
 HELD_OUT = 0.1  # share of the examples that tells when to stop, where none were given for it
 
 
@@ -60,7 +60,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     @classmethod
     @abstractmethod
     def make_module(cls, options: Any, dim: int, beside: int) -> TextModule:
-        """A new module over token vectors of this length, with so many numbers beside its hidden states."""
+        """A new module over token vectors of this length, with so many numbers next to its hidden states."""
 
     @classmethod
     def of(cls, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any) -> Self:
@@ -83,7 +83,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     # ---- texts
 
     def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the training text was cut."""
+        """Segment raw text like the training text."""
         return self.inputs.token_lists([text])[0]
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
@@ -258,7 +258,7 @@ class ExampleTask(BatchTask):
     """Training on examples in batches of one size, the long and the short apart."""
 
     unit = "examples"
-    pace: float = 1.0  # of fine-tuned encoders, beside what suits them
+    pace: float = 1.0  # of fine-tuned encoders, next to what suits them
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
@@ -279,7 +279,7 @@ class ExampleTask(BatchTask):
         return found
 
     def _layer_groups(self, network: str) -> dict[str, ParameterGroup]:
-        """By the numbers in the names of weights: layer k of n; what has none lies below the first."""
+        """By the numbers in the names of weights: layer k of n; what has none is below the first."""
         named = re.compile(re.escape(network) + r"\..*?\.(\d+)\.")
         layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
         n, options = max(layers.values(), default=-1) + 1, self.tuning

@@ -1,6 +1,6 @@
 """Convolutional matching of two texts 卷积匹配网络: ARC-I, ARC-II, CNN-SM, Bi-CNN and MP-CNN.
 
-Each makes features of a pair, ``(B, dim)``, that a classifier stands over. Lengths are free: where a paper pads all
+Each makes features of a pair, ``(B, dim)``, that a classifier is over. Lengths are free: where a paper pads all
 texts to one length, the last layer is pooled to a fixed number of stretches (dynamic pooling) instead.
 """
 
@@ -33,7 +33,7 @@ class PairModule(nn.Module, ABC):
 
 
 def gated_convolution(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
-    """relu of the convolution, 0 where a window sees only padding: ``(B, C, T) -> (B, C', T)``."""
+    """relu of the convolution, 0 if a window sees only padding: ``(B, C, T) -> (B, C', T)``."""
     found = torch.relu(layer(x))
     real = torch.arange(found.shape[2], device=x.device) < lengths.clamp_min(0).unsqueeze(1)
     return found * real.unsqueeze(1)

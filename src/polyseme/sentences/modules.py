@@ -30,7 +30,7 @@ class TextModule(nn.Module, ABC):
     """An encoder of texts."""
 
     dim: int  # of a text's vector
-    has_states: bool = False  # hidden states of tokens, which others can stand beside
+    has_states: bool = False  # hidden states of tokens, which others can be next to
     attends: bool = False  # it says how much each token counted
 
     @abstractmethod

@@ -7,7 +7,7 @@ version 3, one space for sixteen languages, Chinese among them. For each width n
     s = Σ_t (LN([e; c_2; c_3; c_5]) W + b) / √T              y = relu(P_1 s + D_1 relu(D_0 s))
     v = z / |z|,  z = tanh(P_3 y + D_3 relu(D_2 y))
 
-All texts of a batch lie one behind the other; a window that reaches beyond its text reads zeros there. The vectors of
+All texts of a batch lie one after the other; a window that reaches beyond its text reads zeros there. The vectors of
 the pieces are kept as the file has them, a byte for each number.
 """
 

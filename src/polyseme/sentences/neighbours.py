@@ -7,7 +7,7 @@ sentences of the batch:
     p(s' | s) = exp(f(s)·g(s')) / Σ_{s'' ≠ s} exp(f(s)·g(s''))        vector of s = [f(s); g(s)]
 
 A sentence with two neighbours has both as targets, each with ½. What differs from the authors' program: the sentence
-itself is no candidate (theirs has a score of 0 there), and neighbours never lie in different documents.
+itself is no candidate (theirs has a score of 0 there), and neighbours are in the same document.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ ACTIVATIONS = ("relu", "tanh", "identity")
 POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
 BIGRAMS, LETTERS = 50, 30  # of tagged sentences: of characters, of words
-DIM = 100  # of vectors that are learned with the task where nothing else stands at the input
+DIM = 100  # of vectors that are learned with the task where nothing else is at the input
 
 
 @dataclass(frozen=True)

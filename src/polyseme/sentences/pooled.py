@@ -5,7 +5,7 @@
 | `mean` `max` `first` `last` | the mean, the greatest numbers, the first and the last word's vector |
 | `last-max-mean` `first-max-mean` | one of these ends, the maximum and the mean, side by side (ULMFiT) |
 | `tfidf` | Σ idf(w) x_w / Σ idf(w); Arroyo-Fernández et al., WISSE, 2019 |
-| `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the main direction u of such vectors: v - u uᵀv |
+| `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the principal component u of such vectors: v - u uᵀv |
 | `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, less λ_i of its part along each of five directions |
 | `pmean` | (1/n Σ x^p)^(1/p) for several p, side by side |
 | `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of how long a reader stays (reading.py) |
@@ -14,7 +14,7 @@ Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline for Sentence Embeddings
 Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rücklé, Eger, Peyrard and Gurevych,
 Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence Representations, 2018.
 
-A word without a vector is left out, and a text without any word that has one is the zero vector. What differs from the
+A word without a vector is omitted, and a text without any word that has one is the zero vector. What differs from the
 papers: the directions are those of the text that the pooling was fitted on, and are not found again for every list of
 sentences. Words that this text does not have count as most rare: p(w) = 0, the greatest idf.
 """
@@ -80,7 +80,7 @@ class Pooled(Model, SentenceEncoder):
         about: About | None = None,
         **options: Any,
     ) -> None:
-        """``counts`` and ``directions`` (D, m), each times the root of the share that is taken off, come of fitting.
+        """``counts`` and ``directions`` (D, m), each times the root of the share that is subtracted, come of fitting.
 
         ``reader`` says how long one stays at a word (surprisal, pos): a language model, or a score for each word.
         """
@@ -109,7 +109,7 @@ class Pooled(Model, SentenceEncoder):
         layers: LayerChoice = "mean",
         **options: Any,
     ) -> Self:
-        """Count words in a corpus or in texts, and find the main directions of their vectors.
+        """Count words in a corpus or in texts, and find the principal components of their vectors.
 
         Without ``data``, word vectors take the counts of their own vocabulary (see fitting.py).
         """

@@ -2,7 +2,7 @@
 
     u = max_t BiLSTM(x_<s>, x_1 … x_n, x_</s>)
 
-Words without a vector are left out, and the boundaries stand around the text where they have one: ``<s> </s>`` in the
+Words without a vector are omitted, and the boundaries stand around the text where they have one: ``<s> </s>`` in the
 first version, ``<p> </p>`` in the second. What differs from the authors' program: padding never takes part in the
 maximum, which in the first version made a vector depend on its batch, and raw text is cut by ``segment``, not by NLTK
 (give lists of words for another cut: theirs has "do n't").
@@ -20,7 +20,7 @@ from polyseme.sentences.options import InferSentFileOptions
 
 
 class PublishedInferSent(InferSent):
-    """A BiLSTM with max-pooling that leaves out unknown words and puts boundaries around a text."""
+    """A BiLSTM with max-pooling that omits unknown words and puts boundaries around a text."""
 
     method: ClassVar[str] = "infersent-file"
     Options: ClassVar[type] = InferSentFileOptions

@@ -3,7 +3,7 @@
 | pool | score of a word |
 |---|---|
 | `surprisal` | -log p(w | words before it), by a language model; without one -log p(w), by its frequency |
-| `pos` | of its commonest part of speech in a tagged corpus, the mean of -log p(w) over the words so tagged |
+| `pos` | of its most frequent part of speech in a tagged corpus, the mean of -log p(w) over the words so tagged |
 
 Wang, Zhang and Zong, Learning Sentence Representation with Guidance of Human Attention, IJCAI 2017: the times that
 people spend on words go with both. What differs: there the vectors of tags are learned from similar sentences; here one
@@ -34,7 +34,7 @@ def by_frequency(counts: Bow) -> Scores:
 
 
 def by_part_of_speech(corpus: Corpus) -> Scores:
-    """The score of each word's commonest tag; a word that was never seen is taken for one that was seen once."""
+    """The score of each word's most frequent tag; a word that was never seen is taken for one that was seen once."""
     if corpus.tags is None:
         raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on such a file, or a corpus of one")
     ids, tags = np.asarray(corpus.ids, dtype=np.int64), np.asarray(corpus.tags, dtype=np.int64)

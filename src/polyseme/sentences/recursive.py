@@ -8,7 +8,7 @@ Detection", NIPS 2011. Two neighbours become a phrase, and every phrase is to gi
 What differs from the paper: it takes the trees of a parser; here the pair that is best given back is merged first
 (Socher et al., "Semi-Supervised Recursive Autoencoders", EMNLP 2011). Word vectors are scaled to length one and stay as
 they are. A text's vector is the mean of its words and phrases, or the phrase of all (``vector``). ``matched`` compares
-two texts node by node (dynamic.py); ``fit pair`` reads that beside both vectors.
+two texts node by node (dynamic.py); ``fit pair`` reads that next to both vectors.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Flat(NamedTuple):
     offsets: Ints  # of the texts
 
     def padded(self, rows: Ints, longest: int) -> NDArray[Any]:
-        """The values of some texts, ``(B, longest, …)``, zeros behind each."""
+        """The values of some texts, ``(B, longest, …)``, zeros after each."""
         found = np.zeros((len(rows), longest, *self.values.shape[1:]), dtype=self.values.dtype)
         for place, row in enumerate(rows):
             start, end = self.offsets[row], self.offsets[row + 1]
@@ -93,7 +93,7 @@ def words(tokens: Sequence[str]) -> Iterable[str]:
 
 
 def bigrams(tokens: Sequence[str]) -> Iterable[str]:
-    """Keys of a table of neighbours: each token with the one behind it."""
+    """Keys of a table of neighbours: each token with the one after it."""
     return (f"{a} {b}" for a, b in pairwise([*tokens, ""]))
 
 

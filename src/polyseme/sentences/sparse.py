@@ -22,7 +22,7 @@ from polyseme.nouns import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DENSE_BYTES = 64 << 20  # of a batch that is handed out with all its zeros
+DENSE_BYTES = 64 << 20  # of a batch that is returned with all its zeros
 
 
 class SparseEncoder(SentenceEncoder):

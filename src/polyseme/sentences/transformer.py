@@ -83,7 +83,7 @@ class Pooling(nn.Module):
 
 
 class SentenceTransformer(Model, SentenceEncoder):
-    """A Transformer, a pooling, and the steps behind it."""
+    """A Transformer, a pooling, and the steps after it."""
 
     method: ClassVar[str] = "sentence-transformer"
     Options: ClassVar[type] = SentenceTransformerOptions

@@ -1,6 +1,6 @@
 """Greedy trees over texts 贪心树: at each step the two neighbours that an autoencoder keeps best become one phrase.
 
-All texts of a batch are folded together, one merge of each text a step; only the two pairs beside a merge are computed
+All texts of a batch are folded together, one merge of each text a step; only the two pairs next to a merge are computed
 anew. A long text is folded by itself with a heap of its pairs, in n log n steps rather than n². With the trees known,
 phrases of one height are computed at once, and so is what all phrases unfold to.
 """
@@ -54,7 +54,7 @@ class AutoEncoder(nn.Module):
 def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """The children of every phrase in the order of the merges, ``(B, T - 1)`` each.
 
-    Words are numbered by place, the k-th phrase T + k. A text of n words has n - 1 phrases; what is behind them means
+    Words are numbered by place, the k-th phrase T + k. A text of n words has n - 1 phrases; what is after them means
     nothing.
     """
     (n_texts, width), counts = mask.shape, mask.sum(dim=1)
@@ -107,7 +107,7 @@ def _merges_of_one(net: AutoEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
     n = len(x)
     nodes = torch.cat([x, x.new_empty(n - 1, x.shape[1])])
     pairs, errors = net.errors(x[:-1], x[1:])
-    phrases = dict(enumerate(pairs))  # of a node and the one behind it, by the name of the first
+    phrases = dict(enumerate(pairs))  # of a node and the one after it, by the name of the first
     begins = [*range(n), *[0] * (n - 1)]  # a node's first word: of two errors alike the one further left is taken
     before, behind = [*range(-1, 2 * n - 2)], [*range(1, n), -1, *[-1] * (n - 1)]
     heap = [(error, place, place, place + 1) for place, error in enumerate(errors.cpu().tolist())]

@@ -1,14 +1,14 @@
 """A Transformer that learns with a task as a sentence encoder (微调): its own pooling and layers, over whole batches.
 
-    v = f(W · pool_t h_t + b),   the encoder's steps behind the pooling, but without a normalisation at their end
+    v = f(W · pool_t h_t + b),   the encoder's steps after the pooling, but without a normalisation at their end
 
 A causal language model reads ``<start> text <end>``, whose last state is v, and keeps learning to expect the next
-piece beside the task, as in Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018):
+piece next to the task, as in Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018):
 
     loss = -log p(label | v) - λ mean_t log p(w_t+1 | w_1 … w_t),   λ = ``lm_weight``
 
-A layer over vectors of length one would learn slowly, so the last normalisation is left out. Texts become pieces once;
-of a text with more than ``max_pieces`` the middle is left out (Sun et al., "How to Fine-Tune BERT for Text
+A layer over vectors of length one would learn slowly, so the last normalisation is omitted. Texts become pieces once;
+of a text with more than ``max_pieces`` the middle is omitted (Sun et al., "How to Fine-Tune BERT for Text
 Classification?", 2019, found both ends to tell more than the beginning alone).
 """
 

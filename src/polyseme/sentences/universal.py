@@ -11,8 +11,8 @@ answer of a turn among those of the batch, and tells the labels of pairs.
     transformer  v = Σ_t h_t / √T          dan  v = layers([mean of word vectors; mean of bigram vectors])
 
 What differs from GenSen's paper: no constituency trees; labelled texts where they are given. From USE's: neighbours are
-chosen, not written; bigrams have vectors beside the words', not in one mean with them; a Transformer reads texts longer
-than 512 words in stretches.
+chosen, not written; bigrams have vectors next to the words', not in one mean with them; a Transformer reads texts
+longer than 512 words in stretches.
 """
 
 from __future__ import annotations

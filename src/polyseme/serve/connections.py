@@ -37,7 +37,7 @@ class Connections:
         return self._n
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection; False where it has to be refused, since all others are at work."""
+        """Count a new connection; False if it has to be refused, since all others are at work."""
         own = self._by_address[connection.address]
         room = True
         if len(own) >= self.of_one_client:
@@ -61,7 +61,7 @@ class Connections:
                 del self._by_address[connection.address]
 
     def _close_one_of(self, connections: set[Connection]) -> bool:
-        """Close the one that has been waiting for its client longest; False where none does."""
+        """Close the one that has been waiting for its client longest; False if none does."""
         waiting = [one for one in connections if one.waits_for_client()]
         if not waiting:
             return False

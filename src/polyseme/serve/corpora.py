@@ -1,4 +1,4 @@
-"""What one asks of a corpus: where something stands in it, and beside which words."""
+"""What one asks of a corpus: where something occurs in it, and next to which words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def corpus_routes(library: Library) -> APIRouter:
         min_count: Annotated[int, Query(ge=1, le=10_000)] = 3,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Answer:
-        """The words that stand near it more often than chance would have them."""
+        """The words that occur near it more often than chance would have them."""
         library.corpus(corpus)
 
         def answer() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What stands before every request: who may ask, how much, for how long, and what the browser may do with the answer.
+"""What precedes every request: who may ask, how much, for how long, and what the browser may do with the answer.
 
 - The Host header must name this machine, so that a web page elsewhere cannot reach a local server by rebinding its
   own name to 127.0.0.1; a request whose Origin is another site is refused.
@@ -217,7 +217,7 @@ def _open_to_all(path: str) -> bool:
 
 
 def site_of(url: str) -> tuple[str, str, str] | None:
-    """Scheme, host and port of an Origin header or of a URL without path; None where it is neither."""
+    """Scheme, host and port of an Origin header or of a URL without path; None if it is neither."""
     scheme, mark, rest = url.lower().partition("://")
     address = _host_and_port(rest.removesuffix("/"), scheme) if mark and scheme in _PORTS else None
     return (scheme, *address) if address else None
@@ -231,6 +231,6 @@ def check_public_url(url: str) -> str:
 
 
 def _host_and_port(host: str, scheme: str) -> tuple[str, str] | None:
-    """Name and port of a Host header; None where it is anything else, however it begins."""
+    """Name and port of a Host header; None if it is anything else, however it begins."""
     found = _HOST.fullmatch(host.lower())
     return (found[1], found[2] or _PORTS[scheme]) if found else None

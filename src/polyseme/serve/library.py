@@ -52,7 +52,7 @@ class Library:
     """The items by name, in the order in which they were given."""
 
     def __init__(self, items: Iterable[Item] = (), as_texts: Callable[[Any], SentenceEncoder] | None = None) -> None:
-        """``as_texts`` makes a sentence encoder of any model; unless given, by the mean over its words."""
+        """``as_texts`` makes a sentence encoder of any model; default: by the mean over its words."""
         self.as_texts: Callable[[Any], SentenceEncoder] = as_texts or (lambda model: lift(model, "sentences"))
         self.items: dict[str, Item] = {}
         for item in items:

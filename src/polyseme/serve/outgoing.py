@@ -1,6 +1,6 @@
-"""Answers on their way: sent in pieces, so that little of one lies in buffers, and bounded in what all hold together.
+"""Answers on their way: sent in pieces, so that little of one is in buffers, and bounded in what all hold together.
 
-A client that asks for large answers and does not read them holds each until ``protocol`` closes the connection; a
+A client that requests large answers and does not read them holds each until ``protocol`` closes the connection; a
 further large answer is refused (503) while too many bytes wait, from this client or in all.
 """
 
@@ -21,7 +21,7 @@ class Outgoing:
         self._bytes: Counter[str] = Counter()
 
     def take(self, address: str, size: int) -> bool:
-        """Count an answer; False where there is no room for it. The first of a client always has room."""
+        """Count an answer; False if there is no room for it. The first of a client always has room."""
         if size < LARGE:
             return True
         own = self._bytes[address]

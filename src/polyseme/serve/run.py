@@ -82,7 +82,7 @@ def serve(
 ) -> None:
     """Open everything at ``paths`` and answer until stopped.
 
-    ``as_texts`` makes sentence encoders of models of words and of words in context; unless given, by their mean.
+    ``as_texts`` makes sentence encoders of models of words and of words in context; default: by their mean.
     """
     check_host(host, token)
     try:

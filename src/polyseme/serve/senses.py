@@ -1,4 +1,4 @@
-"""What one asks of an index of occurrences: the uses of a word, all that is used so, and what is used alike."""
+"""What one asks of an index of occurrences: the uses of a word, all that is used so, and what is used the same way."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ TextQuery = Annotated[str, Query(min_length=1, max_length=500), AfterValidator(_
 
 
 class Question(BaseModel):
-    """A body in which nothing unknown is passed over in silence."""
+    """A body in which nothing unknown is skipped in silence."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -115,7 +115,7 @@ class SearchTexts(Question):
 
 
 class Embeddings(BaseModel):
-    """OpenAI's request; what we do not know of it (``user``) is passed over, as clients expect."""
+    """OpenAI's request; what we do not know of it (``user``) is skipped, as clients expect."""
 
     model: Name
     input: Text | Annotated[list[Text], Field(min_length=1, max_length=1024)]
@@ -282,7 +282,7 @@ class Senses(BaseModel):
     count: int
     looked_at: int  # of these occurrences, evenly drawn
     sure: float | None
-    labels: Literal["substitutes", "company"]  # what ``substitutes`` hold: the model's own, or words that stand near
+    labels: Literal["substitutes", "company"]  # what ``substitutes`` hold: the model's own, or words that occur near
     senses: list[SenseShape]
     points: list[SensePoint]
 

@@ -1,6 +1,6 @@
 """The questions that come most often, answered without the framework: the same checks, a quarter of its work.
 
-What does not pass the checks goes on to the framework, which says why.
+What does not pass the checks continues to the framework, which says why.
 """
 
 from __future__ import annotations

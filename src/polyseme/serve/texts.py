@@ -136,7 +136,7 @@ def text_routes(library: Library) -> APIRouter:
         model: Annotated[str, Query(min_length=1, max_length=200, description="a model, an index or a corpus")],
         text: Annotated[Text, Query(max_length=2000)],
     ) -> Answer:
-        """Text cut the way the model's own text was cut."""
+        """Text segmented like the model's training text."""
         thing = library.find(model)
         if library.items[model].kind in ("index", "corpus"):
             cut = library.corpus(model).tokenize

@@ -33,7 +33,7 @@ class TokenCheck:
         self._clients: OrderedDict[str, _Guesses] = OrderedDict()
 
     def seconds_to_wait(self, address: str) -> int:
-        """Until this client may try again, in whole seconds; 0 where it may now."""
+        """Until this client may try again, in whole seconds; 0 if it may now."""
         known = self._clients.get(address)
         return max(0, math.ceil(known.free_at - self._clock())) if known else 0
 

@@ -1,4 +1,4 @@
-"""Published torch files by the names in them, and the word vectors that lie beside them."""
+"""Published torch files by the names in them, and the word vectors that are next to them."""
 
 from __future__ import annotations
 

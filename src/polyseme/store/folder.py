@@ -62,7 +62,7 @@ class Contents:
 
 
 def write_folder(path: str | Path, contents: Contents, *, force: bool = False) -> None:
-    """Write a model folder, whole or not at all; ``force`` replaces another model, corpus or index."""
+    """Write a model folder, atomically; ``force`` replaces another model, corpus or index."""
     with MODEL.new_folder(path, force=force) as part:
         _write(part, contents)
 

@@ -55,11 +55,11 @@ class Model(ABC):
         """The model that ``parts`` came from. A missing or misshapen array is a FormatError."""
 
     def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the model's training text was cut; by script where that is not known."""
+        """Segment raw text like the model's training text; by script where that is not known."""
         return self.segmentation.tokens(text)
 
     def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """The tokens of each text, raw texts cut together; those that are cut already as they are."""
+        """The tokens of each text, raw texts cut together; those that are already segmented as they are."""
         raw = iter(self.segmentation.token_lists([text for text in texts if isinstance(text, str)]))
         return [next(raw) if isinstance(text, str) else tokens_given(text) for text in texts]
 
@@ -91,7 +91,7 @@ class Model(ABC):
         return facts_table(f"{row.name} {row.chinese}", {**self.size(), **changed, **text, **last})
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a model folder, whole or not at all.
+        """Write a model folder, atomically.
 
         A folder there that is not polyseme's is never replaced; another model, corpus or index only with ``force``.
         """

@@ -60,7 +60,7 @@ def read(file: str | Path | PlainFile) -> dict[str, NDArray[Any]]:
 
 
 def read_with_metadata(file: str | Path | PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays and the free text that stands beside them."""
+    """The arrays and the free text that is next to them."""
     if isinstance(file, PlainFile):
         return _arrays(file)
     try:
@@ -138,7 +138,7 @@ class _Entry:
 
 
 def _check_places(path: Path, entries: list[_Entry], size: int) -> None:
-    """The arrays lie one behind the other, from the first byte to the last."""
+    """The arrays lie one after the other, from the first byte to the last."""
     place = 0
     for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != place:

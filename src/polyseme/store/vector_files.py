@@ -1,6 +1,6 @@
 """Vectors of sentences written one after the other: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
 
-Nothing is held but the sentence at hand, so a file may be of any length. Each file appears whole or not at all,
+Nothing is held but the sentence in memory, so a file may be of any length. Each file appears atomically,
 and with those that belong to it.
 """
 
@@ -35,7 +35,7 @@ _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def files_beside(form: str, path: Path) -> list[Path]:
-    """The files that a format may write beside the one that is named."""
+    """The files that a format may write next to the one that is named."""
     return [path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")] if form == "npy" else []
 
 
@@ -47,7 +47,7 @@ def writer(
 
     Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``: always the same kind.
     ``force`` replaces a file that is there. ``lasting`` is False for a file that is only passed on, which gets no
-    second file beside it. ``names`` are those of the layers, which features are written with.
+    second file next to it. ``names`` are those of the layers, which features are written with.
     """
     kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
     beside = files_beside(form, path) if lasting else []
@@ -98,7 +98,7 @@ class _Hdf5(_Writer):
         self._h5py: Any = h5py
         self._file: Any = h5py.File(self._disk, "w", meta_block_size=1 << 20)
         self._small, self._large = (h5py.h5p.create(h5py.h5p.DATASET_CREATE) for _ in range(2))
-        self._small.set_layout(h5py.h5d.COMPACT)  # beside its description, without a place of its own
+        self._small.set_layout(h5py.h5d.COMPACT)  # next to its description, without a place of its own
         for kind in (self._small, self._large):
             kind.set_obj_track_times(False)  # the same text gives the same bytes
         self._text = h5py.string_dtype()
@@ -203,7 +203,7 @@ class _JsonLines(_Writer):
 
 
 def _json(value: Any) -> str:
-    # These may stand in JSON as they are, but a terminal obeys some of them, and others end a line.
+    # These may be in JSON as they are, but a terminal obeys some of them, and others end a line.
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 

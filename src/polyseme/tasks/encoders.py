@@ -32,7 +32,7 @@ ENCODERS: dict[str, type[LearnedEncoder]] = {
 def new_encoder(
     head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any
 ) -> LearnedEncoder:
-    """A sentence encoder to be learned; linear and mlp stand over the plain mean of the tokens' vectors."""
+    """A sentence encoder to be learned; linear and mlp are over the plain mean of the tokens' vectors."""
     cls = Dan if isinstance(options, LinearOptions) else ENCODERS[head]
     known = {field.name for field in dataclasses.fields(cls.Options)}
     shared = {f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name in known}
@@ -41,7 +41,7 @@ def new_encoder(
 
 
 def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | None:
-    """The one encoder whose vectors of texts are computed once; None where token vectors are needed in training."""
+    """The one encoder whose vectors of texts are computed once; None if token vectors are needed in training."""
     if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode not in ("auto", "frozen"):
         return None
     encoder = encoders[0]
@@ -54,7 +54,7 @@ def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | N
 
 
 def tuned_texts(encoders: Sequence[Any], about: About, options: Any) -> TunedTexts | None:
-    """The one Transformer whose vectors of texts learn with the task; None where words have vectors of their own."""
+    """The one Transformer whose vectors of texts learn with the task; None if words have vectors of their own."""
     if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode != "finetune":
         return None
     plain = not (options.dim or options.bigrams or options.letters) and options.layers == "top"

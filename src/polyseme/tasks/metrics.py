@@ -20,7 +20,7 @@ from polyseme.text.writing_systems import has_han
 Figures = dict[str, float]
 
 _CMRC_HAN = re.compile("[\u4e00-\u9fa5]")  # as CMRC's own program has it
-# The marks that CMRC's own program leaves out, and that end a run of Latin letters there.
+# The marks that CMRC's own program omits, and that end a run of Latin letters there.
 _CMRC_MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _LATIN = re.compile(r"\w+|[^\w\s]")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -68,7 +68,7 @@ def per_label(gold: Sequence[str], predicted: Sequence[str]) -> list[dict[str, s
 
 
 def precision_recall_f1(hits: int, predicted: int, gold: int) -> Figures:
-    """The three figures; 0 where nothing was there to be counted."""
+    """The three figures; 0 if nothing was there to be counted."""
     return {
         "precision": float(_ratio(hits, predicted)),
         "recall": float(_ratio(hits, gold)),
@@ -172,7 +172,7 @@ def _overlap_cmrc(answer: str, right: str) -> float:
 
 
 def _cmrc_pieces(text: str) -> list[str]:
-    """Chinese character by character, anything else by words; marks left out."""
+    """Chinese character by character, anything else by words; marks omitted."""
     pieces, run = [], ""
     for character in text.lower().strip():
         if character in _CMRC_MARKS:

@@ -249,7 +249,7 @@ class ReaderOptions(LearnedOptions):
 
 
 SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
-SEEN, MOST_EPOCHS = 5_000, 20  # examples that fine-tuning sees beside two passes over all, and its most passes
+SEEN, MOST_EPOCHS = 5_000, 20  # examples that fine-tuning sees next to two passes over all, and its most passes
 # What a head takes where encoders learn with it, unless it is given: rates that leave them most of what they know.
 FINETUNED: dict[str, Any] = {
     "epochs": f"2 + {SEEN:,} / examples, at most {MOST_EPOCHS}", "lr": 1e-3,

@@ -3,7 +3,7 @@
 siamese    u, v = f(first), f(second);  [u; v; |u - v|; u∗v] → layers      f: any sentence encoder
 cosine     cos(u, v) as the score, f a Transformer that learns: Reimers & Gurevych, "Sentence-BERT", 2019
 matching   arc1, arc2, cnn-sm, bi-cnn, mpcnn: networks that compare the texts inside (sentences/matching.py)
-cross      a Transformer that reads both texts as one input; GPT in its paper's forms, with its own loss beside
+cross      a Transformer that reads both texts as one input; GPT in its paper's forms, with its own loss next to
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ def features_from(head: str, parts: Parts, about: About, options: Any) -> Featur
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
         return Cross(encoder, options)
-    if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own beside it
+    if not any(name.startswith("net.") for name in parts.tensors):  # a frozen one has a net of its own next to it
         if isinstance(encoder, SentenceTransformer):
             return (Cosine if isinstance(options, CosineOptions) else Learned)(TunedTexts(encoder, options))
         if isinstance(encoder, LearnedEncoder):

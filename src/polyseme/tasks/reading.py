@@ -97,7 +97,7 @@ def window_starts(n: int, window: int, stride: int) -> list[int]:
 
 
 def _token_span(row: Passage, spans: list[tuple[int, int]]) -> tuple[int, int] | None:
-    """The first answer's first and last token; None where it touches none."""
+    """The first answer's first and last token; None if it touches none."""
     if not row.answers:
         return None
     answer = row.answers[0]

@@ -1,6 +1,6 @@
 """Tags that mark stretches of tokens, and the stretches they mark (序列标注体系): BIO, BIOES and BMES.
 
-    BIO    B-X begins, I-X goes on                       BIOES  also E-X ends, S-X stands alone
+    BIO    B-X begins, I-X continues                       BIOES  also E-X ends, S-X is alone
     BMES   the same with M-X in the middle; O is outside everywhere
 
 What a tag sequence that breaks its scheme marks is defined as in conlleval and seqeval: a stretch begins where the type

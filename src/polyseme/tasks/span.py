@@ -52,7 +52,7 @@ _NEVER = -1e30
 
 
 class SpanAnswer(NamedTuple):
-    """An answer, where it begins in the passage, and its probability; "" and -1 where there is none."""
+    """An answer, where it begins in the passage, and its probability; "" and -1 if there is none."""
 
     text: str
     start: int
@@ -68,7 +68,7 @@ class ReadingBatch(NamedTuple):
 
 
 class Reader(nn.Module):
-    """The network: start and end of every place, and of "no answer" behind the last."""
+    """The network: start and end of every place, and of "no answer" after the last."""
 
     def __init__(self, inputs: InputModule, options: ReaderOptions, no_answer: bool) -> None:
         super().__init__()

@@ -2,11 +2,12 @@
 
     p(label) = softmax(W₂ · relu(W₁ · norm([h_T; max_t h_t; mean_t h_t])))        h: the language model's top layer
 
-Howard and Ruder 2018. The language model first goes on with the texts (``lm_epochs``), then learns with the classifier,
-the rates along a slanted triangle. With ``unfreezing=gradual layer_rates=2.6``, as in the paper, the added layers learn
-first, each epoch one layer more from the top, a layer 2.6 times as fast as the one below it. With a forward and a
-backward model, the probabilities of their two classifiers are averaged. What differs from the paper: states are pooled
-over words, at each word's last unit, and all layers learn at once, which serves small language models better.
+Howard and Ruder 2018. The language model first continues with the texts (``lm_epochs``), then learns with the
+classifier, the rates along a slanted triangle. With ``unfreezing=gradual layer_rates=2.6``, as in the paper, the added
+layers learn first, each epoch one layer more from the top, a layer 2.6 times as fast as the one below it. With a
+forward and a backward model, the probabilities of their two classifiers are averaged. What differs from the paper:
+states are pooled over words, at each word's last unit, and all layers learn at once, which serves small language models
+better.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class _Batch:
 
 
 class _Texts:
-    """Texts cut into words once."""
+    """Texts segmented into words once."""
 
     def __init__(self, encoder: Ulmfit, texts: Sequence[Sentence]) -> None:
         self.lists = encoder.tokenize_all(texts)

@@ -1,4 +1,4 @@
-"""Where the words of a sentence stand in its original text, which normalisation may have changed."""
+"""Where the words of a sentence occur in its original text, which normalisation may have changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
 
 
 def _nearest(text: str, word: str, place: int) -> int:
-    """Where the word is next, at the beginning of a word if it can be; -1 where it is no more."""
+    """Where the word is next, at the beginning of a word if it can be; -1 if it is no more."""
     match = re.compile(rf"(?!{_WITHIN_A_WORD}){re.escape(word)}").search(text, place)
     return match.start() if match else text.find(word, place)
 
@@ -64,7 +64,7 @@ def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str,
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:
-    """Pieces that normalisation changes each for itself: a character and the marks that follow it."""
+    """Pieces that normalisation changes each separately: a character and the marks that follow it."""
     starts = [i for i, character in enumerate(text) if i == 0 or not _follows(character)]
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 

@@ -18,7 +18,7 @@ ROLES = {
     "pairs": ("first", "second", "label"),
     "parallel": ("source", "target"),
 }
-# By name, spaces and signs left out; the first that is there is taken.
+# By name, spaces and signs omitted; the first that is there is taken.
 TEXTS = (
     "text", "sentence", "texta", "content", "review", "comment", "reviewbody", "utterance", "tweet", "query",
     "question", "title", "body", "phrase", "文本", "句子", "内容", "正文", "评论", "标题",
@@ -58,7 +58,7 @@ class Columns:
 def choose(
     table: Table, rows: list[Cells], kind: str | None, wanted: Choice | None, name: str
 ) -> tuple[Table, Columns]:
-    """The columns asked for, or else guessed; the table gets its header where the first row is one."""
+    """The columns requested, or else guessed; the table gets its header where the first row is one."""
     table = _with_header(table, rows, wanted)
     sample = [row for row in rows[table.header :] if len(row) == table.width]
     if wanted:
@@ -75,7 +75,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_.-]", "", name).casefold()
 
 
-# ---- asked for
+# ---- requested
 
 
 def _asked(table: Table, kind: str | None, wanted: Choice, name: str) -> Columns:
@@ -150,7 +150,7 @@ def _by_name(table: Table, kind: str | None) -> Columns | None:
 
 
 def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | None:
-    """One label and one or two texts among columns without known names; None where it could be otherwise."""
+    """One label and one or two texts among columns without known names; None if it could be otherwise."""
     if table.format == "first":
         return Columns("texts", {"text": 1, "label": 0}) if kind in (None, "texts") else None
     if not rows or table.format in ("json", "jsonl"):

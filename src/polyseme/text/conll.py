@@ -1,8 +1,8 @@
 """Tagged sentences in columns: a word and its tag a line, a blank line after each sentence. 序列标注
 
 CoNLL's columns with a tab or spaces between them, BIO, BMES or parts of speech, CoNLL-U; and two habits of published
-sets: the place of each character in its word behind it (口0 腔1, Weibo NER), a language before each word (en:Sioux,
-WikiANN). Both are taken off.
+sets: the place of each character in its word after it (口0 腔1, Weibo NER), a language before each word (en:Sioux,
+WikiANN). Both are removed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Conll:
         return line.split(self.separator)
 
     def facts(self) -> dict[str, Any]:
-        """Which columns were taken, numbered from 1, and what was taken off the words."""
+        """Which columns were taken, numbered from 1, and what was removed the words."""
         off = [what for what, is_so in (("place in word", self.numbered), (self.language, self.language)) if is_so]
         taken = {"columns": {"token": self.token + 1, "tag": self.tag + 1}}
         return {**taken, **({"taken_off_words": off} if off else {})}
 
 
 def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
-    """The layout of a file of tagged sentences; None where it is none. ``trusted``: somebody says that it is."""
+    """The layout of a file of tagged sentences; None if it is none. ``trusted``: somebody says that it is."""
     head = [line for line in lines.head_lines(_HEAD) if not _is_comment(line)]
     full = [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
     if not full or lines.head.lstrip()[:1] in ("{", "["):

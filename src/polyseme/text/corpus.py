@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
-BATCH = 10_000  # sentences at hand that are worked on at once
+BATCH = 10_000  # sentences in memory that are worked on at once
 _LONGEST_PIECE = 20  # characters
 
 
@@ -110,7 +110,7 @@ class Corpus:
         """Read, normalise, split, segment and count text; without ``path`` the corpus lives as long as the object.
 
         sources      a file, a folder, "-" for stdin, or several; .gz, .bz2 and .xz are unpacked
-        min_count    leave rarer words out of the vocabulary;  max_size  keep at most so many
+        min_count    leave rarer words out of the vocabulary;  max_size  keep at most this many
         workers      cores to use; None takes all. The result is the same for any number.
         reading      how text is read and cut, the options of ``Reading``:
 
@@ -120,7 +120,7 @@ class Corpus:
         format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
         documents    auto, file, blank-line or line: what a document is
         encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252;  errors  strict or replace bad bytes
-        force        replace another corpus, model or index that stands at ``path``
+        force        replace another corpus, model or index that is at ``path``
         """
         how, segment = make_reading(Reading, reading)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
@@ -160,7 +160,7 @@ class Corpus:
 
     @property
     def all_words(self) -> list[str]:
-        """By number: min_count and max_size leave out the rare ones, and ids keep them."""
+        """By number: min_count and max_size omit the rare ones, and ids keep them."""
         return self._words.all
 
     def number(self, word: str) -> int:
@@ -221,9 +221,9 @@ class Corpus:
         return token_spans(self.text(i), self.sentence(i), self.segmentation)
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of a text; one that the corpus does not have is cut into the longest that it has, where that works.
+        """The words of a text; one that the corpus does not have is split into the longest ones it has, if possible.
 
-        A corpus that came cut already may have cut otherwise than the segmentation of later text: 一 张 and not 一张.
+        A corpus that was already segmented may differ from the segmentation of later text: 一 张 and not 一张.
         """
         return [piece for word in self.segmentation.tokens(text) for piece in self._known_pieces(word)]
 

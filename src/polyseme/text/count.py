@@ -1,7 +1,7 @@
 """Blocks to numbered words, in two steps with the segmenter between them.
 
 ``prepare`` finds the sentences of a block, normalises them and says what is to be cut; ``finish`` numbers the words.
-Both are NumPy over whole blocks and quick; the cutting is the long part, and others can do it.
+Both are NumPy over whole blocks and fast; the cutting is the long part, and others can do it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Counter:
         return counted
 
     def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
-        """Sentences at hand, as a block that goes on with the document before; each is kept, even when it is empty."""
+        """Sentences in memory, as a block that continues with the document before; each is kept, even when it is
+        empty."""
         rows: list[list[str]] = []
         texts = []
         for sentence in sentences:
@@ -96,7 +97,7 @@ class Counter:
         return counted
 
     def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
-        """Words at hand. Those that could not stand between spaces are numbered one by one."""
+        """Words in memory. Those that could not be between spaces are numbered one by one."""
         flat = [without_surrogates(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The segmenters at work. A job is a rule and some sentences, one a line; its answer is text again: words with spaces
+"""The segmenters at work. A job is a rule and some sentences, one per line; its answer is text again: words with spaces
 between them, and a newline for a word at the end of every sentence. It is in UTF-16, as the words are numbered.
 
 Helper processes import this file, so it imports little: no NumPy.
@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, islice
 
 CODING = "utf-16-le"
-PAGE = 8192  # characters, or more, cut by one call, beside which other threads run
+PAGE = 8192  # characters, or more, cut by one call, next to which other threads run
 
 SPACE = " ".encode(CODING)
 
@@ -36,7 +36,7 @@ FLAG_RANGES = ((0x1F1E6, 0x1F1FF),)
 
 
 def _class(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges as they stand in the brackets of a pattern."""
+    """Ranges as they occur in the brackets of a pattern."""
     return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
@@ -64,7 +64,7 @@ def plain_spaces(text: str) -> str:
 
 
 def _marks() -> str:
-    """Signs that belong to the letter before them (vowel signs, accents) and that ``\\w`` leaves out."""
+    """Signs that belong to the letter before them (vowel signs, accents) and that ``\\w`` omits."""
     areas = ((0x300, 0x370), (0x483, 0x48A), (0x591, 0x1CFA), (0x1DC0, 0x1E00), (0xA66F, 0xABEE), (0xFE20, 0xFE30))
     points = (chr(point) for low, high in areas for point in range(low, high))
     return "".join(point for point in points if unicodedata.category(point) in ("Mn", "Mc", "Me"))

@@ -50,7 +50,7 @@ def reading_options(learns_from: Iterable[str]) -> list[type]:
 
 
 def kinds_of(entry: str) -> tuple[str, ...]:
-    """The kinds of an entry of ``learns_from``, its name left out: ``*=texts|pairs`` takes either."""
+    """The kinds of an entry of ``learns_from``, its name omitted: ``*=texts|pairs`` takes either."""
     return tuple(entry.split("=")[-1].split("|"))
 
 

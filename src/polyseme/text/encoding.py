@@ -68,7 +68,7 @@ def mark_of(head: bytes) -> tuple[str, int] | None:
 
 
 def detect(sample: bytes, *, whole: bool) -> str | None:
-    """The encoding of the sample, or None where it is no text in any of them.
+    """The encoding of the sample, or None if it is not text in any of them.
 
     ``whole`` says that the sample is all there is; otherwise it may end within a character.
     """
@@ -209,7 +209,7 @@ def known_binary(head: bytes) -> str | None:
 
 
 def not_text(name: str, head: bytes) -> TextError:
-    """The error for bytes that are no text."""
+    """The error for bytes that are not text."""
     if what := known_binary(head):
         return TextError(f"{name} is {what}, not text: extract its text first")
     place = head.find(b"\0")

@@ -94,7 +94,7 @@ def segmentation_for_tokens(rows: TaggedRows, usual: Segmentation) -> Segmentati
     return Segmentation("char", normalise=usual.normalise, script=usual.script, case=usual.case)
 
 
-# ---- rows at hand
+# ---- rows in memory
 
 
 def kind_of_row(row: Sequence[Any]) -> str:

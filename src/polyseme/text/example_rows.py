@@ -41,7 +41,7 @@ class Tagged(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer and where it stands in the passage."""
+    """An answer and where it occurs in the passage."""
 
     text: str
     start: int
@@ -80,7 +80,7 @@ class Rows(ABC):
         """Row ``i``."""
 
     def groups(self) -> Sequence[int] | None:
-        """A number for each row, equal where rows belong together; None where each stands alone."""
+        """A number for each row, equal where rows belong together; None if each is alone."""
         return None
 
     def digest(self, order: NDArray[np.int64]) -> str:

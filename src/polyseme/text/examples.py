@@ -4,9 +4,9 @@
 >>> train.facts["columns"], train.labels, train[0]
 ({'label': 'label', 'text': 'text_a'}, ['0', '1'], LabelledText(text='房间很干净。', label='1'))
 
-A file is told by its content (see tables, conll and squad beside this file), whatever its name; columns go by name or
-by number from 1, or are guessed and shown in ``facts["columns"]``. Texts are kept as they were written, and
-``segmentation`` says how they will be cut into words.
+A file is recognised by its content (see tables, conll and squad next to this file), whatever its name; columns go by
+name or by number from 1, or are guessed and shown in ``facts["columns"]``. Texts are kept as they were written, and
+``segmentation`` says how they will be segmented into words.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = ["Answer", "Examples", "LabelledText", "Pair", "Passage", "Row", "Tagg
 
 
 class Examples(Sequence[Row]):
-    """Examples of one kind. ``Examples.read`` reads files, ``Examples.of`` takes rows at hand."""
+    """Examples of one kind. ``Examples.read`` reads files, ``Examples.of`` takes rows in memory."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Examples(Sequence[Row]):
         scored       are labels numbers? None: where they have fractions, or pairs more than three whole ones
         label_parts  of labels in parts, such as TREC's DESC:manner, keep the first so many
         encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
-        errors       strict refuses what cannot be read; replace puts � for bad bytes; skip also leaves out bad rows
-        segment      how texts will be cut into words, with normalise, script, case and words as for a corpus
+        errors       strict refuses what cannot be read; replace puts � for bad bytes; skip also omits bad rows
+        segment      how texts will be segmented into words, with normalise, script, case and words as for a corpus
         """
         if kind is not None:
             check("kind", kind, KINDS)
@@ -210,7 +210,7 @@ class Examples(Sequence[Row]):
             yield self.subset(np.flatnonzero(places != fold)), self.subset(np.flatnonzero(places == fold))
 
     def _strata(self) -> NDArray[np.int64]:
-        """For every row the number of its class; 0 where there are none."""
+        """For every row the number of its class; 0 if there are none."""
         classes = isinstance(self._rows, LabelledRows) and not self.scored and bool(self.labels)
         return np.asarray(self.targets if classes else np.zeros(len(self)), dtype=np.int64)
 
@@ -228,7 +228,7 @@ def _labels(rows: Rows) -> list[str]:
 
 
 def _gather(files: list[Source], request: Request, name: str) -> Gathered:
-    """Read every file; in a folder, files that hold something else are left out, and said to be."""
+    """Read every file; in a folder, files that hold something else are omitted, and said to be."""
     gathered = Gathered(name, request)
     aside, reason = [], ""
     for source in files:

@@ -1,4 +1,5 @@
-"""Files of labelled examples to rows: each file is told by its content, its rows are checked, labels become numbers."""
+"""Files of labelled examples to rows: each file is recognised by its content, its rows are checked, labels become
+numbers."""
 
 from __future__ import annotations
 
@@ -210,7 +211,7 @@ class Gathered:
         return [table.name(columns.places["label"]) for table, columns in layouts if "label" in columns.places]
 
     def facts(self) -> dict[str, Any]:
-        """What is known of the files: format, columns, encoding, and what was left out."""
+        """What is known of the files: format, columns, encoding, and what was omitted."""
         facts: dict[str, Any] = next(iter(self.told.values())).facts()
         if len(self.told) > 1:
             facts["files"] = len(self.told)

@@ -77,7 +77,7 @@ class _Text:
         self.move(self.place + 1)
 
     def value(self) -> tuple[int, Any]:
-        """The next value and its line. A number may go on in the next chunk, so one more character must be there."""
+        """The next value and its line. A number may continue in the next chunk, so one more character must be there."""
         self.peek()
         while True:
             try:

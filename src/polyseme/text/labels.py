@@ -78,7 +78,7 @@ def are_scores(counts: Mapping[str, int], kind: str, *, called_score: bool) -> b
 
 
 def number(text: str) -> float | None:
-    """A number, or None where the text is none."""
+    """A number, or None if the text is none."""
     try:
         return float(text)
     except ValueError:

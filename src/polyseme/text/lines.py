@@ -14,7 +14,7 @@ from polyseme.text.read import LONGEST_RECORD, Reader
 
 log = logging.getLogger(__name__)
 
-HEAD = 1 << 18  # characters that a file is told by
+HEAD = 1 << 18  # characters that a file is recognised by
 TOLD = 10  # bad rows that are named
 
 
@@ -62,7 +62,7 @@ class Lines:
 
 
 class BadRows:
-    """Rows that cannot be read: refused together, the first ten by name, or left out."""
+    """Rows that cannot be read: refused together, the first ten by name, or omitted."""
 
     def __init__(self, name: str, errors: str) -> None:
         self.name, self.errors = name, errors
@@ -76,7 +76,7 @@ class BadRows:
             self._told.append(what)
 
     def finish(self, good: int) -> None:
-        """Raise, or say what was left out; nothing where all is well."""
+        """Raise, or say what was omitted; nothing if all is well."""
         if not self.number:
             return
         more = self.number - len(self._told)

@@ -36,7 +36,7 @@ _REPLACED: dict[int, str | None] = {
     **{point: None for first, last in _INVISIBLE for point in range(first, last + 1)},
     **{ord(space): " " for space in _SPACES},
 }
-# The blocks left out hold nothing that NFKC changes: Han, Hangul syllables, private use.
+# The blocks omitted hold nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))
 
 Change = Callable[[str], str]
@@ -81,7 +81,7 @@ def nfkc(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    kinds = _table().take(codes, mode="clip")  # quicker than an index, and no code is too large
+    kinds = _table().take(codes, mode="clip")  # faster than an index, and no code is too large
     spots = np.flatnonzero(kinds > STABLE)
     if not len(spots):
         return text
@@ -121,7 +121,7 @@ def normalise(text: str, form: str, script: str, case: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """Lone surrogates, which are no characters, as U+FFFD."""
+    """Lone surrogates, which are not characters, as U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -42,7 +42,8 @@ class WordNumbers:
         self._number: Numbers = np.full(1 << 16, -1, dtype=np.int32)  # by node, of the word that ends there; -1: none
 
     def number(self, text: bytes) -> tuple[Numbers, bytes]:
-        """The numbers of the words of a text in UTF-16, with spaces between them and no NUL; the new ones, a line each.
+        """The numbers of the words of a text in UTF-16, with spaces between them and no NUL; the new ones, one per
+        line.
 
         A newline may be a word too, if it was numbered first of all.
         """
@@ -64,7 +65,7 @@ class WordNumbers:
         self.count += len(met)
         numbers[new] = self._number[nodes[new]]
         new = new[met]
-        words = gathered(data, starts[new], lengths[new] + 1)  # with the space behind each
+        words = gathered(data, starts[new], lengths[new] + 1)  # with the space after each
         return numbers, escaped(words.tobytes().decode(CODING).replace(" ", "\n").encode())
 
     def _nodes_of(self, data: Units, starts: Places, lengths: Places) -> Nodes:
@@ -102,7 +103,7 @@ class _NodeTable:
         self.node: Nodes = np.full(slots, -1, dtype=np.int32)
 
     def nodes_of(self, piece: Pieces, prefix: Nodes | None, free: int) -> tuple[Nodes, int]:
-        """The nodes of these pieces, each behind its prefix. New ones are numbered from ``free`` on; the next free."""
+        """The nodes of these pieces, each after its prefix. New ones are numbered from ``free`` on; the next free."""
         slots, strange = self._look_up(piece, prefix)
         if 3 * (self.size + len(strange)) > len(self.piece):
             self._grow(self.size + len(strange))
@@ -161,7 +162,7 @@ class _NodeTable:
 
 
 def _met_first(scratch: Nodes, places: NDArray[Any]) -> Places:
-    """Which of the places stand in the list for the first time, without sorting: ``scratch`` is written at them."""
+    """Which of the places occur in the list for the first time, without sorting: ``scratch`` is written at them."""
     order = np.arange(len(places), dtype=np.int32)
     scratch[places] = len(places)
     np.minimum.at(scratch, places, order)

@@ -20,7 +20,7 @@ _FOUND = "text encoding; UTF-8, UTF-16, GB18030, Big5 and Windows-1252 are detec
 
 @dataclass(frozen=True)
 class Cutting:
-    """How text is cut into words. In Python, ``segment`` may also be a function or a Segmentation."""
+    """How text is segmented into words. In Python, ``segment`` may also be a function or a Segmentation."""
 
     segment: str = option("auto", "word segmentation; auto: by script", choices=METHODS)
     words: tuple[str, ...] = option((), "user dictionary: words that jieba must not split")

@@ -5,7 +5,7 @@
 >>> next(iter(pairs))
 ('Hi.', '嗨。')
 
-Both sides are kept as they were written; ``segmentations`` says how they will be cut into words.
+Both sides are kept as they were written; ``segmentations`` says how they will be segmented into words.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Parallel(Sequence[tuple[str, str]]):
     ) -> Self:
         """Pairs in a table, in two files of as many lines, or in a folder of either; packed or not.
 
-        segment      how text will be cut into words; two of them, (source, target), where they differ
+        segment      how text will be segmented into words; two of them, (source, target), where they differ
         reading      how they are read, the options of ``ReadingParallel``:
 
         columns      source and target, by name or number from 1; the two of a table of two unless given
@@ -222,7 +222,7 @@ def _is_table(source: Source, request: Request) -> bool:
 
 
 def _by_language(sources: list[Source]) -> list[tuple[Source, Source]]:
-    """Files such as a.en, a.zh, b.en, b.zh, two by two; nothing where they are called otherwise."""
+    """Files such as a.en, a.zh, b.en, b.zh, two by two; nothing if they are called otherwise."""
     found: dict[str, dict[str, Source]] = {}
     for source in sources:
         if name := _LANGUAGE.fullmatch(PACKED_ENDING.sub("", source.name)):

@@ -120,7 +120,7 @@ def _folder(folder: Path) -> list[Source]:
 
 
 class Reader:
-    """One source as text. ``consumed`` counts bytes as they lie on disk, for progress."""
+    """One source as text. ``consumed`` counts bytes as they are on disk, for progress."""
 
     def __init__(self, source: Source, *, encoding: str | None = None, errors: str = "strict") -> None:
         self.source = source
@@ -148,7 +148,7 @@ class Reader:
             raise TextError(f"{self.name} cannot be read: {error.strerror}") from None
 
     def _blame_packing(self, stream: IO[bytes]) -> None:
-        """Bytes that are no text may come from packed data that is damaged; its checksum, at the end, tells."""
+        """Bytes that are not text may come from packed data that is damaged; its checksum, at the end, tells."""
         if isinstance(stream, (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile)):
             while stream.read(CHUNK):
                 pass
@@ -298,7 +298,7 @@ _SENTENCE_ENDS = re.compile('[。！？；…!?][”’」』）"]?|\\. |\\s')
 
 
 def _cut(text: str, format: str) -> tuple[int, bool]:
-    """Where a block of this text can end, and whether a line ends there; 0 where it cannot end yet."""
+    """Where a block of this text can end, and whether a line ends there; 0 if it cannot end yet."""
     if format == "wrapped" and (end := max(text.rfind("\n\n"), text.rfind("\n\r\n"))) > 0:
         return end + 2, True
     if end := text.rfind("\n") + 1:

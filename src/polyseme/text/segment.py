@@ -5,8 +5,8 @@
 | `auto`    | by script: sentences with Han characters by jieba, other sentences and foreign words as `english` |
 | `jieba`   | all of it by jieba (rjieba, with its dictionary and HMM) |
 | `char`    | every character but spaces |
-| `space`   | what stands between spaces: text that is segmented already |
-| `english` | runs of letters and digits with inner - ' . , (don't, U.S., 3.14); every other sign for itself |
+| `space`   | what is between spaces: text that is segmented already |
+| `english` | runs of letters and digits with inner - ' . , (don't, U.S., 3.14); every other sign separately |
 
 or any Python function from a string to a list of strings.
 """
@@ -71,7 +71,7 @@ class Segmentation:
         return normalise(text, self.normalise, self.script, self.case)
 
     def lines(self, text: str) -> str:
-        """Sentences, one a line, normalised and with plain spaces only, as ``jobs`` takes them."""
+        """Sentences, one per line, normalised and with plain spaces only, as ``jobs`` takes them."""
         text = self.normalised(text)
         return text if self.normalise == "nfkc" else cut.plain_spaces(text)
 
@@ -108,7 +108,7 @@ class Segmentation:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], *, where: object) -> Self:
-        """What ``to_json`` gave, as it stands in the file ``where``."""
+        """What ``to_json`` gave, as it occurs in the file ``where``."""
         try:
             words = tuple(record.get("words", ()))
             names = {name: record[name] for name in ("method", "normalise", "script", "case")}
@@ -124,7 +124,7 @@ class Segmentation:
 
 
 def read_words(path: str) -> tuple[str, ...]:
-    """A user dictionary: one word a line; what follows the word (jieba's count and tag) is left out."""
+    """A user dictionary: one word per line; what follows the word (jieba's count and tag) is omitted."""
     from polyseme.text.read import Reader, Source
 
     text = "".join(Reader(Source(path)).chunks())

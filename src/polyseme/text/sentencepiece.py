@@ -1,8 +1,8 @@
 """Unigram pieces of a SentencePiece model file 子词模型文件, read as data; ``tokenizers`` finds the likeliest pieces.
 
 Kudo, "Subword Regularization", ACL 2018: of all ways to cut a text, that with the greatest Σ log p(piece). The text is
-normalised by the table in the file (NFKC and more), runs of blanks become one ``▁``, and one stands before the text. A
-character without a piece is the unknown piece, each for itself.
+normalised by the table in the file (NFKC and more), runs of blanks become one ``▁``, and one precedes the text. A
+character without a piece is the unknown piece, each separately.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Places, breaks: Pla
     after = _behind(kinds, _SPACES, after)
     possible = (kinds[after] != LOWER) & (kinds[after] != NEWLINE)
     marks, after, spaced = (array[possible] for array in (marks, after, spaced))
-    begins = breaks[np.searchsorted(breaks, marks, side="right") - 1]  # of the line, or behind the last wide end
+    begins = breaks[np.searchsorted(breaks, marks, side="right") - 1]  # of the line, or after the last wide end
     rows = zip((begins - 1).tolist(), (marks - 1).tolist(), (after - 1).tolist(), spaced.tolist(), strict=True)
     ends = [not spaced or _ends(text, begin, mark, end) for begin, mark, end, spaced in rows]
     return np.compress(ends, after)
@@ -192,7 +192,7 @@ def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[P
 
 
 def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Places) -> Places:
-    """The places, moved behind the characters of ``passed`` classes that begin there, however many they are."""
+    """The places, moved after the characters of ``passed`` classes that begin there, however many they are."""
     moved = places.copy()
     within = np.flatnonzero(passed[kinds[places]])
     for _ in range(3):  # longer runs are rare

@@ -14,7 +14,7 @@ class Strings(Sequence[str]):
         self._ends = array("q")
 
     def append(self, text: str) -> None:
-        """One more; lone surrogates, which are no characters, become U+FFFD."""
+        """One more; lone surrogates, which are not characters, become U+FFFD."""
         try:
             self._bytes += text.encode()
         except UnicodeEncodeError:

@@ -2,8 +2,8 @@
 
     1 横 提    2 竖 竖钩    3 撇    4 捺 点    5 折
 
-The table that comes along has 6,939 characters, 99.95 % of running simplified text; its source and licence are in its
-head. A table of one's own has a line for each character: the character, a blank, its strokes as digits from 1 to 5.
+The table that is built in has 6,939 characters, 99.95 % of running simplified text; its source and licence are in its
+head. A table of your own has a line for each character: the character, a blank, its strokes as digits from 1 to 5.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Strokes:
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self.table = dict(table)
-        # A stroke is the control character of its number: no character that stands for itself is.
+        # A stroke is the control character of its number: no character that counts as itself is.
         self._units = str.maketrans({c: "".join(chr(int(d)) for d in digits) for c, digits in self.table.items()})
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> Strokes:
-        """The table in a file; without one, the table that comes along."""
+        """The table in a file; without one, the table that is built in."""
         path = Path(path or TABLE)
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -39,7 +39,7 @@ class Strokes:
 
     @classmethod
     def of_lines(cls, lines: Iterable[str], where: str) -> Strokes:
-        """The table whose lines these are; empty ones and those that begin with # are passed over."""
+        """The table whose lines these are; empty ones and those that begin with # are skipped."""
         table = {}
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.startswith("#"):

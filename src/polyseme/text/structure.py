@@ -54,9 +54,9 @@ def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structur
 def structure_of(
     block: Block, text: str, records: list[int] | None, settings: BlockSettings
 ) -> tuple[Structure, str, bool]:
-    """The structure of text in lines; its sentences, one a line; and whether a document ends after them.
+    """The structure of text in lines; its sentences, one per line; and whether a document ends after them.
 
-    Lines and documents are numbered from 1, or from 0 where the block goes on with those of the block before.
+    Lines and documents are numbered from 1, or from 0 if the block continues with those of the block before.
     """
     codes = codes_of(text)
     starts, ends, lines, n_lines = sentence_spans(text, codes)

@@ -56,7 +56,7 @@ class Table:
 
 
 def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cells]] | None:
-    """The table that a file is, and its first rows; None where it is no table. ``format`` is trusted."""
+    """The table that a file is, and its first rows; None if it is not a table. ``format`` is trusted."""
     head = lines.head_lines()
     if format is None:
         found = next(
@@ -109,7 +109,7 @@ def _rows_of(format: str, lines: Iterable[tuple[int, str]], name: str) -> Iterat
 
 
 def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Cells | None, str]]:
-    """A quoted cell may go on over several lines; a quote that nobody closes is found by the length of its cell."""
+    """A quoted cell may continue over several lines; a quote that nobody closes is found by the length of its cell."""
     reader = csv.reader((line + "\n" for _, line in lines), strict=True)
     while True:
         number = reader.line_num + 1
@@ -201,14 +201,14 @@ def _labels_stand_first(lines: list[str]) -> bool:
 
 
 def plain_text(cell: Any) -> str | None:
-    """A cell as text; None where there is none (a JSON null, list or object)."""
+    """A cell as text; None if there is none (a JSON null, list or object)."""
     if isinstance(cell, str):
         return without_surrogates(cell.replace("\0", "\ufffd"))
     return None
 
 
 def plain_label(cell: Any) -> str | None:
-    """A cell as the name of a label; None where there is none."""
+    """A cell as the name of a label; None if there is none."""
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, (int, float)):

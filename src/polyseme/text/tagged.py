@@ -1,4 +1,4 @@
-"""Segmented text with a tag behind every word: ``迈向/v 充满/v [中央/n 电台/n]nt``. 人民日报语料格式
+"""Segmented text with a tag after every word: ``迈向/v 充满/v [中央/n 电台/n]nt``. 人民日报语料格式
 
 A first ``19980101-01-001-001/m`` is the number of the paragraph, not a word: day, page, article, paragraph. Brackets
 join words to a longer name; the words and their own tags are kept, the brackets and the tag of the whole are not.

@@ -72,7 +72,7 @@ def words_to_bytes(words: Iterable[str]) -> bytes:
 
 
 def escaped(lines: bytes) -> bytes:
-    """Words that have no newline in them, a line each, with the other characters escaped."""
+    """Words that have no newline in them, one per line, with the other characters escaped."""
     return lines.replace(b"\\", b"\\\\").replace(b"\r", b"\\r")
 
 

@@ -1,4 +1,4 @@
-"""Words as they lie in a file, a line each: a few of them are read and found without making a list of all."""
+"""Words as they are in a file, one per line: a few of them are read and found without making a list of all."""
 
 from __future__ import annotations
 

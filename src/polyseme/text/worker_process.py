@@ -26,7 +26,7 @@ def serve() -> None:
 
 
 def send(stream: IO[bytes] | None, value: Any) -> None:
-    """Plain values, behind their length."""
+    """Plain values, after their length."""
     assert stream
     data = marshal.dumps(value)
     stream.write(_LENGTH.pack(len(data)))

@@ -1,6 +1,6 @@
 """The cutting of words on all cores, in order.
 
-jieba lets other threads run beside it, so threads are enough for Chinese. The rules for English are Python's own
+jieba lets other threads run next to it, so threads are enough for Chinese. The rules for English are Python's own
 patterns, which do not: these blocks go to worker processes. A worker is a fresh interpreter that talks over its pipes,
 so nothing depends on how the caller's program was started: no fork of a process with threads, no second run of the
 caller's script. It remembers nothing, so its memory does not grow, and the corpus is the same whatever the number of

@@ -30,7 +30,7 @@ def has_han(text: str) -> bool:
 
 
 def jobs(method: str, sentences: str) -> list[Job]:
-    """What to do with the sentences, one a line, in order: runs of them that one rule cuts."""
+    """What to do with the sentences, one per line, in order: runs of them that one rule cuts."""
     if not sentences:
         return []
     if method != "auto":

@@ -1,4 +1,4 @@
-"""Unfinished training, in one file beside the model to come: arrays and a JSON state, with a checksum of both.
+"""Unfinished training, in one file next to the model to come: arrays and a JSON state, with a checksum of both.
 
 The file is replaced whole, so a kill at any moment leaves the last checkpoint. One that was damaged or edited is
 refused, and a file that is no checkpoint is never written over or removed.
@@ -52,14 +52,14 @@ class Checkpoint:
             tensor_file.write_sealed(part, snapshot.tensors, {"checkpoint": text})
 
     def check(self, *, resume: bool) -> bool:
-        """Whether there is a checkpoint, of this training where it is to go on; anything else there is refused."""
+        """Whether there is a checkpoint, of this training where it is to continue; anything else there is refused."""
         found = self._read()
         if found and resume:
             self._check_identity(found[1])
         return found is not None
 
     def load(self) -> Snapshot | None:
-        """The last snapshot; None where there is none. One of another training is refused."""
+        """The last snapshot; None if there is none. One of another training is refused."""
         found = self._read()
         if found is None:
             return None
@@ -72,7 +72,7 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
     def _read(self) -> tuple[Arrays, dict[str, Any]] | None:
-        """The arrays, and the identity and state; None where there is nothing."""
+        """The arrays, and the identity and state; None if there is nothing."""
         try:
             arrays, metadata = tensor_file.read_sealed(self.path)
             record = parse_json(metadata["checkpoint"].encode())

@@ -114,7 +114,7 @@ class Loop:
         return time.monotonic() - self._start
 
     def time_share(self) -> float:
-        """How much of the time for training is over, the last report's time left aside; 0 where there is no limit."""
+        """How much of the time for training is over, the last report's time left aside; 0 if there is no limit."""
         limit = 60 * self.options.minutes
         return self.seconds / max(limit - self._report_cost, 0.5 * limit) if limit else 0.0
 

@@ -110,7 +110,7 @@ class Optimiser:
         return [_flat(self.moments[f"{name}/{moment}"]) for name in names]
 
     def _move(self, names: list[str], lr: float, weight_decay: float) -> None:
-        """The fused functions go through memory, so parameters, gradients and moments must lie there alike."""
+        """The fused functions go through memory, so parameters, gradients and moments must be there alike."""
         own = [self.parameters[name] for name in names]
         gradients = [_flat(_laid_out_as(p, p.grad)) for p in own if p.grad is not None]
         parameters, steps = [_flat(p) for p in own], [self.moments[f"{name}/steps"] for name in names]
@@ -169,7 +169,7 @@ class Optimiser:
         first[rows], second[rows] = m, v
         done = float(self.moments[f"{name}/steps"])
         scale = math.sqrt(1 - beta2**done) / (1 - beta1**done)
-        # ε stands beside the corrected root, as in the dense form.
+        # ε is next to the corrected root, as in the dense form.
         moved.addcdiv_(m, v.sqrt_().add_(EPSILON * math.sqrt(1 - beta2**done)), value=-lr * scale)
 
 
@@ -183,7 +183,7 @@ def _without_gaps(tensor: Tensor) -> bool:
 
 
 def _flat(dense: Tensor) -> Tensor:
-    """All numbers of a tensor without gaps, as they lie in memory."""
+    """All numbers of a tensor without gaps, as they are in memory."""
     return dense.as_strided((dense.numel(),), (1,))
 
 

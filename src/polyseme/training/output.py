@@ -36,7 +36,7 @@ def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Ite
 
 @dataclass
 class Output:
-    """The folder of the model to come; unfinished work is kept beside it, in ``<out>.checkpoint``."""
+    """The folder of the model to come; unfinished work is kept next to it, in ``<out>.checkpoint``."""
 
     path: Path | None
     method: str
@@ -54,7 +54,7 @@ class Output:
             return
         kept = self.run.checkpoint = Checkpoint(Path(f"{self.path}.checkpoint"), identity)
         begun = kept.check(resume=self.run.resume)
-        self.force = self.force or (begun and self.run.resume)  # as it was started, so it goes on
+        self.force = self.force or (begun and self.run.resume)  # as it was started, so it continues
         check_replaceable(self.path, "model", recipe=self.recipe, force=self.force, method=self.method)
         if begun and not self.run.resume:
             log.warning("starting over: %s of an earlier run will be replaced (resume would continue it)", kept.path)
@@ -62,7 +62,7 @@ class Output:
             log.warning("there is no %s to resume from: training starts from the beginning", kept.path)
 
     def saved(self, model: M) -> M:
-        """The model, saved where that was asked for; then nothing is left to resume."""
+        """The model, saved where that was requested; then nothing is left to resume."""
         model.about.recipe = self.recipe
         if self.path is not None and self.run.checkpoint is not None and _writes_the_model():
             model.save(self.path, force=self.force)

@@ -21,14 +21,14 @@ class Run:
 
     checkpoint: Checkpoint | None = None
     resume: bool = False
-    start: Model | None = None  # go on from this model, perhaps on other data
+    start: Model | None = None  # continue from this model, perhaps on other data
     progress: Progress = silent
     models: dict[str, Model] = field(default_factory=dict)  # those that options name, opened
     curve: list[dict[str, Any]] = field(default_factory=list)  # becomes training.jsonl
     began: float = field(default_factory=time.monotonic)  # from when a limit of time counts
 
     def resumed(self) -> Snapshot | None:
-        """The snapshot to go on from, its curve restored; None where training starts at the beginning."""
+        """The snapshot to continue from, its curve restored; None if training starts at the beginning."""
         snapshot = self.checkpoint.load() if self.checkpoint and self.resume else None
         if snapshot:
             self.curve[:] = snapshot.state.get("curve", [])
@@ -44,7 +44,7 @@ class Run:
 class Trainable(Model):
     """A model of the catalog that is learned from data; its row says which kind (``learns_from``)."""
 
-    trains_further: ClassVar[bool] = True  # can it go on from a model of its own kind (``start``)?
+    trains_further: ClassVar[bool] = True  # can it continue from a model of its own kind (``start``)?
 
     @classmethod
     @abstractmethod

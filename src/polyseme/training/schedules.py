@@ -24,7 +24,7 @@ RISE, DEEPEST = 0.1, 32  # of the slanted triangle: the share that rises, and ho
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a training stands before a step: all that a schedule may go by."""
+    """Where training is before a step: all that a schedule may go by."""
 
     step: int  # from 0
     progress: float  # the share that is done, 0 … 1

@@ -133,7 +133,7 @@ class _Board:
         self.errors: Any = context.SimpleQueue()
 
     def take(self, n_batches: Callable[[int], int], options: TrainingOptions) -> tuple[Position, float, int] | None:
-        """The next position, how far the training is there, and the setbacks; None where no step is left."""
+        """The next position, how far the training is there, and the setbacks; None if no step is left."""
         numbers = self._numbers
         if not self._lock.acquire(timeout=LOCK_SECONDS):  # its holder was killed
             return None
@@ -163,7 +163,7 @@ class _Board:
         return Position(int(epoch), int(index), int(step)), Loss(total, int(count))
 
     def tell(self, time_share: float, setbacks: int) -> None:
-        """Set what the schedule goes by beside the position."""
+        """Set what the schedule goes by next to the position."""
         self._numbers[5], self._numbers[6] = time_share, setbacks
 
     def tell_stop(self) -> None:

@@ -60,7 +60,7 @@ class Task(ABC):
     reports: int = 1  # in an epoch
     betas: tuple[float, float] = BETAS  # of AdamW
     # Whether processes may step on the same weights without waiting for each other: a step depends on nothing but the
-    # weights, and they are small enough for that to be quicker than threads.
+    # weights, and they are small enough for that to be faster than threads.
     shareable: bool = False
 
     @property
@@ -74,18 +74,18 @@ class Task(ABC):
 
     @abstractmethod
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
-        """Leave the gradient of the *mean* loss of this part of a batch in the parameters (none where it is empty)."""
+        """Leave the gradient of the *mean* loss of this part of a batch in the parameters (none if it is empty)."""
 
     @abstractmethod
     def evaluate(self, module: nn.Module) -> Score | None:
-        """The held-out score of these weights; None where nothing is held out. The module is in evaluation mode."""
+        """The held-out score of these weights; None if nothing is held out. The module is in evaluation mode."""
 
     def groups(self, epoch: int) -> Mapping[str, ParameterGroup]:
         """How parameters learn in this epoch, by the beginning of their names; the longest that fits counts."""
         return {}
 
     def carried(self) -> dict[str, Tensor]:
-        """What goes from step to step beside the weights, one entry on the first axis for each row of the part."""
+        """What goes from step to step next to the weights, one entry on the first axis for each row of the part."""
         return {}
 
     def carry(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027 (most tasks carry nothing)
@@ -97,7 +97,7 @@ class BatchTask(Task):
 
     @abstractmethod
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        """The sum of the losses of a part of a batch, and how many predictions it has; 0 where the part is empty."""
+        """The sum of the losses of a part of a batch, and how many predictions it has; 0 if the part is empty."""
 
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
         total, n = self.loss(epoch, index, part)

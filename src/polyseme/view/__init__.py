@@ -1,1 +1,1 @@
-"""Pictures and planes. 图"""
+"""Plots and planes. 图"""

@@ -1,4 +1,4 @@
-"""A picture of a comparison: the models beside each other, file by file."""
+"""A plot of a comparison: the models side by side, file by file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyseme.view.fonts import font_for
 def draw_comparison(
     models: Sequence[str], figures: Mapping[str, Sequence[float | None]], path: str | Path, *, force: bool = False
 ) -> None:
-    """Bars of the figures, given by name with a value for each model, that lie between -1 and 1: correlations and
+    """Bars of the figures, given by name with a value for each model, that are between -1 and 1: correlations and
     shares. Others have no axis in common with them."""
     drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
     if not drawn:

@@ -1,4 +1,4 @@
-"""The PIP loss by dimension as a picture."""
+"""The PIP loss by dimension as a plot."""
 
 from __future__ import annotations
 

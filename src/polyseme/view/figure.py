@@ -1,4 +1,4 @@
-"""One way to draw: matplotlib without a screen, written whole or not at all."""
+"""One way to draw: matplotlib without a screen, written atomically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_picture(path: str | Path, *, force: bool = False) -> None:
 
 @contextmanager
 def figure(path: str | Path, width: float = 7.0, height: float = 4.2, *, force: bool = False) -> Iterator[Any]:
-    """The axes of a picture that is written to ``path`` when the work on it is done; the suffix tells the format."""
+    """The axes of a plot that is written to ``path`` when the work on it is done; the suffix tells the format."""
     path = Path(path)
     check_picture(path, force=force)
     try:

@@ -1,4 +1,4 @@
-"""A font that has Chinese characters, looked for among those installed: without one, pictures show boxes."""
+"""A font that has Chinese characters, looked for among those installed: without one, plots show boxes."""
 
 from __future__ import annotations
 

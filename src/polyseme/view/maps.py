@@ -63,7 +63,7 @@ class Maps:
                 return rows, plane
             if key in self._failed:
                 raise MapFailed(self._failed[key])
-            if not self._running:  # one at a time: the others are asked for again
+            if not self._running:  # one at a time: the others are requested again
                 self._running.add(key)
                 threading.Thread(target=self._compute, args=(key, units), daemon=True, name="polyseme-tsne").start()
         return None
@@ -120,7 +120,7 @@ def plane_of(vectors: WordVectors, method: str, size: int) -> Places:
 
 
 def clusters(vectors: WordVectors, rows: list[int], n: int = 7) -> NDArray[np.int64]:
-    """Groups of words that lie near each other in all dimensions (k-means), the largest first, ``(rows,)``."""
+    """Groups of words that are near each other in all dimensions (k-means), the largest first, ``(rows,)``."""
     from sklearn.cluster import KMeans
 
     if len(rows) <= n:
@@ -132,7 +132,7 @@ def clusters(vectors: WordVectors, rows: list[int], n: int = 7) -> NDArray[np.in
 
 
 def commonest_tags(corpus: Corpus, words: list[str]) -> list[str | None]:
-    """The tag that each word has most often, in the first millions of words; None where it is not there."""
+    """The tag that each word has most often, in the first millions of words; None if it is not there."""
     if corpus.tags is None:
         return [None] * len(words)
     ids, tags = corpus.ids[:_TAGGED_WORDS].astype(np.int64), corpus.tags[:_TAGGED_WORDS]
@@ -167,7 +167,7 @@ def tsne(units: FloatArray) -> FloatArray:
 
 
 def fitted(plane: FloatArray) -> FloatArray:
-    """Moved and scaled, alike in both directions, to lie within [-1, 1]."""
+    """Moved and scaled, alike in both directions, to be within [-1, 1]."""
     centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
     widest = float(np.abs(centred).max(initial=0))
     return np.asarray(centred / widest if widest > 0 else centred, dtype=np.float32)
@@ -180,7 +180,7 @@ def _dense_rows(vectors: WordVectors, rows: NDArray[np.int64]) -> FloatArray:
 
 
 def _rows_with_letters(vectors: WordVectors, size: int) -> list[int]:
-    """The most frequent words, punctuation and figures left out (unless there is nothing else)."""
+    """The most frequent words, punctuation and figures omitted (unless there is nothing else)."""
     rows: list[int] = []
     for row, word in enumerate(vectors.index_to_key):
         if any(c.isalpha() for c in word):

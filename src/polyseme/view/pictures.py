@@ -1,4 +1,4 @@
-"""Pictures of what is in a model or an index: the map of words, the curves of trainings, the uses of a word. 图"""
+"""Plots of what is in a model or an index: the map of words, the curves of trainings, the uses of a word. 图"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of tasks: the confusion matrix (混淆矩阵) and the learning curve (学习曲线)."""
+"""Plots of tasks: the confusion matrix (混淆矩阵) and the learning curve (学习曲线)."""
 
 from __future__ import annotations
 

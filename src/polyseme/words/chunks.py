@@ -136,7 +136,7 @@ class Epochs:
 
     ``train(epoch, chunk, begin, end, lr_begin, lr_end)`` learns from some words and gives (loss, predictions);
     ``keep(state)`` keeps a checkpoint; ``check()`` says whether all weights are still numbers; ``score()`` gives
-    what the curve tells of an epoch beside its loss.
+    what the curve tells of an epoch next to its loss.
     """
 
     bounds: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Which words stand near which, counted in bounded memory. 共现计数
+"""Which words occur near which, counted in bounded memory. 共现计数
 
 A hash table of fixed size counts pairs. When it is full, its pairs are sorted and written to disk as a run, and at the
 end the runs are merged stretch by stretch.

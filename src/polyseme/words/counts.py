@@ -1,4 +1,4 @@
-"""Counted rows 共现向量: a word is the row of how often each other word stands near it. Sparse, with one column a word.
+"""Counted rows 共现向量: a word is the row of how often each other word occurs near it. Sparse, with one column a word.
 
 Church and Hanks, Word Association Norms, Mutual Information, and Lexicography, 1990 (PMI); Lund and Burgess, Producing
 high-dimensional semantic spaces from lexical co-occurrence, 1996 (raw rows).
@@ -56,7 +56,7 @@ class CountsOptions(CountedOptions):
 
 
 class Counts(Trainable, SparseVectors):
-    """The sparse matrix (V, V), and the ``pairs`` behind it, to which more text can be added."""
+    """The sparse matrix (V, V), and the ``pairs`` after it, to which more text can be added."""
 
     method: ClassVar[str] = "counts"
     Options: ClassVar[type] = CountsOptions
@@ -83,7 +83,7 @@ class Counts(Trainable, SparseVectors):
         return cls(plan.vocabulary, rows, options=options, about=about, pairs=pairs_of_matrix(half))
 
     def associates(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
-        """The words that ``word`` stands near, by the number in their column."""
+        """The words that ``word`` occurs near, by the number in their column."""
         row = self[word]
         best = np.argsort(-row, kind="stable")[:topn]
         return [(self.index_to_key[place], float(row[place])) for place in best if row[place] > 0]

@@ -95,7 +95,7 @@ class StrokeGrams:
         return found or ({word_bytes(units)} if units else set())
 
     def vector(self, word: str) -> FloatArray | None:
-        """What it is of its n-grams' rows; None where none of them was ever trained."""
+        """What it is of its n-grams' rows; None if none of them was ever trained."""
         buckets = sorted({ngram_hash(gram) % len(self.rows) for gram in self.ngrams(word)})
         vector = self.rows[buckets].sum(axis=0) * scales(np.array(len(buckets)), self.compose)
         return np.asarray(vector, dtype=np.float32) if vector.any() else None
@@ -189,7 +189,7 @@ class Cw2Vec(Trainable, WordVectors):
 
 
 def _settled(options: Cw2VecOptions, start: WordVectors | None) -> tuple[Cw2VecOptions, Strokes]:
-    """The options and strokes of the model to train further, or those that were asked for."""
+    """The options and strokes of the model to train further, or those that were requested."""
     if not isinstance(start, Cw2Vec):
         return options, Strokes.read(options.strokes)
     for name in ("minn", "maxn", "compose", "buckets"):
@@ -217,7 +217,7 @@ def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) ->
 
 
 def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
-    """What the sum of so many rows is multiplied with."""
+    """What the sum of this many rows is multiplied with."""
     power = {"sum": 0.0, "mean": -1.0, "root": -0.5}[compose]
     return np.asarray(np.maximum(sizes, 1) ** power, dtype=np.float32)
 

@@ -116,7 +116,7 @@ class _Reading:
         return self.totals.mean
 
     def _blocks(self, first: int) -> Iterator[tuple[int, int]]:
-        """Runs of sentences of about so many tokens, none of them beyond the end of a document where that matters."""
+        """Runs of sentences of about as many tokens, none of them beyond the end of a document where that matters."""
         corpus, end = self.corpus, self.corpus.n_sentences
         while first < end:
             enough = corpus.sentence_offsets[first] + _BLOCK_TOKENS

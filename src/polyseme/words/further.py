@@ -54,7 +54,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
     else:
         for place, word in enumerate(corpus.vocabulary.words):
             numbers[place] = vocabulary.index.get(word, len(vocabulary))
-    if not (numbers < len(vocabulary)).any():  # every word of a corpus stands in it somewhere
+    if not (numbers < len(vocabulary)).any():  # every word of a corpus occurs in it somewhere
         raise TrainingError("no word of this corpus is in the model or occurs min_count times: nothing to train on")
     return WordPlan(vocabulary, numbers, old_rows)
 
@@ -69,14 +69,14 @@ def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[
 
 
 def older_words(start: Model | None) -> WordVectors | None:
-    """The model to go on from, checked: it holds words."""
+    """The model to continue from, checked: it holds words."""
     if start is not None and not isinstance(start, WordVectors):
         raise TrainingError(f"training cannot continue from a {start.method} model: it holds no word vectors")
     return start
 
 
 def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
-    """The model to go on from, checked: word vectors of the same length."""
+    """The model to continue from, checked: word vectors of the same length."""
     start = older_words(start)
     if start is None:
         return None

@@ -1,4 +1,4 @@
-"""GloVe 全局词向量: vectors whose products are the logarithms of how often words stand near each other.
+"""GloVe 全局词向量: vectors whose products are the logarithms of how often words occur near each other.
 
 Pennington, Socher and Manning, GloVe: Global Vectors for Word Representation, 2014.
 

@@ -57,7 +57,7 @@ def nearest_rows(
 
     def cosines(start: int) -> FloatArray:
         block = slice(start, start + _BLOCK)
-        scores = products(rows[block], questions)  # (b, q): quicker than (q, b) for few questions
+        scores = products(rows[block], questions)  # (b, q): faster than (q, b) for few questions
         scores *= inverse_norms[block, None]
         return scores
 

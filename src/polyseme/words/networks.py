@@ -53,7 +53,7 @@ class NnlmNet(nn.Module):
 
 
 class HuffmanPaths:
-    """The inner nodes on the way to each class, for hierarchical softmax."""
+    """The inner nodes on the path to each class, for hierarchical softmax."""
 
     def __init__(self, counts: NDArray[np.int64]) -> None:
         from polyseme.words.kernels.huffman import huffman_tree

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NeuralVectors(WordVectors):
-    """``module.words`` has the vectors of the vocabulary, then those of unknown words and of what is no word."""
+    """``module.words`` has the vectors of the vocabulary, then those of unknown words and of what is not a word."""
 
     by_class: ClassVar[tuple[str, ...]] = ("words.weight",)  # weights with a row for each word and special
     module: Any

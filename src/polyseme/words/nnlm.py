@@ -7,8 +7,8 @@ Bengio, Ducharme, Vincent and Jauvin, A Neural Probabilistic Language Model, 200
 n (``order``) counts the predicted word. C are the vectors that are served; W, the direct connections, are optional.
 
 What differs from the paper: the softmax is computed on a sample of the classes (or a Huffman tree, or whole, by
-option); Adam on the rows that a batch touches takes the place of plain gradient descent; a boundary stands before and
-behind each sentence; rare words are one class, "unknown". The mixture with a trigram model is left out.
+option); Adam on the rows that a batch touches takes the place of plain gradient descent; a boundary precedes and
+after each sentence; rare words are one class, "unknown". The mixture with a trigram model is omitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often words stand near each other, as a sparse matrix that stays with the model. 共现矩阵
+"""How often words occur near each other, as a sparse matrix that stays with the model. 共现矩阵
 
 Methods that are made of counts (``counts``, ``svd``) keep them, so that the counts of more text can be added.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Pairs(NamedTuple):
-    """Which words stand near which: word i with ``columns[starts[i]:starts[i + 1]]``, none of them smaller than i.
+    """Which words occur near which: word i with ``columns[starts[i]:starts[i + 1]]``, none of them smaller than i.
 
     Each pair stands once, for both its orders, and takes eight bytes. Counts are exact up to 2²⁴, and rounded beyond.
     """

@@ -10,7 +10,7 @@ s' is the window s with its centre w_0 replaced by a word drawn evenly from the 
 
 As in the papers, gradient descent takes a step for each window. What differs: the learning rate falls in a straight
 line to zero; the text is read in pieces of 64 words in random order; windows whose centre is outside the vocabulary are
-left out.
+omitted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Polyglot(Trainable, NeuralVectors):
 
 
 def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions, run: Run) -> None:
-    """Train the weights where they lie."""
+    """Train the weights where they are."""
     from polyseme.words.kernels.random import random_state
     from polyseme.words.kernels.windows import rank_windows
 
@@ -120,7 +120,7 @@ def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, opti
 
 
 def held_out_scores(module: PolyglotNet, stream: WordStream) -> dict[str, float]:
-    """The mean loss, and the share of windows that score above their altered copies; nothing where there is no text."""
+    """The mean loss, and the share of windows that score above their altered copies; nothing if there is no text."""
     from polyseme.words.networks import window_losses
 
     places = np.flatnonzero(stream.numbers < stream.unknown)

@@ -5,7 +5,7 @@ Levy, Goldberg and Dagan, Improving Distributional Similarity with Lessons Learn
     M ≈ U Σ Vᵀ,    vectors = U Σ^exponent
 
 M is one of the matrices of ``counts``: PPMI as in the paper, raw counts or their logarithms. With ``centre`` the mean
-of each column is taken off first, which makes the vectors principal components.
+of each column is subtracted first, which makes the vectors principal components.
 
 What differs from the paper: the singular vectors come from subspace iteration on a random start (Halko, Martinsson and
 Tropp 2011), which is reproducible from its seed and can be interrupted between two steps. The counts stay with the
@@ -54,7 +54,7 @@ class SvdOptions(CountedOptions):
 
 
 class Svd(Trainable, WordVectors):
-    """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the counts behind them."""
+    """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the counts after them."""
 
     method: ClassVar[str] = "svd"
     Options: ClassVar[type] = SvdOptions
@@ -93,7 +93,7 @@ class Svd(Trainable, WordVectors):
 
 
 def _factors(matrix: csr_array, options: SvdOptions, run: Run) -> FloatArray:
-    """U Σ^exponent, (V, D), by subspace iteration; the loss is the share of ‖M‖² that the factors leave out."""
+    """U Σ^exponent, (V, D), by subspace iteration; the loss is the share of ‖M‖² that the factors omit."""
     from threadpoolctl import threadpool_limits
 
     size = min(options.dim + SPARE, *matrix.shape)

@@ -90,7 +90,7 @@ class WordVectors(Model, nouns.WordVectors):
 
     @property
     def vector_size(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
         return int(self.vectors.shape[1])
 
     @property
@@ -176,7 +176,7 @@ class WordVectors(Model, nouns.WordVectors):
     ) -> Neighbours:
         """The words nearest to the sum of ``positive`` less the sum of ``negative``, with their cosines.
 
-        The words asked about are left out. ``restrict`` is a number n (only the n most frequent words) or a list of
+        The query words are omitted. ``restrict`` is a number n (only the n most frequent words) or a list of
         words to choose from.
         """
         plus, minus = _several(positive), _several(negative)

@@ -14,20 +14,20 @@ from polyseme.words.further import WordPlan
 
 Numbers = NDArray[np.int64]
 MOST_HELD_OUT = 20_000  # words
-RUN = 64  # neighbouring places that come into a batch together: their windows lie in the same part of memory
-SPECIALS = 2  # rows behind those of the words: unknown words, and what lies outside a sentence
+RUN = 64  # neighbouring places that come into a batch together: their windows are in the same part of memory
+SPECIALS = 2  # rows after those of the words: unknown words, and what is outside a sentence
 
 
 @dataclass(frozen=True)
 class WordStream:
-    """Sentences in a row, a boundary before each and one behind the last. Word numbers; ``unknown``; ``boundary``."""
+    """Sentences in a row, a boundary before each and one after the last. Word numbers; ``unknown``; ``boundary``."""
 
     numbers: NDArray[np.int32]
     unknown: int
 
     @property
     def boundary(self) -> int:
-        """The number of what lies between and outside sentences."""
+        """The number of what is between and outside sentences."""
         return self.unknown + 1
 
     @classmethod
@@ -49,7 +49,7 @@ class WordStream:
         return self._beside(places[:, None] - np.arange(1, n + 1))
 
     def after(self, places: Numbers, n: int) -> Numbers:
-        """The same behind each place."""
+        """The same after each place."""
         return self._beside(places[:, None] + np.arange(1, n + 1))
 
     def _beside(self, at: Numbers) -> Numbers:

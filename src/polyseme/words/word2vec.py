@@ -6,7 +6,7 @@ Chen, Corrado and Dean, Distributed Representations of Words and Phrases and the
     skip-gram, negative sampling:  max Σ_(w,c)  log σ(x_c·y_w) + Σ_{n ~ P^0.75} log σ(-x_c·y_n)
 
 w is the centre word, c a word within a window of random reach around it. CBOW puts the mean of all x_c in the place of
-x_c; hierarchical softmax puts the inner nodes of a Huffman tree on the way to w in the place of w and n.
+x_c; hierarchical softmax puts the inner nodes of a Huffman tree on the path to w in the place of w and n.
 
 What differs from the paper's program: the negatives of one centre word are drawn once and serve its whole window; two
 words of the window learn at a time; the learning rate falls in one straight line to zero over the run of all threads.
@@ -160,7 +160,7 @@ class Word2Vec(Trainable, WordVectors):
 
 
 def with_passes(options: Options, n_words: int) -> Options:
-    """The options with the number of passes over a text of so many words decided."""
+    """The options with the number of passes over a text of this many words decided."""
     wanted = min(max(round(WORDS_READ / max(n_words, 1)), FEWEST_PASSES), MOST_PASSES)
     return dataclasses.replace(options, epochs=options.epochs or wanted)
 

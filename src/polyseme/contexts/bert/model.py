@@ -7,7 +7,7 @@ Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Langua
 
 What differs from the paper: pieces are learned from the corpus; masks and pairs are drawn in every epoch; whole
 words are masked, as the corpus cuts them (Chinese words too); the head runs on masked places only; no dropout unless it
-is asked for; the output's bias begins at the log frequency of each piece; the norm's epsilon, GELU and the initial
+is requested; the output's bias begins at the log frequency of each piece; the norm's epsilon, GELU and the initial
 weights are those of ``transformers``. Training further starts from any masked language model, published ones included.
 """
 

@@ -2,7 +2,7 @@
 
 McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017; ``network.py`` has the model.
 
-    CoVe(w) = MT-LSTM(GloVe(w))        used beside the word's own vector:  [GloVe(w); CoVe(w)]
+    CoVe(w) = MT-LSTM(GloVe(w))        used next to the word's own vector:  [GloVe(w); CoVe(w)]
 
 Layer 0 is the word vectors that are read, the layers of the MT-LSTM follow; the narrower ones are filled up with zeros.
 A word without a vector is read as that of its small letters, or as zeros. What differs from the paper: Adam instead of

@@ -115,7 +115,7 @@ class Translator(nn.Module):
     """Source vectors (where they are learned), encoder and decoder."""
 
     def __init__(self, options: CoveOptions, *, n_source: int, n_target: int, dim: int) -> None:
-        """``n_source`` is 0 where the words' vectors are given, each ``dim`` long."""
+        """``n_source`` is 0 if the words' vectors are given, each ``dim`` long."""
         super().__init__()
         self.table = nn.Parameter(torch.empty(n_source, dim).uniform_(-0.1, 0.1)) if n_source else None
         self.encoder = Encoder(dim, options)

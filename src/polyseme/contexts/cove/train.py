@@ -110,7 +110,7 @@ class TranslationTask(BatchTask):
 
 
 def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
-    """``(B, T)``, zero behind each end, and the lengths ``(B,)``."""
+    """``(B, T)``, zero after each end, and the lengths ``(B,)``."""
     lengths = np.array([len(one) for one in lists], dtype=np.int64)
     grid: NDArray[np.int64] = np.zeros((len(lists), max(int(lengths.max()), 1)), dtype=np.int64)
     for row, one in enumerate(lists):

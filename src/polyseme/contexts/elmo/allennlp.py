@@ -92,7 +92,7 @@ class ElmoBiLm(nn.Module):
             self._cached = nn.Parameter(vectors, requires_grad=requires_grad)
 
     def get_output_dim(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
         return 2 * self.bilm.config.projection
 
     def reset_state(self) -> None:
@@ -103,7 +103,7 @@ class ElmoBiLm(nn.Module):
         """``activations``: L+1 of ``(B, T + 2, dim)``; ``mask (B, T + 2)``.
 
         With a cached vocabulary ``word_inputs (B, T)`` are ids of it, 0 for padding; a word outside it, and only that
-        word, is spelt out from ``inputs``.
+        word, is spelled out from ``inputs``.
         """
         with nullcontext() if self.requires_grad else torch.no_grad():
             vectors, index, lengths = self._looked_up(inputs, word_inputs)
@@ -150,7 +150,7 @@ class ElmoBiLm(nn.Module):
         letters = torch.where(ids > 0, ids - 1, padding)
         place = torch.arange(1, ids.shape[1] + 1, device=ids.device)
         lengths = ((letters != padding) * place).amax(dim=1).clamp(min=1).cpu().numpy()
-        # A biLM of fewer letters reads a long word as it was trained to: cut, with its end behind the cut.
+        # A biLM of fewer letters reads a long word as it was trained to: cut, with its end after the cut.
         room = self.bilm.config.max_characters
         if room < letters.shape[1]:
             letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
@@ -209,7 +209,7 @@ class Elmo(nn.Module):
             self._scalar_mixes.append(mix)
 
     def get_output_dim(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
         dim: int = self._elmo_lstm.get_output_dim()
         return dim
 
@@ -241,7 +241,7 @@ class Elmo(nn.Module):
 
 
 def _inner(plane: Tensor, mask: Tensor) -> Tensor:
-    """Take off the boundaries: ``(B, T + 2, D)`` → ``(B, T, D)``, zero behind a sentence's end."""
+    """Take off the boundaries: ``(B, T + 2, D)`` → ``(B, T, D)``, zero after a sentence's end."""
     return plane[:, 1:-1] * mask[:, 2:, None].to(plane.dtype)
 
 
@@ -274,7 +274,7 @@ class ElmoTokenEmbedder(nn.Module):
         self.output_dim = projection_dim or self._elmo.get_output_dim()
 
     def get_output_dim(self) -> int:
-        """Length of a vector."""
+        """Dimension of a vector."""
         return self.output_dim
 
     def forward(
@@ -301,7 +301,7 @@ class ElmoEmbedder:
         self.elmo_bilm = ElmoBiLm(*_files(options_file, weight_file)).to(self._device)
 
     def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
-        """All layers ``(B, 3, T, dim)``, zero behind a sentence's end, and the mask ``(B, T)``."""
+        """All layers ``(B, 3, T, dim)``, zero after a sentence's end, and the mask ``(B, T)``."""
         found = self.elmo_bilm(batch_to_ids(batch).to(self._device))
         mask = found["mask"]
         return torch.stack([_inner(plane, mask) for plane in found["activations"]], dim=1), mask[:, 2:]

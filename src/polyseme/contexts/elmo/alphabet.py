@@ -33,7 +33,7 @@ class Alphabet:
     words: list[str] = field(default_factory=list)
     bos: str = "<bos>"
     eos: str = "<eos>"
-    # The word id of a word too long to be spelt is that of its beginning (ELMoForManyLangs cuts before it looks up).
+    # The word id of a word too long to be spelled is that of its beginning (ELMoForManyLangs cuts before it looks up).
     look_up_cut: bool = False
 
     @property
@@ -60,7 +60,7 @@ class Alphabet:
 
     @property
     def padding(self) -> int:
-        """The id behind the end of a word."""
+        """The id after the end of a word."""
         return self.n_characters - 1
 
     @cached_property

@@ -1,10 +1,10 @@
 """Batches for a biLM, made of a corpus and a position alone.
 
-A sentence s_1…s_n stands between its boundaries: s_0 = begin, s_{n+1} = end. Forward, s_k is read to predict s_{k+1};
+A sentence s_1…s_n is between its boundaries: s_0 = begin, s_{n+1} = end. Forward, s_k is read to predict s_{k+1};
 backward, s_{k+1} to predict s_k: n + 1 predictions each way. Two ways to cut the text into batches:
 
     sentences   whole sentences (the longest in overlapping pieces), batches of sentences of about one length
-    stream      rows of consecutive text, ``unroll`` predictions of each row a batch; states go on from batch to batch
+    stream      rows of consecutive text, ``unroll`` predictions per row and batch; states are carried over
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Batch:
 
 
 class Numbered(Protocol):
-    """Text as words by number: a Corpus, or sentences at hand."""
+    """Text as words by number: a Corpus, or sentences in memory."""
 
     @property
     def all_words(self) -> list[str]: ...
@@ -76,7 +76,7 @@ class WordTable:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Some sentences of a text. Ids are the text's own; behind them come the two boundaries."""
+    """Some sentences of a text. Ids are the text's own; after them come the two boundaries."""
 
     text: Numbered
     which: Ints
@@ -143,7 +143,7 @@ class SentenceBatches:
 
     def __init__(self, sentences: Sentences, *, tokens: int, longest: int, seed: int) -> None:
         self.sentences = sentences
-        # Pieces: predictions first … first + size of a sentence. Each prediction lies in exactly one piece.
+        # Pieces: predictions first … first + size of a sentence. Each prediction is in exactly one piece.
         predictions = sentences.lengths() + 1
         pieces = -(-predictions // longest)
         self.sentence = np.repeat(sentences.which, pieces)
@@ -181,7 +181,7 @@ class StreamBatches:
 
     Blocks of sentences are shuffled in every epoch, and the rows take theirs from a few that come next. Which row
     takes which is free, so sentences are chosen that end where a batch ends: then both directions read the same words,
-    and a batch has fewer distinct ones to spell (a seventh fewer than in rows of text that lie far apart).
+    and a batch has fewer distinct ones to spell (a seventh fewer than in rows of text that are far apart).
     """
 
     def __init__(self, sentences: Sentences, *, rows: int, unroll: int, seed: int) -> None:

@@ -4,12 +4,12 @@ Peters et al., "Deep contextualized word representations", NAACL 2018. With the 
 
     Σ_k  log p(t_k | t_1 … t_{k-1}; Θ_x, Θ→, Θ_s)  +  log p(t_k | t_{k+1} … t_n; Θ_x, Θ←, Θ_s)
 
-Θ_x: letters → embedding → convolutions → max → activation → highways (→ beside the word's own vector) → projection.
+Θ_x: letters → embedding → convolutions → max → activation → highways (→ next to the word's own vector) → projection.
 Θ→, Θ←: two stacks of LSTMs with projection, cell and state clipped, a residual around each layer but the first; or, by
 option, of gated convolutions or masked transformer layers (``readers.py``).
 Θ_s: one softmax for both directions.
 
-Both directions stand side by side on a leading axis of 2, so that one batched product serves both. Gates are in torch's
+Both directions are side by side on a leading axis of 2, so that one batched product serves both. Gates are in torch's
 order i, f, g, o, and the forget gate's +1 is part of its bias. Tokens are packed without padding (``Packing``).
 """
 
@@ -40,7 +40,7 @@ from polyseme.neural.packing import Packing, mask_of
 class BiLMConfig:
     """Every size of a biLM."""
 
-    n_characters: int  # rows of the table of letters, padding last; 0: words are not spelt
+    n_characters: int  # rows of the table of letters, padding last; 0: words are not spelled
     n_words: int  # rows of the table of words; 0: words have no vectors of their own
     max_characters: int
     char_dim: int
@@ -115,7 +115,7 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, alphabet: Alphabet, words: Sequence[str]) -> Tokens:
-        """Words spelt, named, or both."""
+        """Words spelled, named, or both."""
         characters = lengths = names = None
         if alphabet.spells:
             table, lengths = alphabet.spell_all(words)
@@ -164,7 +164,7 @@ class TokenEncoder(nn.Module):
         """Characters ``(W, C)`` → ``(W, filters)``: convolutions, max over the slots, activation, highways.
 
         Where gradients are wanted on the CPU the maxima are found letter by letter in compiled loops. Without them
-        plain products of words of about one length are as quick, and need no compiler.
+        plain products of words of about one length are as fast, and need no compiler.
         """
         table, config = self.characters, self.config
         learns = torch.is_grad_enabled() and table.requires_grad
@@ -184,7 +184,7 @@ class TokenEncoder(nn.Module):
         """Convolutions over words of about one length, ``(W, C)`` → ``(W, filters)``.
 
         A word has ``max_characters`` slots, the empty ones filled with the padding letter, and windows that see only
-        padding all give the same value. So windows that begin inside the longest word, and one behind it, suffice.
+        padding all give the same value. So windows that begin inside the longest word, and one after it, suffice.
         """
         config = self.config
         slots = min(longest + max(width for width, _ in config.filters), config.max_characters)
@@ -233,7 +233,7 @@ class BiLM(nn.Module):
             self.softmax_bias = nn.Parameter(torch.empty(config.n_classes))
 
     def forward(self, tokens: Tokens, index: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """All layers ``(L+1, B, T, 2P)``, zero behind a sentence's end, and the mask ``(B, T)``.
+        """All layers ``(L+1, B, T, 2P)``, zero after a sentence's end, and the mask ``(B, T)``.
 
         ``index (B, T)`` says which of the distinct words stands where; sentence boundaries are tokens like others.
         """

@@ -30,7 +30,7 @@ PIECE_ROWS = 1 << 16  # of a packing that is run at once
 
 
 class Planes:
-    """Which layers are wanted, and how they make the vectors that are handed out."""
+    """Which layers are wanted, and how they make the vectors that are returned."""
 
     def __init__(
         self, layers: Sequence[int], weights: Sequence[float] | None = None, *, predicting: bool = False
@@ -46,12 +46,12 @@ class Planes:
 
     @property
     def count(self) -> int:
-        """Planes handed out."""
+        """Planes returned."""
         return len(self.layers) if self.weights is None else 1
 
 
 class WordCache:
-    """Vectors of words seen lately, which are not spelt out again when they come back.
+    """Vectors of words seen lately, which are not spelled out again when they come back.
 
     Up to ``capacity`` vectors of length ``dim``; the ones unused for longest make room.
     """
@@ -136,7 +136,7 @@ class SentenceRunner:
         self, vectors: Tensor, words: NDArray[np.int64], packing: Packing, top: int
     ) -> tuple[list[Tensor], Packing]:
         """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
-        if packing.n_tokens <= PIECE_ROWS or self.bilm.config.reader != "lstm":  # only LSTMs go on from a state
+        if packing.n_tokens <= PIECE_ROWS or self.bilm.config.reader != "lstm":  # only LSTMs continue from a state
             return self.bilm.run(vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
         real, states = packing.of_the_real(), None
         computed = [vectors.new_empty(2, real.n_tokens, vectors.shape[1]) for _ in range(top + 1)]
@@ -150,13 +150,13 @@ class SentenceRunner:
             kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
             for plane, new in zip(computed, found, strict=True):
                 plane[:, done : done + len(kept)] = new[:, kept]
-            del piece, found, plane, new  # not held beside the next ones
+            del piece, found, plane, new  # not held next to the next ones
             start, done = end, done + len(kept)
         return computed, real
 
     @torch.inference_mode()
     def encode_stateful(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
-        """The same for one batch as the older programs run it: each row goes on from the state it was left in.
+        """The same for one batch as the older programs run it: each row continues from the state it was left in.
 
         A row's state is that of the last sentence read in that row, in both directions. A larger batch than before
         starts its new rows from zero, a smaller one leaves the other rows' states as they are.
@@ -207,7 +207,7 @@ class SentenceRunner:
 
 
 def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:
-    """Each sentence's ``(planes, tokens, 2P)``, boundaries taken off, in the order of the batch."""
+    """Each sentence's ``(planes, tokens, 2P)``, boundaries removed, in the order of the batch."""
     # A token at time t of its sentence, boundaries counted, takes the state at t + shift of each direction.
     shifts = (-1, 1) if planes.predicting else (0, 0)
     size = computed[0].shape[2]
@@ -216,7 +216,7 @@ def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Itera
     inner = packing.lengths[order] - 2
     ends = np.cumsum(inner)
     source = []
-    for direction, shift in enumerate(shifts):  # which packed state stands at each place of the sentences end to end
+    for direction, shift in enumerate(shifts):  # which packed state is at each place of the sentences end to end
         times = packing.time[direction] - shift
         kept = np.flatnonzero(packing.real & (times > 0) & (times < packing.lengths[order[packing.row]] - 1))
         row, time = packing.row[kept], times[kept]

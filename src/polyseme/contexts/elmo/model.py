@@ -6,7 +6,7 @@ Peters et al., "Deep contextualized word representations", NAACL 2018.
 
 ``bilm.py`` has the model and its objective. What differs from the paper: a sentence is read from a zero state, so that
 its vectors do not depend on what was read before (``stateful=True`` reads as the authors' program does), and words can
-be spelt in Unicode characters, or have ids of their own beside their spelling.
+be spelled in Unicode characters, or have ids of their own next to their spelling.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Elmo(Trainable, ContextEncoder):
         mix: ScalarMix | None = None,
         about: About | None = None,
     ) -> None:
-        """``classes`` are the words of the softmax; behind them it has unknown, begin and end of sentence."""
+        """``classes`` are the words of the softmax; after them it has unknown, begin and end of sentence."""
         self.options, self.alphabet, self.bilm = options, alphabet, bilm.eval()
         self.classes = classes or []
         self.mix = mix if mix is not None else ScalarMix(bilm.config.n_layers + 1)
@@ -97,14 +97,14 @@ class Elmo(Trainable, ContextEncoder):
         ``layers``: ``all`` gives ``(L+1, tokens, dim)``, lowest first; ``top``, ``mean``, ``mix`` (by the weights kept
         with the model) or a number give one plane. A sentence's vectors depend on nothing but the sentence, unless
         ``stateful``: then sentences are read as the older programs do, in batches of ``batch_size`` (None: all of this
-        call) whose rows go on from where they stopped, also from call to call, until ``reset_state``.
+        call) whose rows continue from where they stopped, also from call to call, until ``reset_state``.
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         if stateful and self.options.reader != "lstm":
             raise OptionError(f"the {self.options.reader} reader has no states to carry over: leave out stateful")
         planes = self._planes(layers)
-        if stateful:  # reads no further than the batch at hand, since states go on from call to call
+        if stateful:  # reads no further than the batch in memory, since states continue from call to call
             return self._stateful(map(self.tokens_of, several(sentences)), planes, batch_size)
         return self._stateless(self.token_lists(sentences), planes)
 
@@ -169,7 +169,7 @@ class Elmo(Trainable, ContextEncoder):
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The words the biLM expects at a place from what stands on both sides of it, with their probabilities.
 
-        log p(w) = log p→(w | left) + log p←(w | right) + constant; the word that stands there is not looked at.
+        log p(w) = log p→(w | left) + log p←(w | right) + constant; the word that is there is not looked at.
         """
         if not self.classes:
             raise OptionError("this biLM has no softmax (published files leave it out): it cannot predict words")
@@ -185,7 +185,7 @@ class Elmo(Trainable, ContextEncoder):
         packing = Packing.of([len(whole)])
         ids = np.array([number[word] for word in whole])
         computed, _ = self.bilm.run(vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
-        here = position + 1  # behind the begin of the sentence
+        here = position + 1  # after the begin of the sentence
         # The forward state one place before, the backward state one place behind: its step last - (here + 1).
         states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])
         logits = torch.log_softmax(states @ self.bilm.softmax_weight.T + self.bilm.softmax_bias, dim=1).sum(dim=0)

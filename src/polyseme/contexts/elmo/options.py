@@ -1,4 +1,4 @@
-"""Options of ELMo: one flat table, with presets of size behind it."""
+"""Options of ELMo: one flat table, with presets of size after it."""
 
 from __future__ import annotations
 
@@ -124,5 +124,5 @@ def filters_text(filters: tuple[tuple[int, int], ...]) -> str:
 
 
 def with_sizes(options: ElmoOptions) -> ElmoOptions:
-    """The options with every size spelt out: a saved model does not change when a preset does."""
+    """The options with every size spelled out: a saved model does not change when a preset does."""
     return replace(options, **{name: options.value(name) for name in SIZES["default"]})

@@ -1,6 +1,6 @@
 """Perplexity (困惑度) of a biLM: exp of the mean negative log probability of a word, over all classes.
 
-Every word and the boundary behind it is predicted, forward and backward. A word outside the softmax counts as the class
+Every word and the boundary after it is predicted, forward and backward. A word outside the softmax counts as the class
 "unknown", so only perplexities over the same classes compare.
 """
 
@@ -116,7 +116,7 @@ def _chunks(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
 
 
 class _Numbered:
-    """Sentences at hand, numbered as a corpus numbers its own."""
+    """Sentences in memory, numbered as a corpus numbers its own."""
 
     def __init__(self, sentences: list[list[str]]) -> None:
         number: dict[str, int] = {}

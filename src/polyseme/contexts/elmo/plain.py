@@ -28,7 +28,7 @@ Tensors = Mapping[str, NDArray[Any]]
 
 
 class PlainElmo(ContextEncoder):
-    """A biLM with an LSTM reader, its weights where they lie on disk."""
+    """A biLM with an LSTM reader, its weights where they are on disk."""
 
     def __init__(self, options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, classes: list[str], about: About):
         self.options, self.alphabet, self.tensors, self.about = options, alphabet, tensors, about
@@ -41,7 +41,7 @@ class PlainElmo(ContextEncoder):
         return "both-ways" if self.classes else None
 
     def tokenize(self, text: str) -> list[str]:
-        """Cut raw text the way the training text was cut."""
+        """Segment raw text like the training text."""
         return (self.about.segmentation or Segmentation()).tokens(text)
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:

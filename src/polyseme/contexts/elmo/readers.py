@@ -6,7 +6,7 @@ token sees itself and what was read before it.
 
     lstm          h = LSTM(x)                                    with projection and clipping (``neural/lstm.py``)
     cnn           y = (x + a·σ(b)) √½,   [a; b] = W x_{t-w+1 … t} + c           Dauphin et al. 2017
-    transformer   y = x + attend(norm x);  z = y + feed(norm y)                 a norm behind the last layer
+    transformer   y = x + attend(norm x);  z = y + feed(norm y)                 a norm after the last layer
 
 What differs from the paper: convolutions have no weight norm, and attention reaches back ``SPAN`` tokens at most, so
 that a text of any length is read at a cost that grows with its length.
@@ -133,7 +133,7 @@ class TransformerLayer(nn.Module):
         key = torch.arange(2 * span, device=x.device)[None]
         seen = (key <= query) & (key > query - span)
         seen = seen.expand(blocks, span, 2 * span).clone()
-        seen[0, :, :span] = False  # nothing stands before the first block
+        seen[0, :, :span] = False  # nothing precedes the first block
         q, k, v = (one.transpose(3, 4) for one in (q, k, v))  # (2, B, blocks, heads, places, d)
         found = F.scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None])
         flat = found.transpose(3, 4).reshape(2, rows, blocks * span, size)[:, :, :n_steps]
@@ -168,14 +168,14 @@ def with_positions(x: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def _places(sizes: Sequence[int], device: torch.device) -> Tensor:
-    """Where each packed token lies on a grid of ``sizes[0]`` rows and a column for each step ``(N,)``."""
+    """Where each packed token is on a grid of ``sizes[0]`` rows and a column for each step ``(N,)``."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     row = np.concatenate([np.arange(size) for size in sizes]) if len(sizes) else step
     return torch.from_numpy(row * len(sizes) + step).to(device)
 
 
 def _on_grid(packed: Tensor, places: Tensor, rows: int, n_steps: int) -> Tensor:
-    """``(2, N, D) -> (2, B, T, D)``, zero where a row has ended."""
+    """``(2, N, D) -> (2, B, T, D)``, zero if a row has ended."""
     grid = packed.new_zeros(2, rows * n_steps, packed.shape[2]).index_copy(1, places, packed)
     return grid.view(2, rows, n_steps, packed.shape[2])
 

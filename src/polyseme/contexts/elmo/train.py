@@ -5,7 +5,7 @@ A step is ``BiLMTask.gradients`` here, ``BiLM.run`` in bilm.py, and ``packed_lst
 What differs from the paper's program: no vocabulary file and no token count to give; forward and backward perplexity of
 held-out text in every report (over a fixed sample of a large softmax, right to a few thousandths, so that a report
 costs a twentieth of the training between two of them at most); the best weights are kept; the softmax is saved.
-A word outside the softmax is spelt out where it is read, and is the class "unknown" only where it is predicted.
+A word outside the softmax is spelled out where it is read, and is the class "unknown" only where it is predicted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ E = TypeVar("E", bound=Elmo)
 HELD_OUT_WORDS = 20_000
 REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
 RARE_CHARACTER = 2  # characters seen less often are read as unknown ones, so that those have a vector
-SMALL_CORPUS = 100_000  # words up to which one process is as quick as several
+SMALL_CORPUS = 100_000  # words up to which one process is as fast as several
 MASK_SHIFTS = 1 << 20  # places in the mask of dropout where a layer's piece may begin
 
 

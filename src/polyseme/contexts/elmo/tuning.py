@@ -40,7 +40,7 @@ class ElmoReader:
 
 
 class ElmoLayers(nn.Module):
-    """Layers of a biLM, the boundaries taken off."""
+    """Layers of a biLM, the boundaries removed."""
 
     def __init__(self, bilm: BiLM, wanted: Sequence[int]) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""GPT: a Transformer that learns to go on with a text."""
+"""GPT: a Transformer that learns to continue with a text."""

@@ -6,7 +6,7 @@ Radford et al., "Improving Language Understanding by Generative Pre-Training", 2
 
 What differs from the paper: pieces are learned from the corpus, a Chinese character each one of its own; norms stand
 before the layers unless ``norm="post"`` (GPT's own, ``pre`` is GPT-2's); documents end in a special piece, so that the
-model finds an end; no dropout unless it is asked for. Training further starts from any causal model, published ones
+model finds an end; no dropout unless it is requested. Training further starts from any causal model, published ones
 included.
 """
 

@@ -25,7 +25,7 @@ from polyseme.training.run import Run
 
 G = TypeVar("G", bound=Gpt)
 
-# The start, the delimiter and the end of the paper's inputs of tasks; the end also stands behind documents.
+# The start, the delimiter and the end of the paper's inputs of tasks; the end also follows documents.
 SPECIALS = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "sep_token": "<$>", "eos_token": "</s>"}
 
 

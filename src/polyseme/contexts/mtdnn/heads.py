@@ -63,7 +63,7 @@ class Reader:
 
 
 class Head(nn.Module, ABC):
-    """What a kind of task asks for."""
+    """What a kind of task requests."""
 
     figure: str  # the name of its held-out score, the more the better
 

@@ -1,7 +1,7 @@
 """Attention between the words of a sentence (词间注意力), of every layer and head of a Transformer.
 
 Pieces become words as in Clark et al., "What Does BERT Look At?", 2019: attention *to* a word is the sum over its
-pieces, attention *from* a word the mean over them. Special pieces are left out, so a row sums to one less what goes to
+pieces, attention *from* a word the mean over them. Special pieces are omitted, so a row sums to one less what goes to
 them.
 """
 
@@ -35,11 +35,11 @@ class Attending:
         shared = {id(tensor): tensor for tensor in (*whole.parameters(), *whole.buffers())}
         self.network = copy.copy(network)
         self.network._modules = {"whole": copy.deepcopy(whole, shared)}
-        self.network.whole.set_attn_implementation("eager")  # the quicker ways never hold the weights
+        self.network.whole.set_attn_implementation("eager")  # the faster ways never hold the weights
 
     @torch.inference_mode()
     def weights(self, batch: Batch, words: Ints) -> FloatArray:
-        """``(layers, heads, words, words)`` of a batch of one row; ``words``: the first piece, one behind the last."""
+        """``(layers, heads, words, words)`` of a batch of one row; ``words``: the first piece, one after the last."""
         found = self.network.attentions(batch)
         known = [layer[0] for layer in found if layer is not None]
         if not known or len(known) < len(found):

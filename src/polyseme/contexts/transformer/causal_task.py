@@ -71,7 +71,7 @@ class CausalTask(BatchTask):
             table[row, : len(ids)] = ids
             targets[row, : len(ids) - 1] = ids[1:]
         read, told = (torch.from_numpy(array).to(self.device) for array in (table[:, :-1].copy(), targets))
-        # A place sees none behind it, so padding needs no mask.
+        # A place sees none after it, so padding needs no mask.
         more = {name: torch.from_numpy(array[:, :-1].copy()) for name, array in extras(read_examples, longest).items()}
         batch = Batch(read, **{name: array.to(self.device) for name, array in more.items()})
         states = module.top(batch).reshape(-1, module.dim)

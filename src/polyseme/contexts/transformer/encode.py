@@ -119,14 +119,14 @@ class _Whole:
 def word_states(states: FloatArray, words: Ints, pooling: str) -> FloatArray:
     """Pieces' states → words' states, ``(P, T, D) -> (P, W, D)``; zeros for a word without a piece.
 
-    ``words`` holds the first piece of each word and the one behind its last.
+    ``words`` holds the first piece of each word and the one after its last.
     """
     first, last = words[:, 0], words[:, 1]
     count = last - first
     if not len(words) or not states.shape[1]:
         return np.zeros((len(states), len(words), states.shape[2]), dtype=np.float32)
     if pooling == "mean" and (count > 1).any():
-        padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # bounds may lie at the end
+        padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # bounds may be at the end
         sums = np.add.reduceat(padded, words.reshape(-1), axis=1)[:, ::2]
         found = sums / np.maximum(count, 1)[None, :, None].astype(np.float32)
     else:

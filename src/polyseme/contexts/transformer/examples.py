@@ -26,7 +26,7 @@ class Example(NamedTuple):
     types: Ints
     label: int = -1  # 0: B follows A; 1: it does not; -1: no pair
     languages: Ints | None = None  # of each piece, where the network tells languages apart
-    positions: Ints | None = None  # where they do not just go on
+    positions: Ints | None = None  # where they do not just continue
 
 
 class Examples(Protocol):
@@ -49,7 +49,7 @@ class StreamExamples:
         return -(-self.text.n_pieces // self.room)
 
     def example(self, epoch: int, number: int) -> Example:
-        """The example with this number; behind the end of the text its beginning follows, unless ``epoch`` is -1."""
+        """The example with this number; after the end of the text its beginning follows, unless ``epoch`` is -1."""
         n, start = self.text.n_pieces, int(self._starts(epoch)[number])
         end = start + min(self.room, n)
         parts = [self.text.stretch(start, min(end, n))]
@@ -158,7 +158,7 @@ def joined(parts: list[Stretch]) -> Stretch:
 
 
 def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: int = -1) -> Example:
-    """``before`` A ``behind`` B ``behind``; the special pieces are no words."""
+    """``before`` A ``behind`` B ``behind``; the special pieces are not words."""
     ids, words, types = [np.array(before, dtype=np.int64)], [np.full(len(before), -1)], [np.zeros(len(before))]
     known = 0
     for number, part in enumerate(parts):

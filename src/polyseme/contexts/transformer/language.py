@@ -1,10 +1,10 @@
-"""What a Transformer that is a language model expects: words in a place, the surprise of a text, how a text goes on.
+"""What a Transformer that is a language model expects: words in a place, the surprise of a text, how a text continues.
 
 A masked model (BERT) sees both sides of a place whose piece is masked:
 
     p(w | left, right)            perplexity: exp of the mean -log p of each piece, masked in turn (Salazar et al. 2020)
 
-A causal one (GPT) sees what stands before. Of the words it expects after the left side, those come first that make the
+A causal one (GPT) sees what precedes. Of the words it expects after the left side, those come first that make the
 right side likely too:
 
     p(w | left, right) ∝ p(w | left) · p(right | left, w)
@@ -46,7 +46,7 @@ class TextPerplexity:
 
 
 class Place(NamedTuple):
-    """Pieces before and behind a word, and how many it has."""
+    """Pieces before and after a word, and how many it has."""
 
     left: list[int]
     n_pieces: int
@@ -68,7 +68,7 @@ class Expectation:
         names = [*self.pieces.names, *[""] * (self.network.vocabulary_size - len(self.pieces.names))]
         special = {self.pieces.tokenizer.token_to_id(name) for name in self.pieces.specials.values()}
         self.special = torch.tensor([n in special or not name for n, name in enumerate(names)])  # and rows without one
-        # WordPiece marks a piece that goes on with a word; a Chinese character stands unmarked everywhere.
+        # WordPiece marks a piece that continues with a word; a Chinese character stands unmarked everywhere.
         self.inside = torch.tensor([name.startswith("##") for name in names])
         self.alone = torch.tensor([len(name) == 1 and ord(name) > 0x2E7F for name in names])
 
@@ -76,7 +76,7 @@ class Expectation:
 
     @torch.inference_mode()
     def words(self, place: Place, topn: int, *, own: str) -> list[tuple[str, float]]:
-        """Words for a place, best first, each of as many pieces as the one that stands there, with probabilities."""
+        """Words for a place, best first, each of as many pieces as the one that is there, with probabilities."""
         found = self._masked(place) if self.network.is_masked_lm else self._causal(place)
         best: dict[str, float] = {}
         for ids, score in found:
@@ -102,7 +102,7 @@ class Expectation:
         return beams
 
     def _barred(self, number: int) -> Tensor:
-        """Pieces that no word has there: special ones, and by their marks those that begin it or go on with it."""
+        """Pieces that no word has there: special ones, and by their marks those that begin it or continue with it."""
         if not bool(self.inside.any()):
             return self.special
         return self.special | (self.inside if number == 0 else ~self.inside & ~self.alone)
@@ -203,7 +203,7 @@ class Expectation:
 
     @torch.inference_mode()
     def surprises(self, ids: list[int]) -> list[float]:
-        """-log p of each piece; 0 for the first of a causal model, where nothing stands before it."""
+        """-log p of each piece; 0 for the first of a causal model, where nothing precedes it."""
         found = list(self._text_surprises(ids))
         return [0.0] * (len(ids) - len(found)) + found
 
@@ -236,7 +236,7 @@ class Expectation:
         """Sums of -log p from a place on, of each row."""
         return [sum(self._pieces_surprise(row)[start - 1 :]) for row, start in zip(rows, starts, strict=True)]
 
-    # ---- going on
+    # ---- continuing
 
     def generate(
         self, ids: list[int], length: int, *, temperature: float, top_k: int, top_p: float, seed: int

@@ -3,7 +3,7 @@
 Begin with characters, and join the most frequent pair of neighbours within words until there are as many pieces as
 wanted. A Chinese character is a piece of its own, words are cut at spaces and punctuation, and pieces never reach over
 that, so the pieces of a word are the same in the word alone and in running text, here and in ``transformers``. A piece
-that goes on with a word is marked ``##``, also in BPE: GPT's own mark, ``</w>``, would double the Chinese characters.
+that continues with a word is marked ``##``, also in BPE: GPT's own mark, ``</w>``, would double the Chinese characters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLANE, _LAST = 0xF0000, 0xFFFD
 
 
 def learn_wordpieces(words: Vocabulary, size: int, segmentation: Segmentation, *, limit: int) -> Pieces:
-    """BERT's pieces, with [CLS] before and [SEP] behind a text."""
+    """BERT's pieces, with [CLS] before and [SEP] after a text."""
     tokenizer = _tokenizer(segmentation)
     learned = _learn(tokenizer, words, size, list(BERT_SPECIALS.values()))
     tokenizer.model = models.WordPiece(learned.numbers, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
@@ -111,7 +111,7 @@ def _parts(tokenizer: Tokenizer, words: Vocabulary) -> Counter[str]:
 
 
 def _marked(piece: str) -> str:
-    """A learned piece as it is written: its characters moved back, and marked where it goes on with a word."""
+    """A learned piece as it is written: its characters moved back, and marked where it continues with a word."""
     plain = "".join(chr(ord(c) - _PLANE) if ord(c) >= _PLANE else c for c in piece)
     return INSIDE + plain if ord(piece[0]) >= _PLANE else plain
 

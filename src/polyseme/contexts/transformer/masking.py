@@ -2,7 +2,7 @@
 
 Of the 15 % that are chosen, 80 % become [MASK], 10 % stay and 10 % become any piece (Devlin et al. 2018). Chosen are
 single pieces, whole words, or one to three words in a row with p(n) ∝ 1/n (Lan et al. 2019): words as the corpus cuts
-them, so that of 电话 both characters are masked or none. Words that would exceed the number wanted are passed over.
+them, so that of 电话 both characters are masked or none. Words that would exceed the number wanted are skipped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Masking:
     ordinary: Ints  # the pieces that may stand for another: all but special ones
 
     def choose(self, words: Ints, size: int, random: np.random.Generator) -> Ints:
-        """Places of an example, ascending. ``words`` numbers its words, -1 where none is; ``size`` is its length."""
+        """Places of an example, ascending. ``words`` numbers its words, -1 if none is; ``size`` is its length."""
         wanted = max(1, round(self.share * size))
         if self.unit == "token":
             places = np.flatnonzero(words >= 0)
@@ -51,7 +51,7 @@ class Masking:
         return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
     def replaced(self, ids: Ints, random: np.random.Generator) -> Ints:
-        """What stands in the place of the chosen pieces ``ids``."""
+        """What occurs in the place of the chosen pieces ``ids``."""
         draw = random.random(len(ids))
         others = self.ordinary[random.integers(len(self.ordinary), size=len(ids))]
         return np.where(draw < self.masked, self.mask, np.where(draw < self.kept, ids, others))

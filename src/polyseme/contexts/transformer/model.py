@@ -86,7 +86,8 @@ class TransformerEncoder(Model, ContextEncoder):
 
     @property
     def segmentation(self) -> Segmentation:
-        """How raw text is cut into words. Published tokenizers read text as it is written, so nothing is normalised."""
+        """How raw text is segmented into words. Published tokenizers read text as it is written, so nothing is
+        normalised."""
         return self.about.segmentation or Segmentation(normalise="none")
 
     @cached_property
@@ -184,7 +185,7 @@ class TransformerEncoder(Model, ContextEncoder):
     def attention(self, sentence: Sentence) -> Attention:
         """How much each word of a sentence looks at each other, ``(layers, heads, words, words)``.
 
-        What goes to special pieces is left out. The sentence must be one that the network reads at once.
+        What goes to special pieces is omitted. The sentence must be one that the network reads at once.
         """
         given = self._given(sentence)
         cut = self.pieces.cut([given.text])[0]
@@ -220,7 +221,7 @@ class TransformerEncoder(Model, ContextEncoder):
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The words the model expects in the place of a word, with their probabilities, best first.
 
-        They have as many pieces as the word that stands there, which is not looked at.
+        They have as many pieces as the word that is there, which is not looked at.
         """
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
@@ -264,7 +265,7 @@ class TransformerEncoder(Model, ContextEncoder):
         self, text: str = "", length: int = 50, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
         seed: int = 1,
     ) -> str:  # fmt: skip
-        """How a causal model goes on with a text, for ``length`` pieces or to the end it finds itself.
+        """How a causal model continues with a text, for ``length`` pieces or to the end it finds itself.
 
         ``temperature`` 0 takes the most likely piece each time; ``top_k`` (0: all) and ``top_p`` draw from the most
         likely ones only, so many or so much of the probability.

@@ -40,13 +40,13 @@ _USUAL_LIMIT = 512
 
 
 class Batch(NamedTuple):
-    """Pieces by number, ``(B, T)`` each; the mask is 0 where a row is padded, and None where none is."""
+    """Pieces by number, ``(B, T)`` each; the mask is 0 if a row is padded, and None if none is."""
 
     ids: Tensor
     mask: Tensor | None = None
     types: Tensor | None = None  # 0 in the first text of a pair, 1 in the second
     languages: Tensor | None = None  # of a network that tells languages apart
-    positions: Tensor | None = None  # where they do not just go on
+    positions: Tensor | None = None  # where they do not just continue
 
 
 class Network(nn.Module):
@@ -158,7 +158,7 @@ class Network(nn.Module):
 
     @torch.inference_mode()
     def _probed(self) -> tuple[int, int, bool]:
-        """Number of layers and length of a state, and whether a place does not see those behind it: by trying."""
+        """Number of layers and length of a state, and whether a place does not see those after it: by trying."""
         most = self.whole.config.vocab_size - 1
         batch = Batch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
         with offline():
@@ -175,7 +175,7 @@ class Network(nn.Module):
         return self._alike(Batch(ids), Batch(ids, torch.ones_like(ids)))
 
     def _leaves_out_padding(self) -> bool:
-        """Whether a row is read alike with padding behind it: no mask reaches convolutions and Fourier transforms."""
+        """Whether a row is read alike with padding after it: no mask reaches convolutions and Fourier transforms."""
         ids = self._pieces(3)
         return self._alike(Batch(ids[:, :1]), Batch(ids, (torch.arange(ids.shape[1]) == 0).long()[None]))
 

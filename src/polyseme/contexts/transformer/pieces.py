@@ -1,6 +1,6 @@
 """Texts as pieces (WordPiece, BPE, Unigram) by number, and which pieces a word is made of.
 
-A list of words is read as a text: with a space between words, and none beside a Chinese character. So a word gets the
+A list of words is read as a text: with a space between words, and none next to a Chinese character. So a word gets the
 pieces it has in running text, and a piece that reaches over several words is a piece of each.
 """
 
@@ -97,14 +97,14 @@ class Pieces:
         return int(self.tokenizer.get_vocab_size(with_added_tokens=True))
 
     def id_of(self, special: str) -> int | None:
-        """The number of a special piece (``mask``, ``pad`` …); None where there is none."""
+        """The number of a special piece (``mask``, ``pad`` …); None if there is none."""
         name = self.specials.get(f"{special}_token")
         found: int | None = None if name is None else self.tokenizer.token_to_id(name)
         return found
 
     @cached_property
     def marks(self) -> tuple[int, int, int] | None:
-        """Start, delimiter and end of a causal model's inputs of tasks (GPT); None where there is no end piece."""
+        """Start, delimiter and end of a causal model's inputs of tasks (GPT); None if there is no end piece."""
         end = self.id_of("eos")
         if end is None:
             return None
@@ -127,7 +127,7 @@ class Pieces:
         return names
 
     def cut(self, texts: Sequence[str]) -> list[Cut]:
-        """The pieces of each text and where they stand in it."""
+        """The pieces of each text and where they occur in it."""
         found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
         return [_cut(encoding) for encoding in found]
 
@@ -137,7 +137,7 @@ class Pieces:
         return [np.array(encoding.ids, dtype=np.int64) for encoding in found]
 
     def spelt(self, ids: Sequence[int]) -> str:
-        """Pieces as they are written in a text, special ones left out."""
+        """Pieces as they are written in a text, special ones omitted."""
         text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
         return _SPACE_BESIDE.sub("", text).removeprefix("##")
 

@@ -16,7 +16,7 @@ from polyseme.options import option
 from polyseme.training.options import TrainingOptions
 from polyseme.training.schedules import SCHEDULES
 
-# layers, length of a vector, learning rate
+# layers, dimension of a vector, learning rate
 SIZES: dict[str, tuple[int, int, float]] = {
     "tiny": (2, 128, 2e-3),
     "mini": (4, 256, 1e-3),
@@ -62,7 +62,7 @@ class ShapeOptions(TrainingOptions):
 
 
 def with_shape(options: O) -> O:
-    """The options with every size spelt out: a saved model does not change when a preset does."""
+    """The options with every size spelled out: a saved model does not change when a preset does."""
     layers, dim, lr = SIZES[options.size]
     dim = options.dim or dim
     heads = options.n_heads or max(dim // HEAD_DIM, 1)

@@ -1,4 +1,4 @@
-"""A corpus as pieces, read where it lies: nothing but a table of its words and the sentences' lengths is in memory."""
+"""A corpus as pieces, read where it is: nothing but a table of its words and the sentences' lengths is in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW_DOCUMENTS = 10
 
 @dataclass(frozen=True)
 class Stretch:
-    """Pieces in a row, and which word each belongs to; words are numbered within the stretch, -1 is no word."""
+    """Pieces in a row, and which word each belongs to; words are numbered within the stretch, -1 is not a word."""
 
     ids: Ints
     words: Ints
@@ -71,7 +71,7 @@ class PieceTable:
 
 
 class PieceCorpus:
-    """Some sentences of a corpus as one stream of pieces; ``end`` is put behind a sentence or a document."""
+    """Some sentences of a corpus as one stream of pieces; ``end`` is put after a sentence or a document."""
 
     def __init__(self, table: PieceTable, sentences: Ints, *, end: int | None = None, behind: str = "document") -> None:
         self.corpus, self.table, self.sentences, self.end = table.corpus, table, sentences, end

@@ -157,7 +157,7 @@ class FirstState(nn.Module):
 
 
 def learns_to_expect(network: Network) -> bool:
-    """Whether a network has a loss of its own that can be learned beside a task: the next piece's."""
+    """Whether a network has a loss of its own that can be learned next to a task: the next piece's."""
     return network.is_causal_lm and network.reads_head
 
 
@@ -177,6 +177,6 @@ def padded_pieces(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, 
 
 
 def filled(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    """Rows as one tensor, ``value`` behind the shorter ones."""
+    """Rows as one tensor, ``value`` after the shorter ones."""
     longest = max(max(map(len, rows)), 1)
     return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.int64)

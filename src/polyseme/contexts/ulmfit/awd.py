@@ -4,7 +4,7 @@ Merity, Keskar and Socher, "Regularizing and Optimizing LSTM Language Models", I
 
     x_t = E[w_t]        h^l = LSTM_l(h^{l-1}; W_l, U_l ⊙ m_l)        p(w_{t+1}) = softmax(E h^L_t + b)
 
-m_l drops recurrent weights, the same at every step of a batch. Embedding dropout leaves out whole units. Variational
+m_l drops recurrent weights, the same at every step of a batch. Embedding dropout omits whole units. Variational
 dropout draws one mask for each row of a batch and keeps it over time. Two penalties are added to the loss, on the last
 layer's output: AR, α·mean((m ⊙ h_t)²), on the dropped one, and TAR, β·mean((h_t - h_{t-1})²), on the other.
 
@@ -38,7 +38,7 @@ class Layer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1, 4 * n_cells))
 
     def dropped(self, share: float) -> LstmWeights:
-        """The weights for a batch, some of the recurrent ones left out."""
+        """The weights for a batch, some of the recurrent ones omitted."""
         return LstmWeights(self.input, dropout(self.recurrent, share), self.bias)
 
 
@@ -79,7 +79,7 @@ class AwdLstm(nn.Module):
         return Read(planes, x, last)
 
     def vectors(self, units: Tensor) -> Tensor:
-        """``(N,) -> (N, dim)``, in training with some units left out whole. The table's gradient is sparse."""
+        """``(N,) -> (N, dim)``, in training with some units omitted whole. The table's gradient is sparse."""
         found = F.embedding(units, self.table, sparse=True)
         if not self.training or not self.options.dropout_embedding:
             return found

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SENTENCES_AT_ONCE = 512
 UNITS_AT_ONCE = 4096
-LONGEST_PIECE = 4096  # units of a sentence that are read in one go; the state goes on
+LONGEST_PIECE = 4096  # units of a sentence that are read in one go; the state continues
 LEAST_ROWS = 4  # read at every step: products of fewer rows are added up in another order
 
 
@@ -75,7 +75,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @classmethod
     def train(cls, data: Corpus, options: UlmfitOptions, run: Run) -> Self:
-        """Learn from a corpus; with ``run.start``, go on from a model (stage 2)."""
+        """Learn from a corpus; with ``run.start``, continue from a model (stage 2)."""
         from polyseme.training.loop import fit
 
         start = run.start
@@ -158,7 +158,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
-        """How surprised the model is by each unit and the boundary behind a sentence, over the whole softmax."""
+        """How surprised the model is by each unit and the boundary after a sentence, over the whole softmax."""
         total, n, read, unknown, characters = 0.0, 0, 0, 0, 0
         for words in self.token_lists(sentences):
             units = self._turned(self.units.numbers(words)[0])
@@ -177,7 +177,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word, the sum over its units, from the words before it (behind it, where it reads so)."""
+        """-log p of every word, the sum over its units, from the words before it (after it, where it reads so)."""
         found = []
         for words in sentences:
             units, sizes = self.units.numbers(list(words))
@@ -228,7 +228,7 @@ class Ulmfit(Trainable, ContextEncoder):
         top_p: float = 1.0,
         seed: int = 1,
     ) -> str:
-        """Text that goes on from ``prompt``: at most ``length`` units, sampled; a boundary is a new line."""
+        """Text that continues from ``prompt``: at most ``length`` units, sampled; a boundary is a new line."""
         if self.options.direction != "forward":
             raise OptionError("a model that reads backward cannot continue a text: train one with direction=forward")
         sampling = Sampling(temperature, top_k, top_p, seed)

@@ -2,7 +2,7 @@
 
 What differs from the papers: the softmax is sampled by default, Adam takes the place of averaged SGD, the learning rate
 is not scaled by the length of a step, and the text begins at another place in every epoch instead of being shuffled.
-A unit that is new to the model to go on from begins as the mean of its units' vectors.
+A unit that is new to the model to continue from begins as the mean of its units' vectors.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class UnitReader:
         self.units, self.backward = units, direction == "backward"
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
-        """``(B, U)`` units behind a boundary, in the order in which they are read; their lengths; ``(B, T)`` places."""
+        """``(B, U)`` units after a boundary, in the order in which they are read; their lengths; ``(B, T)`` places."""
         numbered = [self.units.numbers(list(words)) for words in sentences]
         lengths = [len(units) + 1 for units, _ in numbered]
         index = np.full((len(sentences), max(lengths)), BOUNDARY, dtype=np.int64)

@@ -45,7 +45,7 @@ class Units:
         return {unit: number for number, unit in enumerate(self.known, SPECIALS)}
 
     def cut(self, word: str, before: str = "") -> list[str]:
-        """The units of a word that stands behind the word ``before``."""
+        """The units of a word that follows the word ``before``."""
         if self.kind == "words":
             return [word]
         if self.pieces is not None:
@@ -95,7 +95,7 @@ def _counted_words(corpus: Corpus) -> Iterator[tuple[str, int]]:
 
 
 def stream_of(corpus: Corpus, which: Ints, units: Units) -> Ints:
-    """Sentences as one row of unit numbers, a boundary before each and one behind the last."""
+    """Sentences as one row of unit numbers, a boundary before each and one after the last."""
     if units.kind == "words":
         return _stream_of_words(corpus, which, units)
     table = [units.numbers([word])[0] for word in corpus.all_words]

@@ -74,7 +74,7 @@ class Translations:
 
 
 class Mixture:
-    """Steps of several sources: each draws one of them by ``weights``, and goes on where that source was left."""
+    """Steps of several sources: each draws one of them by ``weights``, and continues where that source was left."""
 
     def __init__(self, sources: Sequence[Examples], weights: Sequence[float], *, batch_size: int, seed: int) -> None:
         self.sources, self.batch_size, self.seed = sources, batch_size, seed

@@ -8,8 +8,8 @@ Lample & Conneau, "Cross-lingual Language Model Pretraining", 2019.
           the language of its side, so that a masked word may be told from the other language
     input = piece + position + language
 
-What differs from the paper: the language of a text that is given later is told by its pieces, unless it is named; no
-dropout unless it is asked for; weights begin with deviation 1/√dim.
+What differs from the paper: the language of a text that is given later is recognised by its pieces, unless it is named;
+no dropout unless it is requested; weights begin with deviation 1/√dim.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Xlm(TrainedTransformer):
     def encode_tokens(
         self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None
     ) -> Iterator[EncodedSentence]:
-        """Vectors of every word; ``language`` names that of all sentences; unless given it is told by pieces."""
+        """Vectors of every word; ``language`` names that of all sentences; unless given it is recognised by pieces."""
         if language is None:
             return super().encode_tokens(sentences, layers=layers)
         if language not in self.languages:
@@ -109,7 +109,7 @@ class Xlm(TrainedTransformer):
         return self.languages[self.runner.language_of(self.pieces.ids([self.segmentation.normalised(text)])[0])]
 
     def generate(self, text: str = "", length: int = 50, **_: Any) -> str:
-        """Not offered: XLM of transformers goes on by masks, which a model of the next piece does not know."""
+        """Not offered: XLM of transformers continues by masks, which a model of the next piece does not know."""
         raise OptionError("xlm models give vectors and probabilities: train gpt to continue a text")
 
     def parts(self) -> Parts:

@@ -169,7 +169,7 @@ def _network(pieces: Pieces, n_languages: int, options: XlmOptions) -> Network:
 def _taken_over(
     start: Xlm, texts: dict[str, Corpus], options: XlmOptions
 ) -> tuple[list[str], Network, Pieces, XlmOptions]:
-    """Copies of the parts of the model to go on from, which must know the languages and read in the same way."""
+    """Copies of the parts of the model to continue from, which must know the languages and read in the same way."""
     for name in texts:
         if name not in start.languages:
             raise OptionError(f"the model knows the languages {', '.join(start.languages)}, and not {name}")

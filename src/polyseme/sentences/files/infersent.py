@@ -1,4 +1,4 @@
-"""The published weights of InferSent: the encoder's state dict, with the word vectors it reads in a file beside it."""
+"""The published weights of InferSent: the encoder's state dict, with the word vectors it reads in a file next to it."""
 
 from __future__ import annotations
 

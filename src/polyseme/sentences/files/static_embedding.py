@@ -1,9 +1,9 @@
 """Pooled word vectors as a folder of sentence-transformers: its StaticEmbedding, a mean over rows of a matrix.
 
 What ``mean`` and ``sif`` make of a text is the mean of rows that depend on the word alone, w(a) x_a (I - u uᵀ), so that
-the folder gives the same vectors: words without one are left out there too. A tokenizer of the ``tokenizers`` library
+the folder gives the same vectors: words without one are omitted there too. A tokenizer of the ``tokenizers`` library
 cuts text as english text is cut here, at spaces where the model's text was cut so; it has no Chinese segmenter: Chinese
-text is given to it cut into words, with spaces between them.
+text is given to it segmented into words, with spaces between them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LINEAR = ("mean", "sif")
-_MARK = "▁"  # before every word, so that the letters of an unknown one are no words
+_MARK = "▁"  # before every word, so that the letters of an unknown one are not words
 _PLACE = "0_StaticEmbedding"
 _TYPE = "sentence_transformers.models.StaticEmbedding"
 # Addresses; abbreviations; words and numbers with what joins their parts; dots and dashes; other signs one by one.

@@ -22,7 +22,7 @@ _DAMAGES = (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError, Runtime
 
 
 def tells(path: Path, head: bytes) -> bool:
-    """Is this the archive of weights, or the folder it lies in?"""
+    """Is this the archive of weights, or the folder it is in?"""
     file = path / WEIGHTS if path.is_dir() else path
     if not file.is_file() or file.suffix != ".npz":
         return False

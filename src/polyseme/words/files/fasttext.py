@@ -78,7 +78,7 @@ class FastTextFile:
     labels: list[str] = field(default_factory=list)
     label_counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_tokens: int = 0
-    kept: dict[int, int] | None = None  # bucket → row behind the words', where buckets were pruned
+    kept: dict[int, int] | None = None  # bucket → row after the words', where buckets were pruned
     end_is_whole: bool = True  # whether </s> has no n-grams; before version 11 it had
 
 

@@ -2,7 +2,7 @@
 
 A line is read from its end: the last D fields are the numbers, all before them is the word, spaces and all. Numbers
 come out as ``numpy.float32(float(text))`` gives them, bit for bit; a compiled reader does the common ones and leaves
-the few whose rounding is in doubt, and everything that is no number, to Python.
+the few whose rounding is in doubt, and everything that is not a number, to Python.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def recognise(head: bytes) -> Shape | None:
-    """The shape that the first ``HEAD`` bytes of a file announce; None where they are of something else."""
+    """The shape that the first ``HEAD`` bytes of a file announce; None if they are of something else."""
     mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0  # some editors put it before a text
     shape = _recognise(head[mark:])
     return shape and replace(shape, start=shape.start + mark)
@@ -263,7 +263,7 @@ def write_text(path: str | Path, words: list[str], vectors: FloatArray, *, heade
 
 
 def write_binary(path: str | Path, words: list[str], vectors: FloatArray) -> None:
-    """word2vec's binary format, with a newline behind each row as word2vec.c writes it."""
+    """word2vec's binary format, with a newline after each row as word2vec.c writes it."""
     with new_file(path) as part, open_for_writing(part, Path(path)) as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
         for word, row in zip(_writable(words), vectors, strict=True):

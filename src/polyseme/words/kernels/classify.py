@@ -33,7 +33,7 @@ def text_rows(
 
     Text t is ``words[offsets[t]:offsets[t + 1]]``; a word's own rows and those of its letters' n-grams are
     ``word_rows[word_offsets[w]:word_offsets[w + 1]]``, its hash is ``hashes[w]``. ``places`` says which row a bucket
-    has, -1 for none, and is empty where a bucket is its own row. ``into`` of size 0 only counts.
+    has, -1 for none, and is empty if a bucket is its own row. ``into`` of size 0 only counts.
     """
     ends = np.zeros(len(offsets), np.int64)
     found = 0

@@ -1,6 +1,6 @@
-"""Compiled: count which words stand near which, in a hash table of fixed size.
+"""Compiled: count which words occur near which, in a hash table of fixed size.
 
-A pair of words (i, j) is one number whose high bits say in which 512×512 tile of the matrix it lies, so that sorted
+A pair of words (i, j) is one number whose high bits say in which 512×512 tile of the matrix it is, so that sorted
 pairs lie tile by tile.
 """
 
@@ -26,7 +26,7 @@ def pair_key(i: int, j: int, tiles: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def _add(keys: NDArray[np.uint64], sums: NDArray[np.float64], key: np.uint64, weight: float) -> int:
-    """Add to the pair's sum; 1 where the pair is new. The size of the table is a power of two."""
+    """Add to the pair's sum; 1 if the pair is new. The size of the table is a power of two."""
     mask = np.uint64(len(keys) - 1)
     slot = ((key * _GOLDEN) >> np.uint64(20)) & mask
     while keys[slot] != key:

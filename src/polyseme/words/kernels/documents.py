@@ -2,8 +2,8 @@
 
 ``dbow``: the document's vector predicts its words. The negatives are drawn once for a few words that follow one another
 and weigh as much as those words together, so that fewer rows are fetched. ``dbow-words``: the words of a window predict
-their centre beside it, as in skip-gram, on the same rows. ``dm``: the mean of the document's and the window's vectors
-predicts the centre. ``dm-concat``: they stand side by side, each place of the window with its own part of the row.
+their centre next to it, as in skip-gram, on the same rows. ``dm``: the mean of the document's and the window's vectors
+predicts the centre. ``dm-concat``: they are side by side, each place of the window with its own part of the row.
 
 With ``learns`` false only the document's vector moves: that is how a new text finds its place in a trained model.
 """

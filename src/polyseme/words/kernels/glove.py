@@ -29,7 +29,7 @@ def _update(
 ) -> float:
     """One step for a_i·b_j → log x; the cost f·diff²/2.
 
-    A row is a vector padded to LANES·width floats, and behind it LANES floats of which the first is the bias.
+    A row is a vector padded to LANES·width floats, and after it LANES floats of which the first is the bias.
     """
     last = LANES * width
     dot = F(0)

@@ -48,7 +48,7 @@ def parse_lines(data: NDArray[np.uint8], rows: NDArray[np.float32], bounds: NDAr
 
 @njit(cache=True, nogil=True)
 def _numbers_start(data: NDArray[np.uint8], start: int, end: int, dim: int) -> int:
-    """Where the last ``dim`` fields of the line begin; -1 if there are not so many behind a first blank."""
+    """Where the last ``dim`` fields of the line begin; -1 if there are not so many after a first blank."""
     at = end
     for _ in range(dim):
         while at > start and _blank(data[at - 1]):
@@ -66,7 +66,7 @@ def _number(data: NDArray[np.uint8], at: int, stop: int) -> np.float32:
     """sign digits [. digits] [e sign digits] as float32; NaN for anything else and where the rounding is in doubt.
 
     The product below is within 3 units of the last place of a double. Rounding it to float32 gives what rounding the
-    true value gives, unless it lies that close to the middle between two float32 numbers.
+    true value gives, unless it is that close to the middle between two float32 numbers.
     """
     doubt = np.float32(np.nan)
     negative = data[at] == 45

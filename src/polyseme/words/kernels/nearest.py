@@ -1,7 +1,7 @@
 """The search of ``nearest.py`` on dense rows: one compiled call that lets go of the interpreter all the while.
 
 A server answers many clients from one interpreter: a search made of a hundred small NumPy calls would ask for the
-interpreter's lock a hundred times, and each time wait behind the threads that talk to the clients.
+interpreter's lock a hundred times, and each time wait for the threads that talk to the clients.
 """
 
 from __future__ import annotations

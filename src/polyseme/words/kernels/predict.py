@@ -307,7 +307,7 @@ def draw_others(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> None:
-    """Put ``negative`` words behind the first ``n_words``, none twice: a row staged twice would lose a step."""
+    """Put ``negative`` words after the first ``n_words``, none twice: a row staged twice would lose a step."""
     for j in range(n_words, n_words + negative):
         word = draw(state, threshold, other)
         tries, k = 0, 0

@@ -1,4 +1,4 @@
-"""Compiled: the arithmetic of one prediction, on rows that lie in the first-level cache.
+"""Compiled: the arithmetic of one prediction, on rows that are in the first-level cache.
 
 A window of text predicts some output rows y₀ … y_R from hidden vectors x. Hidden vectors are taken two at a time and
 output rows three at a time: 2×3 products share five loads, and what they need fits the registers of any x86-64 or
@@ -7,7 +7,7 @@ ARM processor.
     z = ± x·y,   loss = log(1 + e^-z),   step = ± lr · σ(-z),   y += Σ_x step · x,   x += Σ_y step · y
 
 Output rows are staged at a constant distance (``ROW`` floats) in one work area, because then the compiler can prove
-that they do not overlap and leaves out the checks that would otherwise cost as much as the work. Places in it are
+that they do not overlap and omits the checks that would otherwise cost as much as the work. Places in it are
 unsigned numbers, since a signed index could count from the end and would not be loaded eight at a time. The functions
 take plain arrays and make no views: each would be counted, and counting costs more than a row.
 """

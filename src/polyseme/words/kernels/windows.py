@@ -45,7 +45,7 @@ def tanh_all(values: FloatArray) -> None:
 
 @njit(**INLINE)
 def find_window(stream: NDArray[np.int32], place: int, radius: int, boundary: int, window: NDArray[np.int64]) -> None:
-    """The words from ``radius`` before a place to ``radius`` behind it; outside the sentence all are boundaries."""
+    """The words from ``radius`` before a place to ``radius`` after it; outside the sentence all are boundaries."""
     window[radius] = stream[place]
     for side in (-1, 1):
         inside = True

@@ -1,6 +1,6 @@
 """Compiled: the two stages of WordRank: steps on the cells of some tiles, and exact ranks of the contexts of a word.
 
-A cell (i, j) of the co-occurrence matrix, i < j, stands for (i, j) and (j, i); a diagonal one for itself.
+A cell (i, j) of the co-occurrence matrix, i < j, stands for (i, j) and (j, i); a diagonal one separately.
 """
 
 from __future__ import annotations

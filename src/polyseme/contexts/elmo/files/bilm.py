@@ -36,7 +36,7 @@ _HIGHEST_RATIO = 64  # of a dataset's size to the file's: weights hardly compres
 
 
 def open_bilm(path: str | Path) -> Elmo:
-    """The biLM in a folder, or beside one of its two files."""
+    """The biLM in a folder, or next to one of its two files."""
     return read_bilm(*find_pair(path))
 
 
@@ -170,7 +170,7 @@ def _reordered(array: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class _Weights:
-    """An HDF5 file whose datasets are read only in the shape they should have, and only if they lie in the file."""
+    """An HDF5 file whose datasets are read only in the shape they should have, and only if they are in the file."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -216,7 +216,7 @@ class _Weights:
         return array
 
     def _dataset(self, name: str) -> Any:
-        """The dataset, followed from group to group; None where it is not. Links out of the file are refused."""
+        """The dataset, followed from group to group; None if it is not. Links out of the file are refused."""
         here: Any = self._file
         try:
             for part in name.split("/"):

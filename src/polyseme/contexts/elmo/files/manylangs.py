@@ -1,7 +1,7 @@
 """ELMoForManyLangs folders (哈工大多语言 ELMo): two json files, char.dic, word.dic and two state dicts.
 
 Che et al., "Towards Better UD Parsing: Deep Contextualized Word Embeddings, Ensemble, and Treebank Concatenation",
-CoNLL 2018 shared task. A word is its own vector beside its Unicode spelling. Their program exchanges the ids of the
+CoNLL 2018 shared task. A word is its own vector next to its Unicode spelling. Their program exchanges the ids of the
 begin and the end of a word, in training and in use alike, so a faithful reader does too.
 """
 

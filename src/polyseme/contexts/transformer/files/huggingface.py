@@ -58,7 +58,7 @@ def write_into(model: TransformerEncoder, folder: Path) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder, whatever file or files they lie in."""
+    """The tensors of a folder, whatever file or files they are in."""
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         others = [name for name in OF_OTHERS if (folder / name).is_file()]
