@@ -210,13 +210,13 @@ def test_json_that_is_none_or_too_deep_is_refused(pair):
         (pair / "options.json").write_text(text, encoding="latin-1")
         with pytest.raises(FormatError):
             read_bilm(pair / "options.json", pair / "weights.hdf5")
-        refused(pair / "weights.hdf5", "no options.json beside it")
+        refused(pair / "weights.hdf5", "no options.json next to it")
 
 
 def test_one_file_without_the_other_says_which_is_missing(pair):
     os.remove(pair / "weights.hdf5")
     refused(pair, "lacks a weights.hdf5")
-    refused(pair / "options.json", "no weights.hdf5 beside it")
+    refused(pair / "options.json", "no weights.hdf5 next to it")
 
 
 def test_a_vocabulary_without_boundaries_is_refused_rather_than_misread(pair):
@@ -340,7 +340,7 @@ def test_a_model_folder_with_altered_weights_is_refused(random_elmo):
     for name, array, match in (
         ("layers.0.bias", np.zeros((2, 3), dtype="f4"), "shape"),
         ("mix.gamma", np.zeros(2, dtype="f4"), "mix.gamma"),
-        ("extra", np.zeros(1, dtype="f4"), "do not speak of"),
+        ("extra", np.zeros(1, dtype="f4"), "do not describe"),
     ):
         broken = type(parts)({**parts.tensors, name: array}, parts.tables)
         with pytest.raises(FormatError, match=match):

@@ -147,7 +147,7 @@ def test_a_result_can_be_read_by_whom_the_umask_allows(tmp_path):
 
 def test_a_folder_or_a_device_is_never_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for target, why in ((tmp_path, "is a folder"), (tmp_path / "pipe", "not a plain file")):
+    for target, why in ((tmp_path, "is a folder"), (tmp_path / "pipe", "not a regular file")):
         with pytest.raises(FormatError, match=why), new_file(target):
             pass
     assert os.listdir(tmp_path) == ["pipe"]

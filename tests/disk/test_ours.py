@@ -78,7 +78,7 @@ def test_what_is_not_whole_any_more_is_not_replaced(tmp_path: Path, make) -> Non
     (tmp_path / "m" / file).write_bytes(data + b"x")
     refused(make, tmp_path / "m", f"was altered .{re.escape(file)}", force=True)
     (tmp_path / "m" / file).unlink()
-    refused(make, tmp_path / "m", f"not whole .{re.escape(file)} is missing", force=True)
+    refused(make, tmp_path / "m", f"incomplete .{re.escape(file)} is missing", force=True)
     (tmp_path / "m" / file).write_bytes(data)
     description = json.loads((tmp_path / "m" / marker).read_text())
     (tmp_path / "m" / marker).write_text(json.dumps({**description, "note": "mine"}))

@@ -191,7 +191,7 @@ def test_nothing_known_is_said_and_not_scored(tmp_path: Path) -> None:
 
 def test_a_model_without_words_and_wrong_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "q").write_text(": family\na b c d\n")
-    with pytest.raises(OptionError, match="vectors of words"):
+    with pytest.raises(OptionError, match="needs word vectors"):
         evaluate_file(object(), tmp_path / "q")
     model = WordVectors(Vocabulary(["a"], np.zeros(1)), np.ones((1, 2), np.float32))
     (tmp_path / "s").write_text("a\tb\t1\nc\td\t2\n")

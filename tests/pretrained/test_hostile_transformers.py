@@ -43,7 +43,7 @@ def change(file: Path, **settings: object) -> None:
         ({"model_type": "no-such-model"}, "no architecture"),
         ({"model_type": None}, "no architecture"),
         ({"hidden_size": 10**9}, "too large for an encoder"),
-        ({"vocab_size": 9_000_000}, "speaks of"),
+        ({"vocab_size": 9_000_000}, "describes at least"),
         ({"num_hidden_layers": 10**6}, "too large for an encoder"),
         ({"num_hidden_layers": 3}, "is missing"),
         ({"num_attention_heads": 5}, "bert"),
@@ -52,7 +52,7 @@ def change(file: Path, **settings: object) -> None:
         ({"hidden_size": "many"}, "bert"),
         ({"hidden_act": "exec"}, "bert"),
         ({"vocab_size": -5}, "bert"),
-        ({"max_position_embeddings": 9_999_999, "hidden_size": 9_999_999}, "speaks of"),
+        ({"max_position_embeddings": 9_999_999, "hidden_size": 9_999_999}, "describes at least"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, said, folder):

@@ -130,7 +130,7 @@ def test_pictures_of_a_map_of_curves_and_of_uses(home: Path, tmp_path: Path) -> 
         done = run("plot", *arguments, "-o", name, cwd=home)
         assert done.code == 0, done.stderr
         assert name.read_text(encoding="utf-8").count("<path") > 5
-    assert "written as .png" in run("plot", "map", "w2v", "-o", "x.jpg", cwd=home).stderr
+    assert "file of type .png" in run("plot", "map", "w2v", "-o", "x.jpg", cwd=home).stderr
     assert "one vector per word" in run("plot", "map", "elmo", "-o", "x.png", cwd=home).stderr
 
 
@@ -212,7 +212,7 @@ def test_the_demo_runs_on_a_file_of_ones_own_and_goes_on(home: Path, tmp_path: P
     assert again.stdout.count("done before") == 4
     other = run("demo", home / "corpus" / "words.txt", "-o", "work", *flags, cwd=tmp_path)
     assert other.code == 1
-    assert "other text" in other.stderr
+    assert "another text" in other.stderr
 
 
 def test_the_demo_keeps_out_of_folders_with_other_things(tmp_path: Path) -> None:

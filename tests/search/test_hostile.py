@@ -190,7 +190,7 @@ def test_another_encoder_is_refused(made: Path) -> None:
                 yield type(sentence)(sentence.tokens, sentence.layers[:1])
 
     for encoder in (Narrow(), Flat()):
-        with pytest.raises(FormatError, match="another model"):
+        with pytest.raises(FormatError, match="a different model"):
             Index.open(made, model=encoder).same_sense("去 打 篮球", word="打")
 
 

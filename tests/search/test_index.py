@@ -111,7 +111,7 @@ def test_function_words_and_rare_words_can_be_left_out(tmp_path: Path, corpus: C
     assert index.count("给") == 0
     assert index.count("打") == 300
     assert index.count("尾7") == 0
-    with pytest.raises(UnknownWord, match="left out"):
+    with pytest.raises(UnknownWord, match="was not indexed"):
         index.senses("尾7")
 
 

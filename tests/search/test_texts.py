@@ -108,7 +108,7 @@ def test_an_index_is_saved_opened_and_appended_to(words, lines, tmp_path):
     with pytest.raises(OptionError, match="model"):
         TextIndex.open(tmp_path / "i").search("w1")
     other = WordVectors(words.vocabulary, words.vectors[:, ::-1].copy())
-    with pytest.raises(FormatError, match="another model"):
+    with pytest.raises(FormatError, match="a different model"):
         TextIndex.open(tmp_path / "i", other)
     with pytest.raises(FormatError, match=r"force"):
         TextIndex.build(words, tmp_path / "b.txt", tmp_path / "i")

@@ -112,7 +112,7 @@ def test_without_an_encoder_vectors_are_learned():
 
 def test_wrong_uses_are_told_in_one_line(vectors):
     model = fitted(pairs(20), "linear", vectors, epochs=1)
-    with pytest.raises(OptionError, match="has scores and the model learned classes"):
+    with pytest.raises(OptionError, match="has scores but the model learned classes"):
         model.score(pairs(20, scored=True))
     scored = fitted(pairs(20, scored=True), "linear", vectors, epochs=1)
     with pytest.raises(OptionError, match="scores, not labels"):

@@ -25,7 +25,7 @@ def console() -> Console:
 
 
 class InSentence(Protocol):
-    """A match in a sentence: ``text[start:end]``. It may also have a ``score``, a ``source`` and neighbouring sentences."""
+    """A match in a sentence, ``text[start:end]``; perhaps with a ``score``, a ``source`` and neighbouring sentences."""
 
     @property
     def text(self) -> str: ...

@@ -23,17 +23,19 @@ DIM = 100  # of vectors that are learned with the task where nothing else is at 
 class PooledOptions:
     """How the vectors of words become one."""
 
-    pool: str = option("mean", "how the vectors of the words become one", choices=POOLS)
-    layers: str = option("mean", "the layer that is pooled: top, mean, mix or a number")
-    smoothing: float = option(1e-3, "sif: a of a/(a + p(w)); the greater, the more frequent words count", minimum=1e-9)
-    components: int | None = option(
-        None, "sif, usif: main directions that are taken off; unless given, one and five", minimum=0
+    pool: str = option("mean", "pooling of word vectors into one", choices=POOLS)
+    layers: str = option("mean", "layer to pool: top, mean, mix or a number")
+    smoothing: float = option(
+        1e-3, "sif: a in a/(a + p(w)); larger values give frequent words more weight", minimum=1e-9
     )
+    components: int | None = option(None, "sif, usif: principal components to remove; default: one and five", minimum=0)
     powers: str = option("-inf,1,inf", "pmean: its powers; -inf is the minimum, inf the maximum")
     language_model: str | None = option(
-        None, "surprisal: the model that words surprise; unless given, their frequency does", names="model"
+        None, "surprisal: language model that measures it; default: word frequency", names="model"
     )
-    residual: float = option(0.0, "surprisal, pos: added to every word's attention; 0: attention alone", minimum=0)
+    residual: float = option(
+        0.0, "surprisal, pos: constant added to every word's attention; 0: attention alone", minimum=0
+    )
 
 
 @dataclass(frozen=True)
@@ -42,25 +44,23 @@ class TextOptions(TrainingOptions):
 
     dim: int | None = option(
         None,
-        f"length of word vectors learned with the task, 0: none; unless given, {DIM} where no encoder is at the input",
+        f"dimension of word vectors learned with the task, 0: none; default: {DIM} if no encoder is at the input",
         minimum=0,
     )
-    min_count: int = option(1, "words seen fewer times in training are unknown", minimum=1)
+    min_count: int = option(1, "minimum word count; rarer words are unknown", minimum=1)
     encoder_mode: str = option(
         "auto",
-        "encoders and vectors stay as they are, or learn with the task; auto: word vectors learn, unless dim is given, "
-        "and encoders stay; multichannel: word vectors as both, added",
+        "freeze or fine-tune encoders and vectors; auto: word vectors are trained, unless dim is "
+        "given, and encoders frozen; multichannel: word vectors as both, added",
         choices=MODES,
     )
-    input_dropout: float = option(
-        0.2, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
-    epochs: int = option(20, "most passes over the examples", minimum=0)
-    schedule: str = option("constant", "how the learning rate falls towards the end")
-    warmup: int = option(0, "steps over which the learning rate rises", minimum=0)
-    clip_norm: float = option(5.0, "bound of the gradient's norm; 0: none", minimum=0)
-    batch_size: int = option(32, "examples of a batch", minimum=1)
-    dropout: float = option(0.5, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    input_dropout: float = option(0.2, "dropout on the token vectors", minimum=0, maximum=0.95)
+    epochs: int = option(20, "maximum number of passes over the examples", minimum=0)
+    schedule: str = option("constant", "learning rate schedule")
+    warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
+    clip_norm: float = option(5.0, "maximum gradient norm (clipping); 0: no limit", minimum=0)
+    batch_size: int = option(32, "batch size: examples per step", minimum=1)
+    dropout: float = option(0.5, "dropout in the encoder", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class InputOptions(TextOptions):
 
     bigrams: int | None = option(
         None,
-        f"length of vectors learned for each token with the next one; unless given, {BIGRAMS} for tags of characters",
+        f"dimension of embeddings of token bigrams; default: {BIGRAMS} for tags of characters",
         minimum=0,
     )
     letters: int | None = option(
         None,
-        f"filters of a convolution over the letters of each token; unless given, {LETTERS} for tags of words",
+        f"filters of a character CNN over each token; default: {LETTERS} for tags of words",
         minimum=0,
     )
-    layers: str = option("mix", "of an encoder its learned sum of layers (mix), or top, mean or a number")
-    mix_penalty: float = option(0.001, "λ of the sum's weights: λ Σ w²", minimum=0)
-    elmo_at: str = option("input", "where encoders enter: [x; ELMo], [h; ELMo] or both", choices=PLACES)
+    layers: str = option("mix", "layers of an encoder: a learned weighted sum (mix), or top, mean or a number")
+    mix_penalty: float = option(0.001, "penalty λ on the weights of the sum: λ Σ w²", minimum=0)
+    elmo_at: str = option("input", "where encoder vectors are added: [x; ELMo], [h; ELMo] or both", choices=PLACES)
 
 
 @dataclass(frozen=True)
@@ -88,25 +88,19 @@ class TuningOptions:
 
     encoder_lr: float | None = option(
         None,
-        "factor of the learning rate for fine-tuned encoders; unless given 0.1, of Transformers wider than 512 0.05, "
-        "wider than 768 0.02; twice as much for tags",
+        "learning rate of fine-tuned encoders relative to lr; default: 0.1, for Transformers "
+        "wider than 512 0.05, wider than 768 0.02; twice as much for tags",
         minimum=0,
     )
     layer_rates: float = option(
-        1.1, "fine-tuning: how many times faster a layer learns than the one below it", minimum=1
+        1.1, "fine-tuning: ratio of a layer's learning rate to that of the layer below", minimum=1
     )
-    encoder_dropout: float = option(
-        0.0, "fine-tuning: share of a Transformer's own numbers dropped in training", minimum=0, maximum=0.95
-    )
-    lm_weight: float = option(
-        0.5, "fine-tuning a GPT: weight of its own loss, the next piece's, beside the task's", minimum=0
-    )
+    encoder_dropout: float = option(0.0, "fine-tuning: dropout inside the Transformer", minimum=0, maximum=0.95)
+    lm_weight: float = option(0.5, "fine-tuning GPT: weight of the language-model loss next to the task's", minimum=0)
     max_pieces: int = option(
-        256, "fine-tuning: pieces of a text, or of a pair, that a Transformer reads; of more, not the middle", minimum=8
+        256, "fine-tuning: maximum tokens of a text or pair; longer ones lose their middle", minimum=8
     )
-    top_layers: int | None = option(
-        None, "fine-tuning: layers of the encoder that learn, from the top; unless given, all", minimum=0
-    )
+    top_layers: int | None = option(None, "fine-tuning: number of top layers to train; default: all", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -126,33 +120,31 @@ class DanOptions(LearnedOptions):
     """Options of DAN."""
 
     n_layers: int = option(2, "hidden or recurrent layers", minimum=0, maximum=100)
-    hidden: int = option(300, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
-    word_dropout: float = option(0.3, "share of words left out at random in training", minimum=0, maximum=0.99)
-    dropout: float = option(0.2, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    hidden: int = option(300, "units of a hidden layer, or of a recurrent layer per direction", minimum=1)
+    word_dropout: float = option(0.3, "word dropout: fraction of words dropped at random", minimum=0, maximum=0.99)
+    dropout: float = option(0.2, "dropout in the encoder", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
 class TextCnnOptions(LearnedOptions):
     """Options of TextCNN."""
 
-    filters: str = option("2x100 3x100 4x100", "convolutions, as WIDTHxNUMBER of each width")
-    epochs: int = option(10, "most passes over the examples", minimum=0)
+    filters: str = option("2x100 3x100 4x100", "convolution filters, as WIDTHxNUMBER")
+    epochs: int = option(10, "maximum number of passes over the examples", minimum=0)
     lr: float = option(4e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "how the learning rate falls towards the end")
-    input_dropout: float = option(
-        0.1, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
-    activation: str = option("relu", "nonlinearity of the filters", choices=ACTIVATIONS)
-    pooling: str = option("max", "what is kept of a filter over the text", choices=POOLINGS)
-    k: int = option(3, "values kept of a filter by k-max", minimum=1)
+    schedule: str = option("linear", "learning rate schedule")
+    input_dropout: float = option(0.1, "dropout on the token vectors", minimum=0, maximum=0.95)
+    activation: str = option("relu", "activation of the filters", choices=ACTIVATIONS)
+    pooling: str = option("max", "pooling of a filter over the text", choices=POOLINGS)
+    k: int = option(3, "values kept per filter by k-max pooling", minimum=1)
 
 
 @dataclass(frozen=True)
 class DcnnOptions(LearnedOptions):
     """Options of DCNN."""
 
-    filters: str = option("7x6 5x14", "convolutions layer by layer, as WIDTHxNUMBER of feature maps")
-    k_top: int = option(4, "values kept of each row by the last layer", minimum=1)
+    filters: str = option("7x6 5x14", "convolutions by layer, as WIDTHxNUMBER of feature maps")
+    k_top: int = option(4, "values kept per row by k-max pooling in the last layer", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -160,18 +152,18 @@ class RnnOptions(LearnedOptions):
     """Options of recurrent encoders."""
 
     cell: str = option("lstm", "recurrent cells", choices=CELLS)
-    hidden: int = option(128, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
+    hidden: int = option(128, "units of a hidden layer, or of a recurrent layer per direction", minimum=1)
     n_layers: int = option(1, "hidden or recurrent layers", minimum=1, maximum=20)
-    bidirectional: bool = option(True, "whether texts are read in both directions")
+    bidirectional: bool = option(True, "read texts in both directions")
 
 
 @dataclass(frozen=True)
 class SelfAttentionOptions(RnnOptions):
     """Options of structured self-attention."""
 
-    rows: int = option(8, "rows of the attention matrix, each a view of its own", minimum=1)
+    rows: int = option(8, "rows of the attention matrix", minimum=1)
     attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)
-    penalty: float = option(0.3, "weight of ‖AAᵀ - I‖², which keeps the rows apart", minimum=0)
+    penalty: float = option(0.3, "weight of the penalty ‖AAᵀ - I‖², which keeps the rows different", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -179,15 +171,15 @@ class HanOptions(RnnOptions):
     """Options of HAN."""
 
     cell: str = option("gru", "recurrent cells", choices=CELLS)
-    hidden: int = option(50, "units of a hidden layer, or of a recurrent one in each direction", minimum=1)
+    hidden: int = option(50, "units of a hidden layer, or of a recurrent layer per direction", minimum=1)
     attention_units: int = option(100, "units of the attention's hidden layer", minimum=1)
 
 
 INFERSENT_ENCODERS = ("bilstm-max", "bilstm-mean", "bigru-last", "lstm", "gru", "self-attentive", "hierarchical-conv")
-VECTORS = "word vectors that are read, a model or a published file; unless given, they are learned"
+VECTORS = "pretrained word vectors as input, a model or a published file; default: learned"
 
 
-FROZEN = "given word vectors stay as they are, or learn too"
+FROZEN = "keep pretrained word vectors frozen, or fine-tune them"
 
 
 @dataclass(frozen=True)
@@ -204,19 +196,19 @@ class InferSentOptions(PairOptions):
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     word_vectors: str | None = option(None, VECTORS, names="model")
-    encoder: str = option("bilstm-max", "which of the paper's encoders", choices=INFERSENT_ENCODERS)
-    hidden: int = option(256, "units in each direction, or filters of a convolution", minimum=1)
-    batch_size: int = option(64, "pairs of a batch", minimum=1)
-    epochs: int = option(6, "most passes over the pairs", minimum=0)
-    schedule: str = option("linear", "how the learning rate falls towards the end")
-    dropout: float = option(0.1, "share dropped in a nonlinear classifier", minimum=0, maximum=0.95)
+    encoder: str = option("bilstm-max", "encoder architecture of the paper", choices=INFERSENT_ENCODERS)
+    hidden: int = option(256, "units per direction, or filters of a convolution", minimum=1)
+    batch_size: int = option(64, "batch size: pairs per step", minimum=1)
+    epochs: int = option(6, "maximum number of passes over the pairs", minimum=0)
+    schedule: str = option("linear", "learning rate schedule")
+    dropout: float = option(0.1, "dropout in a nonlinear classifier", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
 class InferSentFileOptions(InferSentOptions):
     """Options of published InferSent weights."""
 
-    boundaries: str = option("<s> </s>", "the words that are put before and behind a text, where they have vectors")
+    boundaries: str = option("<s> </s>", "start and end words added around a text, if they have vectors")
 
 
 @dataclass(frozen=True)
@@ -224,22 +216,23 @@ class RaeOptions(TextOptions):
     """Options of the recursive autoencoder."""
 
     word_vectors: str | None = option(
-        None, "word vectors that are read, a model or a published file; unless given, word2vec makes some of the text",
+        None, "pretrained word vectors as input, a model or a published file; default: word2vec "
+              "trained on the text",
         names="model",
     )  # fmt: skip
-    word_dim: int = option(50, "length of word vectors that are made of the text", minimum=1)
+    word_dim: int = option(50, "dimension of word vectors trained on the text", minimum=1)
     vector: str = option(
-        "mean", "of a text: of all its words and phrases, or the phrase of all", choices=("mean", "root")
+        "mean", "vector of a text: over all its words and phrases, or the top phrase", choices=("mean", "root")
     )
-    grid: int = option(15, "cells on each side, of what two texts are compared by", minimum=1, maximum=100)
-    longest: int = option(40, "words of a sentence that are learned from", minimum=2)
-    max_sentences: int = option(100_000, "most sentences that are learned from", minimum=2)
-    batch_size: int = option(64, "sentences of a batch", minimum=1)
-    hold_out: float = option(0.02, "share of the sentences kept for the reports", minimum=0, maximum=0.5)
+    grid: int = option(
+        15, "dynamic pooling: rows and columns of the similarity matrix of two texts", minimum=1, maximum=100
+    )
+    longest: int = option(40, "maximum words of a training sentence", minimum=2)
+    max_sentences: int = option(100_000, "maximum number of training sentences", minimum=2)
+    batch_size: int = option(64, "batch size: sentences per step", minimum=1)
+    hold_out: float = option(0.02, "fraction of the sentences held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(3, "passes over the sentences", minimum=0)
-    input_dropout: float = option(
-        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
+    input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
@@ -248,20 +241,18 @@ class QuickThoughtOptions(TextOptions):
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     word_vectors: str | None = option(None, VECTORS, names="model")
-    hidden: int = option(256, "units of each encoder in each direction", minimum=1)
-    bidirectional: bool = option(False, "whether sentences are read in both directions")
-    dim: int | None = option(200, "length of learned word vectors, half of it for each encoder", minimum=0)
-    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
-    longest: int = option(40, "words of a sentence that are read", minimum=1)
-    max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
-    batch_size: int = option(40, "consecutive sentences among which neighbours are chosen", minimum=2)
-    hold_out: float = option(0.02, "share of the batches kept for the reports", minimum=0, maximum=0.5)
+    hidden: int = option(256, "units per encoder and direction", minimum=1)
+    bidirectional: bool = option(False, "read sentences in both directions")
+    dim: int | None = option(200, "dimension of learned word vectors, half of it for each encoder", minimum=0)
+    min_count: int = option(3, "minimum word count; rarer words are unknown", minimum=1)
+    longest: int = option(40, "maximum words of a sentence", minimum=1)
+    max_sentences: int = option(500_000, "maximum number of training sentences", minimum=2)
+    batch_size: int = option(40, "batch size: consecutive sentences among which the neighbour is chosen", minimum=2)
+    hold_out: float = option(0.02, "fraction of the batches held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(3, "passes over the sentences", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "how the learning rate falls towards the end")
-    input_dropout: float = option(
-        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
+    schedule: str = option("linear", "learning rate schedule")
+    input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
 DIRECTIONS = ("uni", "bi", "combined")
@@ -273,23 +264,23 @@ class SkipThoughtOptions(TextOptions):
     """Options of skip-thought."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
-    directions: str = option("uni", "read forward, both ways, or two encoders side by side", choices=DIRECTIONS)
-    hidden: int = option(512, "length of an encoder's vector, and units of its decoders", minimum=1)
-    condition: str = option("every-step", "where a decoder is given the vector", choices=CONDITIONS)
-    dim: int | None = option(200, "length of learned word vectors", minimum=1)
-    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
-    negative: int = option(2000, "words that a batch's softmax is computed on, about; fewer words: all", minimum=1)
-    expand: str | None = option(None, "word vectors that give the words which the corpus does not have", names="model")
-    most_expanded: int = option(200_000, "words of these vectors that are taken, the first ones", minimum=0)
-    longest: int = option(40, "words of a sentence that are read", minimum=1)
-    max_sentences: int = option(500_000, "most sentences that are learned from", minimum=2)
-    batch_size: int = option(64, "sentences of a batch", minimum=1)
-    hold_out: float = option(0.02, "share of the sentences kept for the reports", minimum=0, maximum=0.5)
+    directions: str = option("uni", "unidirectional, bidirectional, or two encoders concatenated", choices=DIRECTIONS)
+    hidden: int = option(512, "dimension of an encoder's vector, and units of its decoders", minimum=1)
+    condition: str = option("every-step", "where the decoder receives the sentence vector", choices=CONDITIONS)
+    dim: int | None = option(200, "dimension of learned word vectors", minimum=1)
+    min_count: int = option(3, "minimum word count; rarer words are unknown", minimum=1)
+    negative: int = option(
+        2000, "sampled softmax: approximate number of words per batch; a smaller vocabulary is used whole", minimum=1
+    )
+    expand: str | None = option(None, "vocabulary expansion: word vectors for words not in the corpus", names="model")
+    most_expanded: int = option(200_000, "number of (most frequent) words to use from these vectors", minimum=0)
+    longest: int = option(40, "maximum words of a sentence", minimum=1)
+    max_sentences: int = option(500_000, "maximum number of training sentences", minimum=2)
+    batch_size: int = option(64, "batch size: sentences per step", minimum=1)
+    hold_out: float = option(0.02, "fraction of the sentences held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(1, "passes over the sentences", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
-    input_dropout: float = option(
-        0.0, "share of the token vectors' numbers dropped in training", minimum=0, maximum=0.95
-    )
+    input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
@@ -297,26 +288,26 @@ class ConversationOptions(InferSentOptions):
     """Options of the conversation encoder."""
 
     encoder_mode: str = option("finetune", FROZEN, choices=("frozen", "finetune"))
-    encoder: str = option("mean", "what reads a turn", choices=("mean", "dan", "bilstm-max"))
-    hidden: int = option(256, "length of a vector", minimum=2)
-    n_layers: int = option(2, "layers that only the answers go through", minimum=0, maximum=10)
-    batch_size: int = option(256, "turns of a batch, each choosing among all its answers", minimum=2)
-    hold_out: float = option(0.05, "share of the answers kept for the reports", minimum=0, maximum=0.5)
+    encoder: str = option("mean", "encoder of a turn", choices=("mean", "dan", "bilstm-max"))
+    hidden: int = option(256, "dimension of a vector", minimum=2)
+    n_layers: int = option(2, "extra layers for responses only", minimum=0, maximum=10)
+    batch_size: int = option(256, "batch size: turns per step, each choosing among all answers of the batch", minimum=2)
+    hold_out: float = option(0.05, "fraction of the answers held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(10, "passes over the turns", minimum=0)
 
 
-SHARES = "how often each source is drawn, such as nli=1 corpus=5"
+SHARES = "sampling weights of the sources, such as nli=1 corpus=5"
 
 
 @dataclass(frozen=True)
 class GenSenOptions(LabelOptions, SkipThoughtOptions, PairOptions):
     """Options of GenSen."""
 
-    directions: str = option("bi", "read forward or both ways", choices=("uni", "bi"))
-    shares: str | None = option(None, f"{SHARES}; unless given, nli and texts 1 where the others are 4.5")
+    directions: str = option("bi", "unidirectional or bidirectional", choices=("uni", "bi"))
+    shares: str | None = option(None, f"{SHARES}; default: nli and texts 1, the others 4.5")
     nonlinear: bool = option(True, "tanh and dropout between the classifier's layers")
-    dropout: float = option(0.3, "share dropped in the classifiers", minimum=0, maximum=0.95)
-    batch_size: int = option(48, "texts of a batch", minimum=1)
+    dropout: float = option(0.3, "dropout in the classifiers", minimum=0, maximum=0.95)
+    batch_size: int = option(48, "batch size: texts per step", minimum=1)
     lr: float = option(1e-3, "learning rate", minimum=0)
 
 
@@ -325,17 +316,15 @@ class UseOptions(LabelOptions, ConversationOptions):
     """Options of the universal sentence encoder."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
-    encoder: str = option("dan", "what reads a text", choices=("dan", "transformer"))
+    encoder: str = option("dan", "encoder of a text", choices=("dan", "transformer"))
     depth: int = option(2, "layers of the encoder", minimum=1, maximum=24)
-    n_heads: int = option(4, "heads of a Transformer's attention", minimum=1)
-    inner: int = option(512, "units of a Transformer's inner layers", minimum=1)
-    bigrams: int | None = option(
-        None, "length of vectors learned for each token with the next one; unless given, dim for dan", minimum=0
-    )
-    min_count: int = option(3, "words seen fewer times in training are unknown", minimum=1)
-    shares: str | None = option(None, f"{SHARES}; unless given, all as often")
-    longest: int = option(60, "words of a sentence of a corpus that are read", minimum=1)
-    max_sentences: int = option(500_000, "most sentences of a corpus that are learned from", minimum=2)
-    dropout: float = option(0.1, "share of the encoder's numbers dropped in training", minimum=0, maximum=0.95)
+    n_heads: int = option(4, "attention heads of a Transformer", minimum=1)
+    inner: int = option(512, "feed-forward dimension of a Transformer", minimum=1)
+    bigrams: int | None = option(None, "dimension of embeddings of token bigrams; default: dim for dan", minimum=0)
+    min_count: int = option(3, "minimum word count; rarer words are unknown", minimum=1)
+    shares: str | None = option(None, f"{SHARES}; default: all equal")
+    longest: int = option(60, "maximum words of a sentence from a corpus", minimum=1)
+    max_sentences: int = option(500_000, "maximum number of training sentences from a corpus", minimum=2)
+    dropout: float = option(0.1, "dropout in the encoder", minimum=0, maximum=0.95)
     epochs: int = option(3, "passes over all sources", minimum=0)
-    schedule: str = option("constant", "how the learning rate falls towards the end")
+    schedule: str = option("constant", "learning rate schedule")
