@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
+from transformers import BertForMaskedLM, BertForPreTraining
 
 from polyseme.contexts.bert.model import Bert
 from polyseme.contexts.bert.options import BertOptions
@@ -16,8 +16,8 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import initial_deviation, with_shape
-from polyseme.contexts.transformer.start import expect_frequent, fresh, further, given_pieces
+from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.start import bert_config, expect_frequent, fresh, further, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.errors import OptionError, TrainingError
 from polyseme.store.model import About
@@ -86,13 +86,9 @@ def _learned(corpus: Corpus, options: BertOptions) -> Pieces:
 
 
 def _network(pieces: Pieces, options: BertOptions) -> Network:
-    config = BertConfig(
-        vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
-        num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
-        hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
-        pad_token_id=pieces.id_of("pad") or 0, type_vocab_size=2, initializer_range=initial_deviation(options),
-    )  # fmt: skip
-    return fresh(BertForMaskedLM if options.pairs == "none" else BertForPreTraining, config, options.seed)
+    return fresh(
+        BertForMaskedLM if options.pairs == "none" else BertForPreTraining, bert_config(pieces, options), options.seed
+    )
 
 
 def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:

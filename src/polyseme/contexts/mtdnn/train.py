@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
 from polyseme.contexts.mtdnn.heads import (
     Classes,
@@ -29,8 +29,8 @@ from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
-from polyseme.contexts.transformer.shape import initial_deviation, with_shape
-from polyseme.contexts.transformer.start import copied, fresh, given_pieces
+from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.start import bert_config, copied, fresh, given_pieces
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import sized_batches
 from polyseme.store.model import About
@@ -104,13 +104,7 @@ def _learned(data: dict[str, Examples], options: MtDnnOptions) -> Pieces:
 
 
 def _network(pieces: Pieces, options: MtDnnOptions) -> Network:
-    config = BertConfig(
-        vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
-        num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
-        hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
-        pad_token_id=pieces.id_of("pad") or 0, type_vocab_size=2, initializer_range=initial_deviation(options),
-    )  # fmt: skip
-    return fresh(BertModel, config, options.seed)
+    return fresh(BertModel, bert_config(pieces, options), options.seed)
 
 
 def _texts(examples: Examples) -> list[Text]:

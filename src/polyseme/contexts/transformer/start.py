@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    BertConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 from polyseme.contexts.transformer.library import offline
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.shape import ShapeOptions, initial_deviation
 from polyseme.errors import OptionError
 from polyseme.store.model import Model
 
@@ -26,6 +33,16 @@ def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Ne
         whole = cls(config)
         config.architectures = [cls.__name__]
         return Network(whole)
+
+
+def bert_config(pieces: Pieces, options: ShapeOptions) -> BertConfig:
+    """A BERT of the given shape over these pieces."""
+    return BertConfig(
+        vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
+        num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
+        hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout,
+        pad_token_id=pieces.id_of("pad") or 0, type_vocab_size=2, initializer_range=initial_deviation(options),
+    )  # fmt: skip
 
 
 def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces] | None:
