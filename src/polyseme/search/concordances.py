@@ -1,4 +1,4 @@
-"""A concordance: every place where something stands, in its context, with how often, where, and beside what. 语料检索
+"""A concordance: every place where something stands, in its context, with how often, where, and next to what. 语料检索
 
     found = concordance(corpus, "改革开放")
     found.count, found.per_million, found.dispersion
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class InDocument:
-    """How often something stands in one document."""
+    """How often something occurs in one document."""
 
     document: int
     source: str
@@ -79,7 +79,7 @@ class Concordance:
 
     @cached_property
     def places(self) -> Places:
-        """The first word of each hit among those of the corpus, and the one behind its last, ``(n, 2)``."""
+        """The first word of each hit among those of the corpus, and the one after its last, ``(n, 2)``."""
         return self._found.spans if self._found.by_words else words_of(self.corpus, self.sentences, self._found.spans)
 
     def with_tag(self, tag: str) -> Concordance:
@@ -131,7 +131,7 @@ class Concordance:
 
     @property
     def dispersion(self) -> float | None:
-        """DP: 0 where the hits are spread as evenly as the text, near 1 where one small document has them all.
+        """DP: 0 if the hits are spread as evenly as the text, near 1 if one small document has them all.
 
         Half the sum, over all documents, of the differences between the document's share of the hits and its share of
         the words (Gries, Dispersions and adjusted frequencies in corpora, 2008). None without hits or other documents.
@@ -142,7 +142,7 @@ class Concordance:
         return float(np.abs(self._document_counts / self.count - shares).sum() / 2)
 
     def parts(self, n: int = PARTS) -> list[int]:
-        """How many hits stand in each of ``n`` equal parts of the text."""
+        """How many hits occur in each of ``n`` equal parts of the text."""
         where = self.corpus.sentence_offsets[self.sentences] * n // max(self.corpus.n_tokens, 1)
         return [int(count) for count in np.bincount(where, minlength=n)[:n]]
 
@@ -179,7 +179,7 @@ class Concordance:
     def collocates(
         self, *, left: int = 5, right: int = 5, min_count: int = 3, score: str = "loglik", topn: int = 50
     ) -> list[Collocate]:
-        """Words that stand near the hits; see ``collocates``."""
+        """Words that occur near the hits; see ``collocates``."""
         if score not in SCORES:
             raise OptionError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
         if left < 0 or right < 0 or left + right == 0:
@@ -196,7 +196,7 @@ class Concordance:
         )
 
     def _beside(self, step: int) -> Places:
-        """The word so many steps before (negative) or behind each hit, by number; -1 outside the document."""
+        """The word so many steps before (negative) or after each hit, by number; -1 outside the document."""
         corpus = self.corpus
         tokens = self.places[:, 0] + step if step < 0 else self.places[:, 1] + step - 1
         bounds = corpus.sentence_offsets[corpus.document_offsets]
@@ -232,7 +232,7 @@ class Concordance:
         return Line(document, source, sentence, first, start, end, text, tag, before, after)
 
     def _sentence(self, number: int, document: int) -> str:
-        """A sentence of this document; nothing where it belongs to another."""
+        """A sentence of this document; nothing if it belongs to another."""
         corpus = self.corpus
         inside = 0 <= number < corpus.n_sentences and corpus.sentence_documents[number] == document
         return corpus.text(number) if inside else ""

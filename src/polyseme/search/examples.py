@@ -27,7 +27,7 @@ def example_words(index: Index, n: int = 12) -> list[str]:
 
 
 def frequent_words(words: Iterable[str], n: int = 12) -> list[str]:
-    """Of words, the frequent ones first, those that are no function words; the full ones, if there are any."""
+    """Of words, the frequent ones first, those that are not function words; the full ones, if there are any."""
     known = [word for word in islice(words, _LOOKED_AT) if tells_something(word)]
     full = [word for word in known if len(word) > (1 if ord(word[0]) >= _CHINESE else 4)]
     return (full or known)[:n]

@@ -1,4 +1,4 @@
-"""All occurrences of a use of a word, sorted, with what stands around them: to read through, or for other programs.
+"""All occurrences of a use of a word, sorted, with their context: to read through, or for other programs.
 
 The uses were found among a sample of a frequent word's occurrences; here every occurrence is put to the use whose mean
 is nearest.
@@ -27,7 +27,7 @@ UNSURE = 0.0  # an occurrence with this margin lies as near to another use
 
 @dataclass(frozen=True)
 class UsedSo:
-    """One occurrence of a use: its sentence, and those before and behind it."""
+    """One occurrence of a use: its sentence, and those before and after it."""
 
     use: int  # counted from 1
     score: float  # cosine with the mean of its use

@@ -102,7 +102,7 @@ def tell(lines: Lines, request: Request) -> Told:
 
 
 def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
-    """The file by the layout of another; None where it has not got it."""
+    """The file by the layout of another; None if it has not got it."""
     if like.format == "conll":
         layout = like.conll(lines) if request.kind in (None, "tags") else None
         return Told("tags", "conll", layout) if layout else None

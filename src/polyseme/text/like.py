@@ -32,7 +32,7 @@ class Like:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Like | None:
-        """From the facts of those examples; None where they do not tell."""
+        """From the facts of those examples; None if they do not tell."""
         facts = facts or {}
         columns, labels, parts = facts.get("columns"), facts.get("labels"), facts.get("label_parts")
         if not isinstance(columns, dict) or not all(isinstance(column, (str, int)) for column in columns.values()):
@@ -42,7 +42,7 @@ class Like:
         return cls(str(facts.get("format")), columns, known, "scores" in facts, whole)
 
     def table(self, lines: Lines, kind: str | None, *, unlabelled: bool) -> tuple[Table, Columns] | None:
-        """The same columns in this file; None where it has others. Without labels, columns must go by name."""
+        """The same columns in this file; None if it has others. Without labels, columns must go by name."""
         named = all(isinstance(column, str) for column in self.columns.values())
         texts = {role: column for role, column in self.columns.items() if role != "label"}
         wanted = [self.columns, *([texts] if named and unlabelled else [])]
