@@ -92,7 +92,7 @@ def test_a_wrong_shape_is_told_with_both_shapes(pair, name):
         kept = file[name][...]
         del file[name]
         file[name] = kept[..., :-1]
-    refused(pair, f"'{name}' has the shape .* asks for")
+    refused(pair, f"'{name}' has the shape .* describes")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
@@ -268,7 +268,7 @@ def test_tensors_larger_than_their_file_are_refused(manylangs):
     state = torch.load(manylangs / "encoder.pkl", weights_only=True)
     name = "forward_layer_0.input_linearity.weight"
     torch.save({**state, name: torch.zeros(1).expand(48, 10**9)}, manylangs / "encoder.pkl")
-    refused(manylangs, "more numbers than the file holds")
+    refused(manylangs, "more numbers than the file contains")
     with zipfile.ZipFile(manylangs / "encoder.pkl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(50_000_000))
     refused(manylangs, "claims more data than its size")
