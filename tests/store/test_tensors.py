@@ -106,7 +106,7 @@ def test_arrays_that_overlap_or_leave_holes_are_refused(tmp_path, places, size, 
 @pytest.mark.parametrize("metadata", [[], "text", {"a": 1}, {"a": {}}])
 def test_what_stands_beside_the_arrays_is_text(tmp_path, metadata):
     (tmp_path / "w").write_bytes(file_of({"__metadata__": metadata}, b""))
-    with pytest.raises(FormatError, match="no text"):
+    with pytest.raises(FormatError, match="is not text"):
         tensors.read_with_metadata(tmp_path / "w")
 
 
