@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import struct
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from tokenizers.implementations import BertWordPieceTokenizer
 
 import polyseme
 from polyseme.contexts.transformer.files.crc32c import masked_crc32c
-from polyseme.errors import FormatError, PolysemeError
+from polyseme.contexts.transformer.files.huggingface import read_tokenizer
+from polyseme.errors import FormatError, MissingExtra, PolysemeError
 
 
 def refused(folder: Path, said: str = ".") -> None:
@@ -160,6 +162,16 @@ def test_weights_spread_over_files_are_read_and_lead_nowhere_else(folder):
     np.testing.assert_array_equal(spread, next(whole.encode_tokens(text)).layers)
     index.write_text(json.dumps({"weight_map": {"a": "../../etc/passwd"}}))
     refused(folder, "does not say which files")
+
+
+@pytest.mark.skipif(find_spec("sentencepiece") is not None, reason="sentencepiece is installed")
+def test_a_tokenizer_that_needs_another_package_says_which(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "spiece.model").write_bytes(b"\x0a\x0e\x0a\x05<unk>")
+    change(folder / "config.json", model_type="albert")
+    with pytest.raises(MissingExtra, match=r"pip install 'polyseme\[sentencepiece\]'"):
+        read_tokenizer(folder)
 
 
 def test_nothing_is_asked_of_the_network(folder, monkeypatch):

@@ -7,6 +7,7 @@ Weights are read as data (safetensors, or torch files of tensors alone), the tok
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
 from polyseme.disk.export import new_export
 from polyseme.disk.settings import read_settings
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, MissingExtra
 from polyseme.neural.torch_file import read_tensors
 from polyseme.store import tensors as tensor_file
 from polyseme.store.model import About
@@ -101,6 +102,8 @@ def read_tokenizer(folder: Path) -> Pieces:
         with offline():
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # whatever transformers finds wrong with it
+        if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
+            raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
         raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
@@ -110,3 +113,7 @@ def read_tokenizer(folder: Path) -> Pieces:
         return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare ones
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
+
+
+def _only_sentencepiece(folder: Path) -> bool:
+    return any(folder.glob("*.model")) and not (folder / "tokenizer.json").exists()
