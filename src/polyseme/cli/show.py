@@ -31,7 +31,7 @@ _SHORT = {
 }
 
 
-_WIDE = 60  # columns of the values of an option
+_VALUES = 60  # columns of the values of an option in the help
 
 
 class Choice(click.Choice[str]):
@@ -39,9 +39,9 @@ class Choice(click.Choice[str]):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         shown = super().get_metavar(param, ctx)
-        if not shown or len(shown) <= _WIDE:
+        if not shown or len(shown) <= _VALUES:
             return shown
-        lines = textwrap.wrap(shown.replace("|", "| "), _WIDE, break_on_hyphens=False)
+        lines = textwrap.wrap(shown.replace("|", "| "), _VALUES, break_on_hyphens=False)
         return "\n      ".join(line.replace("| ", "|") for line in lines)
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
