@@ -88,6 +88,9 @@ function draw(box, found, { find, only, colour, tags }, note, signal) {
   if (find && !plane.find(find)) note.textContent = t("notOnMap", find);
 }
 
+// Longer words first: the most frequent ones of all are words of grammar.
+const telling = (words) => [...words.filter((word) => [...word].length > 1), ...words.filter((word) => [...word].length === 1)];
+
 // What the colours stand for: tags with their names, or the most frequent words of each cluster.
 function legend(found, colour, tags) {
   if (colour === "none") return false;
@@ -95,7 +98,7 @@ function legend(found, colour, tags) {
   for (const { word, cluster } of found.points) members.set(cluster, [...(members.get(cluster) ?? []), word]);
   const entries = colour === "tag"
     ? found.tags.slice(0, 8).map((tag, i) => [i, `${tag} ${tags[tag]?.[getLanguage() === "zh" ? 1 : 0] ?? ""}`])
-    : [...members].sort(([a], [b]) => a - b).map(([cluster, words]) => [cluster % 8, words.slice(0, TOLD).join(" ")]);
+    : [...members].sort(([a], [b]) => a - b).map(([cluster, words]) => [cluster % 8, telling(words).slice(0, TOLD).join(" ")]);
   return h("p", { class: "legend soft" }, entries.map(([i, text]) => h("span", {}, h("span", { class: `dot fill-${i}` }), text)));
 }
 
