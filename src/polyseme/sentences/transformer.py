@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.transformer.packed import packed
 from polyseme.contexts.transformer.pieces import Ints, joined
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
@@ -111,7 +112,7 @@ class SentenceTransformer(Model, SentenceEncoder):
     @cached_property
     def runner(self) -> Runner:
         """What reads the pieces."""
-        return Runner(self.encoder.reading, self.encoder.pieces, limit=self.options.max_pieces or None)
+        return Runner(packed(self.encoder.reading), self.encoder.pieces, limit=self.options.max_pieces or None)
 
     def at_precision(self, precision: str) -> Self:
         """The same model reading in ``int8`` or ``fp32``."""

@@ -20,6 +20,7 @@ from polyseme.contexts.transformer.encode import Runner, word_states
 from polyseme.contexts.transformer.language import Expectation, Place, TextPerplexity, split_at_masks
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
+from polyseme.contexts.transformer.packed import packed
 from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined, readable
 from polyseme.contexts.transformer.precision import in_int8
 from polyseme.contexts.transformer.shape import ShapeOptions
@@ -93,7 +94,7 @@ class TransformerEncoder(Model, ContextEncoder):
     @cached_property
     def runner(self) -> Runner:
         """What reads the pieces."""
-        return Runner(self.reading, self.pieces)
+        return Runner(packed(self.reading), self.pieces)
 
     def at_precision(self, precision: str) -> Self:
         """The same model reading in ``int8``, faster and nearly alike, or in ``fp32``; it is saved as it was.

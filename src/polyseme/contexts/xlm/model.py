@@ -24,6 +24,7 @@ import torch
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.packed import packed
 from polyseme.contexts.transformer.pieces import Ints, Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.contexts.transformer.windows import Window
@@ -83,7 +84,7 @@ class Xlm(TrainedTransformer):
     @cached_property
     def runner(self) -> LanguageRunner:
         """What reads the pieces."""
-        return LanguageRunner(self.reading, self.pieces, self.frequencies)
+        return LanguageRunner(packed(self.reading), self.pieces, self.frequencies)
 
     def encode_tokens(
         self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None
