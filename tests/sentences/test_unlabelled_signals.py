@@ -116,7 +116,7 @@ def test_quick_thought_brings_sentences_of_one_topic_together():
 
 
 def test_a_corpus_without_an_order_is_refused():
-    with pytest.raises(TrainingError, match="order"):
+    with pytest.raises(TrainingError, match="consecutive sentences"):
         polyseme.train("quick-thought", Corpus.from_sentences(["a b", "c d", "e f"], documents="line"), min_count=1)
 
 

@@ -111,7 +111,7 @@ def test_ids_keep_the_words_that_min_count_leaves_out() -> None:
 
 
 def test_a_sentence_in_the_place_of_a_path_is_told_where_it_belongs() -> None:
-    with pytest.raises(TextError, match=r"does not exist; sentences .* Corpus\.from_sentences"):
+    with pytest.raises(TextError, match=r"does not exist; for sentences in memory use Corpus\.from_sentences"):
         Corpus.build(["他来了。"])
 
 

@@ -62,7 +62,7 @@ def _check_exist(paths: list[str | Path]) -> None:
         return
     hint = advice(command="", python=_SENTENCES)
     if len(paths) == 1 and str(paths[0]):
-        raise TextError(f"{str(paths[0])[:200]} does not exist{hint}")
+        _file(os.fspath(paths[0]), hint)
     if len(paths) > 1:
         raise TextError(f"none of the {len(paths):,} sources exists, such as {str(paths[0])[:40]!r}{hint}")
 
@@ -96,11 +96,11 @@ def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     return found
 
 
-def _file(name: str) -> Source:
+def _file(name: str, hint: str = "") -> Source:
     try:
         os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
-        raise TextError(f"{name or repr(name)} does not exist") from None
+        raise TextError(f"{name[:200] or repr(name)} does not exist{hint}") from None
     except OSError as error:  # such as a folder on the way that one may not enter
         raise TextError(f"{name} cannot be read: {error.strerror}") from None
     return Source(name)
