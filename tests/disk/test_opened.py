@@ -61,14 +61,19 @@ def replaced_meanwhile(make: Callable[..., None], path: Path) -> Iterator[list[i
         worker.join()
 
 
+MOST_READS = 20_000
+
+
 @pytest.mark.parametrize("exchange", [True, False], ids=["in one step", "in two steps"])
 @pytest.mark.parametrize("make", READERS, ids=["model", "corpus"])
 def test_a_load_beside_a_writer_is_of_one_version(tmp_path: Path, make, exchange: bool, monkeypatch) -> None:
     if not exchange:
         monkeypatch.setattr(atomic, "exchange", lambda *_: False)
     make(tmp_path / "m")
+    seen: list[Any] = []
     with replaced_meanwhile(make, tmp_path / "m") as versions:
-        seen = [READERS[make](tmp_path / "m") for _ in range(150)]
+        while len(seen) < 150 or (len(versions) < 4 and len(seen) < MOST_READS):  # a slow disk writes fewer versions
+            seen.append(READERS[make](tmp_path / "m"))
     assert all(len(version) == 1 for version in seen)
     assert len(versions) > 2
     assert len({version for (version,) in seen}) > 1
