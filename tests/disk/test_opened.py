@@ -79,6 +79,20 @@ def test_a_load_beside_a_writer_is_of_one_version(tmp_path: Path, make, exchange
     assert len({version for (version,) in seen}) > 1
 
 
+def test_a_version_that_comes_while_the_reader_looks_for_it_is_read(tmp_path: Path, monkeypatch) -> None:
+    """Where two names cannot change places in one step, there is a moment with no folder at all."""
+    make_model(tmp_path / "aside")
+    lexists = os.path.lexists
+
+    def comes_now(path) -> bool:
+        if not lexists(tmp_path / "m"):
+            os.rename(tmp_path / "aside", tmp_path / "m")
+        return lexists(path)
+
+    monkeypatch.setattr(os.path, "lexists", comes_now)
+    assert read_model(tmp_path / "m") == {"1"}
+
+
 def test_an_index_beside_a_writer_is_of_one_version(tmp_path: Path) -> None:
     corpus = Corpus.from_sentences(SENTENCES, tmp_path / "c", segment="space")
 

@@ -36,7 +36,7 @@ def steady(path: str | Path, action: Callable[[], T]) -> T:
         try:
             return action()
         except FormatError:
-            if time.monotonic() > end or (_identity(path) == before and not _between_names(path)):
+            if time.monotonic() > end or not _replaced_since(path, before):
                 raise
             time.sleep(0.001)
 
@@ -49,10 +49,14 @@ def _identity(path: str | Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_ctime_ns  # a number may be given again, never at the same time
 
 
-def _between_names(path: str | Path) -> bool:
-    """Is the folder being replaced where the system cannot do it in one step?"""
+def _replaced_since(path: str | Path, before: tuple[int, ...] | None) -> bool:
+    """Was the folder replaced since ``before``, or is it being replaced where the system cannot do it in one step?"""
     path = Path(path)
-    return not os.path.lexists(path) and os.path.lexists(path.with_name(f".{path.name}.part") / "old")
+    now = _identity(path)
+    if now != before or now is not None:
+        return now != before
+    between_names = os.path.lexists(path.with_name(f".{path.name}.part") / "old")
+    return between_names or _identity(path) is not None  # the new version may have come just now
 
 
 @contextmanager
