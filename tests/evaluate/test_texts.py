@@ -12,7 +12,7 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 
 from polyseme.cli.main import main
 from polyseme.contexts.static import StaticEncoder
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.context import best_threshold
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
@@ -45,11 +45,15 @@ def written(path, rows, mark):
     return path
 
 
-@pytest.mark.parametrize("form", ["stsb.csv", "stsb.tsv", "cnsd", "sick", "sts2012"])
+@pytest.mark.parametrize("form", ["stsb.csv", "stsb.tsv", "stsb with licences.tsv", "cnsd", "sick", "sts2012"])
 def test_sentence_pairs_of_every_published_format_are_ranked_by_cosine(words, tmp_path, form):
     rows = {
         "stsb.csv": ([(f'"{a}"', b, s) for a, b, s in PAIRS], ","),
         "stsb.tsv": ([("main", "msr", "2012", f"{i:04}", s, a, b) for i, (a, b, s) in enumerate(PAIRS)], "\t"),
+        "stsb with licences.tsv": (
+            [("main", "msr", "2012", f"{i:04}", s, a, b, *["CC-BY"] * (i % 7 == 2)) for i, (a, b, s) in enumerate(PAIRS)],
+            "\t",
+        ),
         "cnsd": ([(f"dev-{i}", a, b, s) for i, (a, b, s) in enumerate(PAIRS)], "||"),
         "sick": (
             [
@@ -84,6 +88,12 @@ def test_a_folder_of_sets_says_how_they_are_joined(words, tmp_path):
         "all pairs together": whole,
     }
     assert rows == pytest.approx(wanted, abs=1e-6)
+
+
+def test_bad_rows_of_one_file_are_named(words, tmp_path):
+    file = written(tmp_path / "a.tsv", [(s, a, b) for a, b, s in PAIRS] + [(1.0, "a")], "\t")
+    with pytest.raises(TextError, match="line 41 has 2 columns instead of 3"):
+        evaluate_file(words, file)
 
 
 class Neighbour(StaticEncoder):

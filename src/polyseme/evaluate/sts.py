@@ -57,9 +57,12 @@ def _is_text(cell: str) -> bool:
 def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Spearman's and Pearson's correlation of each set, and how the sets are joined."""
     encoder = settings.as_texts(model)
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    sets = {str(file.relative_to(path)): pairs for file in files if (pairs := _pairs(file)) is not None}
-    if not sets:
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        sets = {str(file.relative_to(path)): pairs for file in files if (pairs := _pairs_if_any(file)) is not None}
+    else:
+        sets = {path.name: _pairs(path)}
+    if not any(map(len, sets.values())):
         raise FormatError(f"{path} has no file of sentence pairs with scores (docs/evaluate.md)")
     scored = {name: _scored(encoder, pairs) for name, pairs in sets.items()}
     rows = [_row(name, *found) for name, found in scored.items()] if len(sets) > 1 else []
@@ -70,9 +73,14 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     return Report("sts", [*rows, *(joined if rows else []), whole])
 
 
-def _pairs(file: Path) -> Examples | None:
+def _pairs(file: Path) -> Examples:
+    return Examples.read(file, kind="pairs", scored=True)
+
+
+def _pairs_if_any(file: Path) -> Examples | None:
+    """None of a file of something else, as a set's description."""
     try:
-        pairs = Examples.read(file, kind="pairs", scored=True)
+        pairs = _pairs(file)
     except TextError:
         return None
     return pairs if len(pairs) else None
