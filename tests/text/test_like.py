@@ -75,6 +75,24 @@ def test_the_columns_of_tagged_sentences_are_taken_again(facts, tmp_path):
     assert [row.text for row in found] == lines
 
 
+@pytest.mark.parametrize(
+    ("learned", "lines", "tokens"),
+    [
+        (["EU B-ORG", "rejects O", ""], ["Peter", "lives", "", "Rome", "."], [["Peter", "lives"], ["Rome", "."]]),
+        (["口0 B", "腔1 O", "好0 O", ""], ["北0", "京1", "大0"], [["北", "京", "大"]]),
+    ],
+)
+def test_words_without_tags_are_sentences_to_be_tagged(facts, tmp_path, learned, lines, tokens):
+    found = Examples.read(written(tmp_path, *lines), unlabelled=True, like=facts(learned * 10))
+    assert [row.tokens for row in found] == tokens
+
+
+def test_verses_are_not_taken_for_words_without_tags(facts, tmp_path):
+    verses = ["床前明月光", "疑是地上霜", "", "举头望明月", "低头思故乡"]
+    found = Examples.read(written(tmp_path, *verses), unlabelled=True, like=facts(["口 B", "腔 O", ""] * 10))
+    assert [row.text for row in found] == [verse for verse in verses if verse]
+
+
 def test_a_file_that_lies_otherwise_is_told_by_its_own_content(facts, tmp_path):
     lines = ["label\ttext", "DESC:def\tWhat is a mole ?", "HUM:ind\tWho was Galileo ?"]
     few = Examples.read(written(tmp_path, *lines), kind="texts", like=facts(QUESTIONS))

@@ -15,6 +15,7 @@ from typing import Any
 
 from polyseme.errors import OptionError, TextError
 from polyseme.text.lines import Lines
+from polyseme.text.writing_systems import has_han
 
 ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; alone: words cut into characters
 _PART_OF_SPEECH = re.compile(r"\S{1,12}")
@@ -22,6 +23,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}:(?=.)")
 _HEAD = 5000  # lines
 _DOCUMENT = "-DOCSTART-"
 _UNIVERSAL = 10  # columns of CoNLL-U
+_WORD, _CHINESE_WORD = 10, 2.5  # characters that words have at most, on average
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Conll:
     separator: str | None  # None: any blanks
     width: int
     token: int
-    tag: int
+    tag: int | None  # None: the words are still to be tagged
     numbered: bool = False  # each token ends with its place in its word
     language: str = ""  # what each token begins with
 
@@ -42,14 +44,20 @@ class Conll:
     def facts(self) -> dict[str, Any]:
         """Which columns were taken, numbered from 1, and what was removed the words."""
         off = [what for what, is_so in (("place in word", self.numbered), (self.language, self.language)) if is_so]
-        taken = {"columns": {"token": self.token + 1, "tag": self.tag + 1}}
+        places = {"token": self.token, "tag": self.tag}
+        taken = {"columns": {name: place + 1 for name, place in places.items() if place is not None}}
         return {**taken, **({"taken_off_words": off} if off else {})}
+
+
+def _beginning(lines: Lines) -> tuple[list[str], list[str]]:
+    """The first lines without comments, and those of them that hold a word."""
+    head = [line for line in lines.head_lines(_HEAD) if not _is_comment(line)]
+    return head, [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
 
 
 def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
     """The layout of a file of tagged sentences; None if it is none. ``trusted``: somebody says that it is."""
-    head = [line for line in lines.head_lines(_HEAD) if not _is_comment(line)]
-    full = [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
+    head, full = _beginning(lines)
     if not full or lines.head.lstrip()[:1] in ("{", "["):
         return None
     separator = "\t" if sum("\t" in line for line in full) > len(full) / 2 else None
@@ -65,6 +73,17 @@ def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] 
     if not trusted and not _are_tags(words, tags, sentences="\n".join(map(str.strip, head)).strip().count("\n\n") + 1):
         return None
     return Conll(separator, width, token, tag, _are_numbered(head, found), _language(words))
+
+
+def tell_words(lines: Lines) -> Conll | None:
+    """The layout of a file with one word a line and no tags; None if its lines are longer than words."""
+    head, full = _beginning(lines)
+    words = [line.strip() for line in full]
+    most = sum(_CHINESE_WORD if has_han(word) else _WORD for word in words)
+    if len(words) < 2 or any(len(word.split()) > 1 for word in words) or sum(map(len, words)) > most:
+        return None
+    found = Conll(None, 1, 0, None)
+    return Conll(None, 1, 0, None, _are_numbered(head, found), _language(words))
 
 
 def _places(width: int, columns: Mapping[str, str | int] | None, usual: tuple[int, int]) -> tuple[int, int]:
@@ -168,11 +187,13 @@ class _Sentence:
         token = row[layout.token].strip().removeprefix(layout.language).replace("\0", "\ufffd")
         if layout.numbered:
             token, self.place = without_place(token, self.place)
-        if not token or not row[layout.tag].strip():
+        tag = None if layout.tag is None else row[layout.tag].strip()
+        if not token or tag == "":
             self.line, self.wrong = number, f"has no {'tag' if token else 'word'}"
             return
         self.tokens.append(token)
-        self.tags.append(row[layout.tag].strip())
+        if tag is not None:
+            self.tags.append(tag)
 
     def finished(self) -> tuple[int, list[str], list[str], str]:
         return self.line, self.tokens, self.tags, self.wrong

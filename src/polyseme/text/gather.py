@@ -104,7 +104,7 @@ def tell(lines: Lines, request: Request) -> Told:
 def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
     """The file by the layout of another; None if it has not got it."""
     if like.format == "conll":
-        layout = like.conll(lines) if request.kind in (None, "tags") else None
+        layout = like.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
         return Told("tags", "conll", layout) if layout else None
     found = like.table(lines, request.kind, unlabelled=request.unlabelled)
     return Told(found[1].kind, found[0].format, found) if found else None

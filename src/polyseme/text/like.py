@@ -12,7 +12,7 @@ from typing import Any
 
 from polyseme.errors import OptionError
 from polyseme.text.columns import Columns, choose
-from polyseme.text.conll import Conll, tell_conll
+from polyseme.text.conll import Conll, tell_conll, tell_words
 from polyseme.text.labels import NO_GOLD, number
 from polyseme.text.lines import Lines
 from polyseme.text.tables import FORMATS, Cells, Table, plain_label, tell_table
@@ -58,14 +58,14 @@ class Like:
                 return table, chosen
         return None
 
-    def conll(self, lines: Lines) -> Conll | None:
-        """The same columns of tagged sentences."""
+    def conll(self, lines: Lines, *, unlabelled: bool) -> Conll | None:
+        """The same columns of tagged sentences, or the words alone."""
         try:
             layout = tell_conll(lines, trusted=True, columns=self.columns)
         except OptionError:
             return None
-        if layout is None:
-            return None
+        if layout is None or layout.tag is None:
+            return tell_words(lines) if unlabelled else None
         rows = [row for line in lines.head_lines() if len(row := layout.split(line)) == layout.width]
         return layout if self._knows([row[layout.tag].strip() for row in rows]) else None
 
