@@ -4,7 +4,7 @@
     python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe beside gensim's own defaults
     python benchmarks/words.py --methods [--size N] [--seconds S]    all methods on the same text for the same time
     python benchmarks/words.py --strokes [--size N] [--seeds N]      cw2vec beside word2vec, with their spread
-    python benchmarks/words.py --rare [--size N]             words that are seen seldom
+    python benchmarks/words.py --rare [--size N] [--parts N]         words that are seen seldom
     python benchmarks/words.py --language [--size N] [--orders N …]     perplexity of NNLM and of Kneser-Ney
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
@@ -313,6 +313,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="of each, of which the median counts")
     parser.add_argument("--orders", type=int, nargs="*", default=[5, 3], help="of NNLM (--language)")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--parts", type=int, default=5, help="texts of that size (--rare)")
     parser.add_argument("--results", type=Path, default=Path("words-results.jsonl"))
     asked = parser.parse_args()
     results = Results(asked.results)
@@ -325,7 +326,7 @@ def main() -> None:
         elif asked.strokes:
             words_quality.strokes(results, folder, asked.size, asked.seeds)
         elif asked.rare:
-            words_special.rare(results, folder, asked.size, asked.seeds)
+            words_special.rare(results, folder, asked.size, asked.parts)
         elif asked.language:
             words_special.language_models(results, folder, asked.size, asked.orders)
         elif asked.dimension:

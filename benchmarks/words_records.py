@@ -64,12 +64,15 @@ class Results:
         return found
 
 
-def wiki(language: str, words: int, folder: Path) -> Corpus:
-    """About so many words of the Wikipedia sample, English in lower case."""
-    path = folder / f"{language}-{words}"
+def wiki(language: str, words: int, folder: Path, part: int = 0) -> Corpus:
+    """About so many words of the Wikipedia sample, the first of them or a later part; English in lower case."""
+    path = folder / (f"{language}-{words}" + (f"-part-{part}" if part else ""))
     if not path.exists():
+        size = int(words * CHARACTERS[language])
         with lzma.open(DATA / "corpora" / TEXTS[language], "rt", encoding="utf-8") as file:
-            text = file.read(int(words * CHARACTERS[language]))
+            for _ in range(part):
+                file.read(size)
+            text = file.read(size)
         (folder / "text").write_text(text.lower() if language == "en" else text, encoding="utf-8")
         Corpus.build(folder / "text", path)
     return Corpus.open(path)

@@ -54,9 +54,8 @@ def made_rare(corpus: Corpus, seed: int = 1) -> tuple[Corpus, set[str]]:
     return Corpus.from_sentences(sentences), chosen
 
 
-def correlation(model: Any, wanted: set[str], file: str, counts: dict[str, int] | None = None) -> tuple[float, int]:
+def correlation(model: Any, wanted: set[str], file: str) -> tuple[float, int]:
     """Spearman's ρ over the pairs of a file that have a word of ``wanted``, and how many these are."""
-
     found = [
         (model.similarity(a, b), score)
         for a, b, score, name in judged_pairs()
@@ -70,30 +69,45 @@ def correlation(model: Any, wanted: set[str], file: str, counts: dict[str, int] 
     return 100 * float(spearmanr(cosines, judged).statistic), len(found)
 
 
-def rare(results: Results, folder: Path, size: int, seeds: int) -> None:
-    """word2vec, fastText and cw2vec on pairs with a word that is rare by nature, and with one that was made rare."""
-    rows, numbers = [], dict[str, int]()
+def rare(results: Results, folder: Path, size: int, parts: int) -> None:
+    """word2vec, fastText and cw2vec on pairs with a word that is rare by nature, and with one that was made rare.
+
+    A text of this size has few such pairs, so several parts of the sample are taken, each with a seed of its own.
+    """
+    rows, header = [], [""]
     for method in ("word2vec", "fasttext", "cw2vec"):
-        measure = partial(_rare, folder, size, seeds, method)
-        record = results.once(measure, part="rare", method=method, words=size, seeds=seeds)
-        rows.append([f"`{method}`", *(f"{np.mean(values):.1f}" for values in record["found"].values())])
-        numbers = record["pairs"]
-    header = ["", *(f"{name} ({n} pairs)" for name, n in numbers.items())]
-    write_section("rare", f"{size / 1e6:g} M words, zh, mean of {seeds} seeds\n\n{table(header, rows)}")
+        found = [
+            results.once(
+                partial(_rare, folder, size, part, method), part="rare", method=method, words=size, number=part
+            )
+            for part in range(parts)
+        ]
+        by_set = [[one["found"][name] for one in found] for name in found[0]["found"]]
+        ahead = [f"{np.mean(values):.1f}" + (f" ± {_error(values):.1f}" if parts > 1 else "") for values in by_set]
+        rows.append([f"`{method}`", *ahead, f"{np.mean(by_set):.1f}"])
+        numbers = {name: sum(one["pairs"][name] for one in found) for name in found[0]["pairs"]}
+        header = ["", *(f"{name} ({n} pairs)" for name, n in numbers.items()), "mean"]
+    heading = (
+        f"{parts} parts of the sample of {size / 1e6:g} M words each, zh, mean of the parts and its standard error"
+    )
+    write_section("rare", f"{heading}\n\n{table(header, rows)}")
 
 
-def _rare(folder: Path, size: int, seeds: int, method: str) -> dict[str, Any]:
-    corpus = wiki("zh", size, folder)
+def _error(values: list[float]) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def _rare(folder: Path, size: int, part: int, method: str) -> dict[str, Any]:
+    corpus = wiki("zh", size, folder, part)
     thinned, words = made_rare(corpus)
     seldom = {w for w, n in zip(corpus.vocabulary.words, corpus.vocabulary.counts, strict=True) if n < RARE}
-    found: dict[str, list[float]] = {}
+    found: dict[str, float] = {}
     numbers: dict[str, int] = {}
-    kinds = (("as it is", corpus, seldom), ("made rare", thinned, words))
-    for seed, (kind, text, wanted) in product(range(1, seeds + 1), kinds):
-        model = train(method, text, seed=seed)
+    for kind, text, wanted in (("as it is", corpus, seldom), ("made rare", thinned, words)):
+        model = train(method, text, seed=part + 1)
         for file in ("wordsim-240", "wordsim-297"):
             rho, numbers[f"{kind}, {file}"] = correlation(model, wanted, file)
-            found.setdefault(f"{kind}, {file}", []).append(round(rho, 1))
+            found[f"{kind}, {file}"] = round(rho, 1)
     return {"found": found, "pairs": numbers}
 
 
