@@ -83,13 +83,11 @@ def rare(results: Results, folder: Path, size: int, parts: int) -> None:
             for part in range(parts)
         ]
         by_set = [[one["found"][name] for one in found] for name in found[0]["found"]]
-        ahead = [f"{np.mean(values):.1f}" + (f" ± {_error(values):.1f}" if parts > 1 else "") for values in by_set]
-        rows.append([f"`{method}`", *ahead, f"{np.mean(by_set):.1f}"])
+        cells = [f"{np.mean(values):.1f}" + (f" ± {_error(values):.1f}" if parts > 1 else "") for values in by_set]
+        rows.append([f"`{method}`", *cells, f"{np.mean(by_set):.1f}"])
         numbers = {name: sum(one["pairs"][name] for one in found) for name in found[0]["pairs"]}
         header = ["", *(f"{name} ({n} pairs)" for name, n in numbers.items()), "mean"]
-    heading = (
-        f"{parts} parts of the sample of {size / 1e6:g} M words each, zh, mean of the parts and its standard error"
-    )
+    heading = f"{parts} parts of {size / 1e6:g} M words each, zh, mean of the parts and its standard error"
     write_section("rare", f"{heading}\n\n{table(header, rows)}")
 
 
