@@ -79,7 +79,7 @@ def report(known: dict[str, dict[str, float]]) -> None:
         figure = Figure(figsize=(5, 3), layout="constrained")
         axes = figure.subplots()
         axes.plot([share for share, _ in shares], [100 * found["masked_accuracy"] for _, found in shares], "o-")
-        axes.set(xlabel="pieces masked in training, %", ylabel="accuracy at 15 %, %")
+        axes.set(xlabel="tokens masked in training, %", ylabel="accuracy with 15 % masked, %")
         figure.savefig(DOCS / "images" / "masking.png", dpi=120)
 
 

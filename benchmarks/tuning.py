@@ -165,11 +165,16 @@ def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
+def in_own_table(found: dict[str, Any]) -> bool:
+    """Whether a fit belongs to the curve of few labels or to the comparison of layers alone."""
+    return found["examples"] in LABELS or (bool(found["options"]) and found["options"] in PARTS.values())
+
+
 def rows_of(known: dict[str, Any]) -> list[list[str]]:
     """The table's rows, the header first: of each task the defaults, then what else was tried."""
     rows = [["task", "examples", "options given", "figure", "bar", "mean", "fits", "CPU-minutes a fit"]]
     for name, trial in TRIALS.items():
-        own = [found for found in known.values() if found["trial"] == name]
+        own = [found for found in known.values() if found["trial"] == name and not in_own_table(found)]
         tried = {(json.dumps(found["options"]), found["examples"]) for found in own}
         for given, n in sorted(tried, key=lambda one: (one[0] != "{}", one)):
             scores, minutes = mean_of(known, trial=name, options=json.loads(given), examples=n)
