@@ -39,7 +39,7 @@ def made_rare(corpus: Corpus, seed: int = 1) -> tuple[Corpus, set[str]]:
     chosen = {min((a, b), key=lambda w: counts.get(w, 0)) for a, b, _, _ in judged_pairs()}
     chosen = {word for word in chosen if counts.get(word, 0) >= KEPT}
     random = np.random.default_rng(seed)
-    left = {word: set(random.choice(counts[word], KEPT, replace=False).tolist()) for word in chosen}
+    left = {word: set(random.choice(counts[word], KEPT, replace=False).tolist()) for word in sorted(chosen)}
     seen = dict.fromkeys(chosen, 0)
     sentences = []
     for sentence in corpus:

@@ -396,3 +396,9 @@ def unit_rows(matrix: FloatArray) -> FloatArray:
     """The rows scaled to length one; a zero row stays zero."""
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.asarray(matrix / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
+    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place."""
+    kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
+    return kept[np.lexsort((kept, -scores[kept]))]

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polyseme.nouns import silent
+from polyseme.nouns import best_places, silent
 from polyseme.search.cells import TARGET, build_cells
 from polyseme.search.projection import Projection
 from polyseme.search.scan import nearest
 from polyseme.search.sorting import Places
-from polyseme.words.nearest import best_places
 
 
 def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.notebook import facts_table
-from polyseme.nouns import ContextEncoder, FloatArray, Sentence, unit_rows
+from polyseme.nouns import ContextEncoder, FloatArray, Sentence, best_places, unit_rows
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.cluster import SHARED
@@ -36,7 +36,6 @@ from polyseme.store import tensors as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.nearest import best_places
 from polyseme.words.suggestions import similar_spellings
 
 _ORIGINS_KEPT = 1000

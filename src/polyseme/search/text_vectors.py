@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Progress
+from polyseme.nouns import FloatArray, Progress, best_places
 from polyseme.search import text_layout as layout
 from polyseme.search.cells import build_cells
 from polyseme.search.projection import Projection
 from polyseme.store import tensors as tensor_file
 from polyseme.text.layout import numbers, offsets
-from polyseme.words.nearest import best_places
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.errors import TrainingError
+from polyseme.nouns import best_places
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -85,8 +86,7 @@ class Counts(Trainable, SparseVectors):
     def associates(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
         """The words that ``word`` occurs near, by the number in their column."""
         row = self[word]
-        best = np.argsort(-row, kind="stable")[:topn]
-        return [(self.index_to_key[place], float(row[place])) for place in best if row[place] > 0]
+        return [(self.index_to_key[place], float(row[place])) for place in best_places(row, topn) if row[place] > 0]
 
     def parts(self) -> Parts:
         parts = super().parts()

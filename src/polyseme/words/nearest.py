@@ -74,12 +74,6 @@ def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) ->
     return best.table()
 
 
-def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
-    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place."""
-    kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
-    return kept[np.lexsort((kept, -scores[kept]))]
-
-
 class _Best:
     """The best candidates of each question so far, as flat arrays: question, place, score."""
 

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.errors import OptionError, TextError
-from polyseme.nouns import Sentence, batched, several, tokens_given
+from polyseme.nouns import Sentence, batched, best_places, several, tokens_given
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run, Trainable
 from polyseme.words.further import older_vectors, plan_words
-from polyseme.words.nearest import best_places
 from polyseme.words.neural import NeuralVectors, class_counts
 from polyseme.words.windows import WordStream, split_sentences
 

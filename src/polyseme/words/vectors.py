@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from polyseme import nouns
 from polyseme.errors import FormatError, OptionError, UnknownWord
-from polyseme.nouns import FloatArray
+from polyseme.nouns import FloatArray, best_places
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.nearest import Rows, best_places, dense_rows, nearest_rows, products, squared_lengths
+from polyseme.words.nearest import Rows, dense_rows, nearest_rows, products, squared_lengths
 from polyseme.words.subwords import Subwords
 from polyseme.words.suggestions import similar_spellings
 

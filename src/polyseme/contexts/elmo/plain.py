@@ -17,7 +17,7 @@ from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphab
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
 from polyseme.options import make_options, renamed
 from polyseme.store.fingerprint import folder_fingerprint
 from polyseme.store.folder import MARKER, MODEL, read_parts
@@ -72,8 +72,7 @@ class PlainElmo(ContextEncoder):
         # log p→ + log p←, but for what all words share
         logits = (self.tensors["softmax_weight"] @ both + 2 * self.tensors["softmax_bias"])[: len(self.classes)]
         powers = np.exp(logits - logits.max())
-        best = np.argpartition(-powers, min(topn, len(powers)) - 1)[:topn]
-        best = best[np.lexsort((best, -powers[best]))]
+        best = best_places(powers, topn)
         return [(self.classes[word], float(powers[word] / powers.sum())) for word in best]
 
     # ---- the biLM
