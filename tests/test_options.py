@@ -12,7 +12,16 @@ from polyseme.api import options_of
 from polyseme.catalog import METHODS
 from polyseme.disk.manifest import checksum
 from polyseme.errors import OptionError
-from polyseme.options import identity_of, keeping_shape, make_options, option, renamed, shape, value_type
+from polyseme.options import (
+    changed_options,
+    identity_of,
+    keeping_shape,
+    make_options,
+    option,
+    renamed,
+    shape,
+    value_type,
+)
 from polyseme.text.corpus import Corpus
 
 
@@ -125,3 +134,11 @@ def test_what_only_tasks_can_do_is_no_option_of_an_encoder_with_a_signal_of_its_
     own = {field.name for field in dataclasses.fields(options_of(method))}
     assert not own & {"encoder_lr", "top_layers", "lm_weight", "max_pieces", "elmo_at", "letters", "layer_rates"}
     assert renamed(method, {"hidden": 64, "top_layers": None, "elmo_at": "input"}) == {"hidden": 64}
+
+
+@pytest.mark.parametrize("method", ["elmo", "bert", "gpt", "xlm"])
+def test_the_sizes_of_a_preset_are_not_shown_as_if_they_had_been_chosen(method):
+    options = make_options(options_of(method), {"size": "tiny", "dropout": 0.25})
+    saved = dataclasses.replace(options.preset(), dropout=0.25)  # a saved model has every size spelled out
+    assert saved != options
+    assert changed_options(saved) == {"size": "tiny", "dropout": 0.25}

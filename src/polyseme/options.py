@@ -99,11 +99,13 @@ def part_of(options: Any, cls: type[T]) -> T:
 
 
 def changed_options(options: Any) -> dict[str, Any]:
-    """The options that differ from their defaults."""
+    """The options that differ from their defaults, and from the preset that was chosen, if there are presets."""
+    preset = vars(options.preset()) if hasattr(options, "preset") else {}
+    by_size = {name: value for name, value in preset.items() if name != "size"}
     return {
-        field.name: getattr(options, field.name)
+        field.name: value
         for field in dataclasses.fields(options)
-        if getattr(options, field.name) != field.default
+        if (value := getattr(options, field.name)) != field.default and value != by_size.get(field.name, field.default)
     }
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import OptionError
 from polyseme.options import option, shape
 from polyseme.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
 
@@ -76,6 +79,10 @@ class BiLMShape:
         """An option, or what its size says where it is None."""
         given = getattr(self, name)
         return SIZES[self.size][name] if given is None else given
+
+    def preset(self) -> Self:
+        """The options that this size stands for, all others left at their defaults."""
+        return type(self)(size=self.size, **SIZES[self.size])
 
     def filter_list(self) -> tuple[tuple[int, int], ...]:
         """``((width, number), …)``."""

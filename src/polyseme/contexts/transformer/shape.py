@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polyseme.contexts.transformer.options import POOLINGS
 from polyseme.errors import OptionError
 from polyseme.options import option
 from polyseme.training.options import TrainingOptions
 from polyseme.training.schedules import SCHEDULES
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # layers, dimension of a vector, learning rate
 SIZES: dict[str, tuple[int, int, float]] = {
@@ -59,6 +62,10 @@ class ShapeOptions(TrainingOptions):
     warmup: int = option(0, "warm-up steps; a slanted schedule has its own", minimum=0)
     weight_decay: float = option(0.01, "decoupled weight decay, except for biases and norms", minimum=0)
     patience: int = option(0, "early stopping: reports without a better held-out score; 0: never stop", minimum=0)
+
+    def preset(self) -> Self:
+        """The options that this size stands for, all others left at their defaults."""
+        return with_shape(type(self)(size=self.size))
 
 
 def with_shape(options: O) -> O:
