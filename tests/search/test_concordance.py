@@ -177,7 +177,13 @@ def test_frequency_and_dispersion_over_documents() -> None:
     assert found.documents()[0].per_million == 500_000
     assert found.parts(2) == [3, 0]
     assert concordance(corpus, "没有").dispersion is None
-    assert concordance(Corpus.from_sentences(["甲 乙"], segment="space"), "甲").dispersion is None
+
+
+def test_the_dispersion_in_a_novel_is_over_equal_parts_of_it() -> None:
+    novel = Corpus.from_sentences(["甲 乙"] * 5 + ["丙 丁"] * 15, segment="space")
+    # Half of 5 × |1/5 - 1/20| + 15 × |0 - 1/20|
+    assert concordance(novel, "甲").dispersion == pytest.approx(0.75)
+    assert concordance(novel, "没有").dispersion is None
 
 
 def test_association_scores_are_those_of_the_books() -> None:

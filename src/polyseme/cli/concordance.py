@@ -134,7 +134,10 @@ def _facts(found: Concordance) -> dict[str, Any]:
 def _print_facts(found: Concordance) -> None:
     spread = ""
     if found.dispersion is not None:
-        spread = f", in {found.n_documents:,} of {found.corpus.n_documents:,} documents, DP {found.dispersion:.2f}"
+        parts = found.parts()
+        places = (found.n_documents, found.corpus.n_documents, "documents")
+        hit, of, what = places if found.corpus.n_documents > 1 else (sum(map(bool, parts)), len(parts), "equal parts")
+        spread = f", in {hit:,} of {of:,} {what}, DP {found.dispersion:.2f}"
     hits = "hit" if found.count == 1 else "hits"
     say(f"{found.query}  {found.count:,} {hits}, {found.per_million:,.1f} per million words{spread}")
     if found.count:

@@ -25,7 +25,7 @@ from polyseme.search.word_patterns import Places, tags_like
 from polyseme.text.corpus import Corpus
 
 SORTS = ("order", "left", "right", "match", "random")
-PARTS = 20  # of the text, for the picture of where the hits stand
+PARTS = 20  # of the text: where the hits stand in it
 _SHOWN = 20  # lines in a notebook
 _WORDS_COMPARED = 3  # on the side that is sorted by
 _NOTHING = -1
@@ -134,10 +134,13 @@ class Concordance:
         """DP: 0 if the hits are spread as evenly as the text, near 1 if one small document has them all.
 
         Half the sum, over all documents, of the differences between the document's share of the hits and its share of
-        the words (Gries, Dispersions and adjusted frequencies in corpora, 2008). None without hits or other documents.
+        the words (Gries, Dispersions and adjusted frequencies in corpora, 2008). A text that is one document, such as a
+        novel, is taken in equal ``parts``. None without hits.
         """
-        if not self.count or self.corpus.n_documents < 2:
+        if not self.count:
             return None
+        if self.corpus.n_documents < 2:
+            return float(np.abs(np.array(self.parts()) / self.count - 1 / PARTS).sum() / 2)
         shares = self._document_tokens / max(self.corpus.n_tokens, 1)
         return float(np.abs(self._document_counts / self.count - shares).sum() / 2)
 
