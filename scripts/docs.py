@@ -56,6 +56,10 @@ HEADINGS = {
     "Fine-tuning": "微调",
     "Speed of fine-tuning": "微调的速度",
     "Pretraining compared with Trainer": "预训练与 Trainer 对照",
+    "Few labels": "标注很少时",
+    "How much of the encoder is fine-tuned": "微调编码器的多少层",
+    "Share of masked tokens": "掩码比例",
+    "Translations found by XLM": "XLM 找到的译文",
     "cw2vec compared with word2vec": "cw2vec 与 word2vec 对照",
 }
 CHINESE_COMMANDS = {
