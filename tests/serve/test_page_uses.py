@@ -123,6 +123,14 @@ def test_a_concordance_is_sorted_counted_exported_and_leads_to_what_is_used_alik
     assert texts(other, ".tokens button[aria-pressed=true]") == ["打"]
 
 
+def test_the_collocates_fit_on_a_phone(open_page: Open) -> None:
+    page = open_page("concordance", query="打", corpus="corpus", part="collocates", width=390)
+    page.wait_for_selector("table.collocates")
+    around = page.locator(".scroll:has(.collocates)")
+    assert around.evaluate("(e) => e.scrollWidth - e.clientWidth") <= 0
+    assert page.locator(".collocates tbody tr").first.locator("td:visible").count() == 4
+
+
 def test_fingers_are_told_what_they_can_do_and_a_second_tap_opens_a_point(open_page: Open) -> None:
     page = open_page("senses", word="打", width=390, touch=True)
     assert "Pinch" in page.inner_text(".under")

@@ -107,14 +107,15 @@ async function near(root, question, at, state, signal) {
   const asked = { ...question, left: window, right: window, by, limit: 100 };
   const { collocates } = await get("/api/collocates", asked, signal);
   const columns = ["count", "left", "right", "in_corpus", "loglik", "logdice", "mi"];
+  const figure = (name) => (["left", "right", "in_corpus"].includes(name) ? "figure detail" : "figure"); // a phone has no room for details
   const head = (name) => (SCORES.includes(name)
     ? h("a", { href: link("concordance", at({ by: name })), "aria-current": name === by ? "true" : null }, t(`col_${name}`)) : t(`col_${name}`));
   const rows = collocates.map((one) => h("tr", {},
     h("th", { scope: "row" }, h("a", { href: link("concordance", at({ query: one.word, mode: "words", part: "lines" })) }, one.word)),
-    columns.map((name) => h("td", { class: "figure" }, number(one[name], columns.indexOf(name) > 3 ? 2 : 0)))));
+    columns.map((name) => h("td", { class: figure(name) }, number(one[name], columns.indexOf(name) > 3 ? 2 : 0)))));
   root.append(h("section", { class: "column scroll" }, collocates.length
     ? h("table", { class: "collocates" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("collocate")),
-      columns.map((name) => h("th", { scope: "col", class: "figure", "aria-sort": name === by ? "descending" : null }, head(name))))), h("tbody", {}, rows))
+      columns.map((name) => h("th", { scope: "col", class: figure(name), "aria-sort": name === by ? "descending" : null }, head(name))))), h("tbody", {}, rows))
     : h("p", { class: "soft" }, t("nothing")),
   collocates.length > 0 && exportButtons(`${question.query}-collocates`, async () => ({ count: collocates.length, rows: collocates }))));
 }

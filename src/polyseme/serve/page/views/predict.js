@@ -66,13 +66,13 @@ function form(models, model, task, state) {
 const SHOWN = {
   classify: (found) => [found.attention && shades(found.attention), labels(found.probabilities)],
   pair: (found) => (found.probabilities ? labels(found.probabilities)
-    : h("p", { class: "figure" }, h("span", { class: "soft" }, t("pairScore")), " ", h("strong", {}, number(found.score, 3)))),
+    : h("p", { class: "outcome" }, h("span", { class: "soft" }, t("pairScore")), " ", h("strong", {}, number(found.score, 3)))),
   tag: tagged,
   span: (found, { passage }) => {
     const characters = [...passage];
     const end = found.start + [...found.text].length;
-    return found.start < 0 ? h("p", { class: "figure" }, t("noAnswerHere"), " ", percent(found.probability))
-      : [h("p", { class: "figure" }, h("strong", {}, found.text), " ", percent(found.probability)),
+    return found.start < 0 ? h("p", { class: "outcome" }, t("noAnswerHere"), " ", percent(found.probability))
+      : [h("p", { class: "outcome" }, h("strong", {}, found.text), " ", percent(found.probability)),
         h("p", { class: "running" }, characters.slice(0, found.start).join(""),
           h("mark", { class: "marked edge-0" }, characters.slice(found.start, end).join("")), characters.slice(end).join(""))];
   },
