@@ -1,1 +1,1 @@
-"""One vector per occurrence of a word. 语境词向量"""
+"""Contextual word vectors 语境词向量: one vector per occurrence of a word."""

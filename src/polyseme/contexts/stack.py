@@ -1,4 +1,4 @@
-"""Several encoders as one 拼接: their vectors side by side, [x; ELMo], [GloVe; CoVe]."""
+"""Several encoders as one 拼接: their vectors concatenated, [x; ELMo], [GloVe; CoVe]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackOptions:
-    """What is taken of each encoder."""
+    """Which layer to take from each encoder."""
 
     layers: tuple[LayerChoice, ...] | None = option(
         None, "layer of each encoder (top, mean, mix or a number); default: all layers, concatenated"
@@ -29,10 +29,10 @@ class StackOptions:
 
 
 class Stack(Model, ContextEncoder):
-    """Concatenates encoders token by token; raw text is cut as the first of them cuts it.
+    """Concatenates the vectors of several encoders; raw text is tokenised by the first of them.
 
-    An encoder of one layer is next to every layer of the others. ``layers`` gives each encoder its own choice
-    (``top``, ``mean``, ``mix`` or a number); the stack then has one layer.
+    The layer of an encoder with one layer is concatenated to every layer of the others. ``layers`` chooses one layer of
+    each encoder (``top``, ``mean``, ``mix`` or a number); the stack then has one layer.
     """
 
     method: ClassVar[str] = "stack"
@@ -62,17 +62,17 @@ class Stack(Model, ContextEncoder):
         self.n_layers = 1 if layers is not None else max(encoder.n_layers for encoder in encoders)
 
     def tokenize(self, text: str) -> list[str]:
-        """As the first encoder does."""
+        """Tokenise as the first encoder does."""
         return self.encoders[0].tokenize(text)
 
     def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """As the first encoder does."""
+        """Tokenise as the first encoder does."""
         return self.encoders[0].tokenize_all(texts)
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
         """Vectors ``(L, tokens, Σ dim)``."""
         Layers.read(layers, self.n_layers)
-        # A number means that layer of those that have it.
+        # The choice applies to the encoders with several layers.
         shared = ["all" if encoder.n_layers == 1 else layers for encoder in self.encoders]
         return self._joined(self.token_lists(sentences), self.options.layers or shared)
 

@@ -1,4 +1,4 @@
-"""Static vectors as a context encoder 静态词向量: each token's word vector, whatever stands around it."""
+"""Static vectors as a context encoder 静态词向量: the word vector of each token, whatever its context."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOKENS_AT_ONCE = 4096  # looked up together
 
 
 def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
-    """Vectors of words, ``(n, D)``: a word that has none takes that of its small letters; zeros without either."""
+    """Vectors of words, ``(n, D)``: a word without one gets that of its lowercase form, or zeros."""
     found = vectors.lookup(names)
     missing = [place for place in np.flatnonzero(~filled_rows(found)).tolist() if names[place] != names[place].lower()]
     found[missing] = vectors.lookup([names[place].lower() for place in missing])
@@ -40,11 +40,11 @@ def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
 
 @dataclass(frozen=True)
 class StaticOptions:
-    """It has none: the word vectors say all."""
+    """No options: everything is in the word vectors."""
 
 
 class StaticEncoder(Model, ContextEncoder):
-    """One layer: each token's word vector, or that of its small letters; zeros for a word that has neither."""
+    """One layer: the word vector of each token, or that of its lowercase form; zeros for a word with neither."""
 
     method: ClassVar[str] = "static"
     Options: ClassVar[type] = StaticOptions
@@ -57,12 +57,12 @@ class StaticEncoder(Model, ContextEncoder):
         self.dim = words.vector_size
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
-        """Vectors ``(1, tokens, dim)``; every choice of layers is the same one."""
+        """Vectors ``(1, tokens, dim)``, whatever the choice of layers."""
         Layers.read(layers, self.n_layers)
         return self._encoded(self.token_lists(sentences))
 
     def _encoded(self, lists: Iterator[list[str]]) -> Iterator[EncodedSentence]:
-        """The words of many sentences are looked up together: one lookup costs as much as a hundred words."""
+        """Looks up the words of many sentences together, since one call costs as much as a hundred words."""
         for some in pages(lists, TOKENS_AT_ONCE):
             vectors = looked_up(self.words, list(chain.from_iterable(some)))[None]  # (1, T, D)
             end = 0

@@ -1,4 +1,4 @@
-"""Context encoders that learn with a task (微调): how they read sentences, and the module whose weights then move."""
+"""Fine-tuning 微调 context encoders with a task: how they read sentences, and the module that is trained."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 
 class Tuned(NamedTuple):
-    """``read`` turns sentences of tokens into tensors, ``network`` these into the layers requested, ``(B, T, L, D)``.
+    """``read`` turns tokenised sentences into tensors, and ``network`` turns these into the layers ``(B, T, L, D)``.
 
-    T is the longest sentence's; what follows a shorter one is of no account.
+    T is the length of the longest sentence; values after the end of a shorter one are undefined.
     """
 
     read: Callable[[Sequence[Sequence[str]]], tuple[Tensor, ...]]
@@ -20,8 +20,8 @@ class Tuned(NamedTuple):
 
 @runtime_checkable
 class Tunable(Protocol):
-    """An encoder that can learn with a task."""
+    """An encoder that can be fine-tuned with a task."""
 
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
-        """Its reader and its own network, of some layers or all: what the network learns, the encoder has learned."""
+        """The reader and the network, for some or all layers. Training the network changes the encoder itself."""
         ...

@@ -1,13 +1,13 @@
-"""The stochastic answer network 随机多步推理网络: a judgement of two texts in several steps, whose mean counts.
+"""The stochastic answer network 随机多步推理网络: classifies a pair of texts in several steps and averages them.
 
 Liu, Duh and Gao, "Stochastic Answer Networks for Natural Language Inference", 2018; the head of MT-DNN for pairs. With
-M^p and M^h the states of the premise and the hypothesis
+M^p and M^h the hidden states of the premise and the hypothesis
 
     s_0 = Σ α_j M^h_j,  α = softmax(w·M^h_j)            x_k = Σ β_j M^p_j,  β = softmax(s_k W M^p_j)
     P_k = softmax(V [s_k; x_k; |s_k - x_k|; s_k ⊙ x_k])    s_k+1 = GRU(s_k, x_k)        P = mean of P_k
 
-In training each step's judgement is omitted with the chance ``dropout``, never all of them. Probabilities are
-averaged, not their logarithms.
+In training the prediction of each step is dropped with probability ``dropout``, but never all of them. Probabilities
+are averaged, not their logarithms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyseme.neural.pooling import softmax_over
 
 
 class StochasticAnswer(nn.Module):
-    """States of two texts → log p of each class."""
+    """Hidden states of two texts → log p of each class."""
 
     def __init__(self, dim: int, n_classes: int, *, n_steps: int = 5, dropout: float = 0.1) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class StochasticAnswer(nn.Module):
         self.cell = nn.GRUCell(dim, dim)
 
     def forward(self, states: Tensor, premise: Tensor, hypothesis: Tensor) -> Tensor:
-        """``(B, T, D)`` and which places are of each text ``(B, T)`` → ``(B, classes)``."""
+        """Hidden states ``(B, T, D)`` and the masks of the two texts ``(B, T)`` → log p ``(B, classes)``."""
         s = _weighed(self.first(states).squeeze(2), states, hypothesis)
         found = []
         for step in range(self.n_steps):
@@ -42,7 +42,7 @@ class StochasticAnswer(nn.Module):
         return ((judgements * kept).sum(dim=1) / kept.sum(dim=1)).clamp_min(1e-12).log()
 
     def _kept(self, n: int, device: torch.device) -> Tensor:
-        """Which steps count, ``(n, steps)``: at least one of each row."""
+        """Which steps are averaged, ``(n, steps)``: at least one in each row."""
         kept = torch.ones(n, self.n_steps, device=device)
         if self.training and self.dropout:
             drawn = (torch.rand(n, self.n_steps, device=device) >= self.dropout).to(kept.dtype)
@@ -51,5 +51,5 @@ class StochasticAnswer(nn.Module):
 
 
 def _weighed(scores: Tensor, states: Tensor, where: Tensor) -> Tensor:
-    """Σ softmax(scores) · states over some places, ``(B, D)``; zeros if there are none."""
+    """Σ softmax(scores) · states over the positions of the mask ``where``, ``(B, D)``; zeros if there are none."""
     return (softmax_over(scores, where)[:, None] @ states).squeeze(1)

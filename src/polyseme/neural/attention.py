@@ -1,6 +1,6 @@
-"""Attention (注意力): which tokens count, learned.
+"""Attention (注意力): learned weights of tokens.
 
-A mask is True at real tokens. Where a row has none, its weights and its result are zero.
+Masks are True at real tokens. If a row has none, its weights and its result are zero.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SCORES = ("dot", "scaled", "general", "additive")
 
 
 class AttentionPooling(nn.Module):
-    """A text's vector by learned queries (自注意力池化):  A = softmax(V tanh(W xᵀ + b)),  result A x.
+    """Pools a text into one vector per learned query (自注意力池化):  A = softmax(V tanh(W xᵀ + b)),  result A x.
 
     One query is the word attention of Yang et al., "Hierarchical Attention Networks", NAACL 2016; several are the
     structured self-attention of Lin et al., ICLR 2017 (which has no b).
@@ -41,7 +41,7 @@ class AttentionPooling(nn.Module):
 
 
 class Attention(nn.Module):
-    """What queries find among keys:  softmax(score(q, k)) · values.
+    """Attention of queries over keys:  softmax(score(q, k)) · values.
 
     dot q·k      scaled q·k / √d      general qᵀW k (Luong et al. 2015)      additive vᵀtanh(W q + U k)  (Bahdanau 2015)
     """
@@ -66,7 +66,7 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """``(B, Q, Dq), (B, K, Dk)``, the keys' mask ``(B, K)`` → ``(B, Q, Dv)`` and the weights ``(B, Q, K)``.
 
-        The keys are the values where no others are given.
+        Without ``values`` the keys serve as values.
         """
         weights = softmax_over(self._scores(queries, keys), mask[:, None])
         return weights @ (keys if values is None else values), weights

@@ -1,8 +1,8 @@
-"""Batches of texts of about one length, cut by a budget of tokens (按词元预算分批).
+"""Batches of texts of similar length, each up to a budget of tokens (按词元预算分批).
 
-Every epoch shuffles the texts, by the seed and the epoch's number alone; some dozens of batches at a time are
-sorted by length, so that little is padded and chance still decides which texts meet; the batches themselves come in
-random order.
+Each epoch shuffles the texts, depending only on the seed and the number of the epoch. Texts are then sorted by length
+within pools of some dozens of batches, so there is little padding but batches still vary. The batches come in random
+order.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Ints = NDArray[np.int64]
 
 
 class BudgetBatches:
-    """Which texts of these ``sizes`` make each batch, the longest first.
+    """Divides texts of these ``sizes`` (in tokens) into batches; within a batch the longest text comes first.
 
-    A batch has about ``tokens`` tokens; with ``padded``, at most so many when each text is padded to the longest, and
-    ``most`` texts (0: any number). A text longer than the budget is a batch of its own.
+    A batch has about ``tokens`` tokens; with ``padded``, at most that many including padding, and at most ``most``
+    texts (0: any number). A text longer than the budget is a batch of its own.
     """
 
     def __init__(
@@ -32,15 +32,15 @@ class BudgetBatches:
         self._plan = lru_cache(maxsize=2)(self._make_plan)
 
     def n_steps(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
         return len(self._plan(epoch))
 
     def rows(self, epoch: int, index: int) -> Ints:
-        """The texts of a batch."""
+        """The indices of the texts in a batch."""
         return self._plan(epoch)[index]
 
     def in_order(self) -> list[Ints]:
-        """Batches of all texts by falling length, for what needs no shuffling."""
+        """Batches of all texts by decreasing length, without shuffling."""
         return self._cut(np.argsort(-self.sizes, kind="stable"))
 
     def _make_plan(self, epoch: int) -> list[Ints]:
@@ -55,7 +55,7 @@ class BudgetBatches:
         return [plan[i] for i in random.permutation(len(plan))]
 
     def _cut(self, falling: Ints) -> list[Ints]:
-        """Cut texts of falling size into batches."""
+        """Cut texts, sorted by decreasing size, into batches."""
         if self.padded or self.most:
             return self._cut_padded(falling)
         total = np.cumsum(self.sizes[falling])
@@ -75,6 +75,6 @@ class BudgetBatches:
 
 
 def sized_batches(sizes: Ints, most: int, seed: int) -> BudgetBatches:
-    """Batches of ``most`` texts, fewer where they are many times as long as usual."""
+    """Batches of ``most`` texts, or of fewer if these are more than eight times as long as the average."""
     mean = max(float(sizes.mean()), 1.0) if len(sizes) else 1.0
     return BudgetBatches(np.maximum(sizes, 1), tokens=max(int(8 * mean * most), 1), seed=seed, padded=True, most=most)

@@ -1,9 +1,10 @@
-"""Convolutions over the letters of words, and their maxima, with gradients of their own (字符卷积及其梯度).
+"""Convolutions over the characters of words with max pooling, and hand-written gradients (字符卷积及其梯度).
 
-A convolution is a sum over its offsets, so each *distinct letter* of a batch is multiplied once with every offset that
-it can have, and a window of a word is a sum of rows of those products: with 2,048 filters a tenth of the work of
-convolving every word. A letter at place p of its word is at most p after a window's begin, so in short words few
-letters meet the far offsets of wide filters. Back, only the window that held the maximum gets a gradient.
+A convolution is a sum over its offsets, so each *distinct character* of a batch is multiplied once by the weights of
+every offset where it can occur, and a window of a word is a sum of rows of these products: with 2,048 filters, a tenth
+of the work of convolving every word. The character at position p of a word can only occur at offsets up to p, so in
+short words few characters need the far offsets of wide filters. In the backward pass only the window with the maximum
+gets a gradient.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from torch import Tensor, nn
 def spelling_maxima(
     letters: NDArray[np.int64], lengths: NDArray[np.int64], slots: int, table: Tensor, convolutions: nn.ModuleList
 ) -> Tensor:
-    """Letters ``(W, C)`` of words with ``lengths (W,)`` → maxima over the slots ``(W, filters)``, biases added.
+    """Character ids ``(W, C)`` of words with ``lengths (W,)`` → maxima over all windows ``(W, filters)``, plus biases.
 
-    ``table (A, d)`` has the letters' vectors, that of padding last.
+    Words are padded to ``slots`` characters. ``table (A, d)`` holds the character embeddings, that of padding last.
     """
     found = [c for c in convolutions if isinstance(c, nn.Conv1d)]
     weights = (c.weight for c in found)
@@ -34,9 +35,9 @@ def spelling_maxima(
 
 @torch.no_grad()
 def lay_out_by_offset(convolutions: nn.ModuleList) -> None:
-    """Keep each convolution's weights ``(n, d, w)`` as ``(w, d, n)`` in memory: an offset's matrix in one piece.
+    """Store the weights ``(n, d, w)`` of each convolution as ``(w, d, n)``: the matrix of an offset is then contiguous.
 
-    Their gradients and moments are laid out alike, and no step has to turn any of them.
+    Their gradients and moments have the same layout, so no training step has to transpose them.
     """
     for convolution in convolutions:
         if isinstance(convolution, nn.Conv1d):
@@ -104,14 +105,14 @@ class _SpellingMaxima(torch.autograd.Function):
 
 
 def _by_offset(weight: Tensor) -> Tensor:
-    """``(n, d, w)`` → ``(w, d, n)``, contiguous; no copy where it is laid out so."""
+    """``(n, d, w)`` → ``(w, d, n)``, contiguous; without a copy if it has this layout already."""
     return weight.permute(2, 1, 0).contiguous()
 
 
 def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct letters, those that come furthest first; ``letters (W, C)`` by their places there; how far each comes.
+    """The distinct characters by decreasing last position; ``letters (W, C)`` as indices into them; these positions.
 
-    The last column is padding, which continues without end.
+    The last column is padding, which occurs at every later position too.
     """
     distinct, local = np.unique(letters, return_inverse=True)
     local = local.reshape(letters.shape)
@@ -126,5 +127,5 @@ def _by_reach(letters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _first_rows(reach: NDArray[np.int64], width: int) -> list[int]:
-    """Where the products of each offset begin, and their end: offset j meets the letters that reach place j."""
+    """The first row of each offset's products, and the end: offset j needs the characters that occur at j or later."""
     return [0, *np.cumsum(np.searchsorted(-reach, -np.arange(width), side="right")).tolist()]

@@ -4,9 +4,10 @@ Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001.
 
     log p(y | x) = s(y) - log Σ_y' e^s(y'),   s(y) = a[y_1] + Σ_t e_t[y_t] + Σ_t A[y_t, y_t+1] + b[y_T]
 
-The sum over all sequences is taken by the forward recursion with one matrix product a step, Σ_i e^α_i e^A_ij, α shifted
-by its maximum. What a tagging scheme forbids is kept out of decoding and of the marginals, not out of training: there
-the data itself teaches it, and a gold sequence that breaks its scheme still has a finite loss.
+The sum over all sequences is computed by the forward recursion with one matrix product per step, Σ_i e^α_i e^A_ij, with
+α shifted by its maximum. Transitions that the tagging scheme forbids are excluded from decoding and from the marginals,
+but not from training: the model learns them from the data, and a gold sequence that breaks the scheme still has a
+finite loss.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-FORBIDDEN = -1e4  # finite, so that a sentence no sequence is allowed for still gets the best of the others
+FORBIDDEN = -1e4  # finite, so that decoding still finds the best sequence if all are forbidden
 _LEAST = 1e-37
 
 
 class CRF(nn.Module):
     """Start, transition and end scores of ``n_tags`` tags; emissions come from the network below.
 
-    ``first (K,)``, ``follow (K, K)`` and ``last (K,)`` say what decoding allows; None allows everything.
+    ``first (K,)``, ``follow (K, K)`` and ``last (K,)`` are True at the first tags, transitions and last tags that
+    decoding allows; None allows all.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class CRF(nn.Module):
         self.last_cost: Tensor
 
     def loss(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """-log p of gold ``tags (B, T)`` under ``emissions (B, T, K)``, ``(B,)``. Every sentence has a token."""
+        """-log p ``(B,)`` of gold ``tags (B, T)`` under ``emissions (B, T, K)``. No sentence may be empty."""
         partition = self._log_partition(emissions, mask, self.start, self.transitions, self.end)
         return partition - self._score(emissions, tags, mask)
 
@@ -72,7 +74,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor) -> list[list[int]]:
-        """The best allowed sequence of every sentence (Viterbi); of a sentence without tokens, none."""
+        """The best allowed tag sequence of every sentence (Viterbi); empty for a sentence without tokens."""
         start, transitions, end = self._constrained()
         lengths = mask.sum(dim=1).tolist()
         best = start + emissions[:, 0] if emissions.shape[1] else emissions.new_zeros(len(emissions), len(start))
@@ -92,7 +94,7 @@ class CRF(nn.Module):
         return paths
 
     def marginals(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """p(y_t = k | x) over the allowed sequences, ``(B, T, K)``: the gradient of log Z by the emissions."""
+        """p(y_t = k | x) over the allowed sequences, ``(B, T, K)``: the gradient of log Z in the emissions."""
         with torch.enable_grad():
             free = emissions.detach().clone().requires_grad_()
             partition = self._log_partition(free, mask, *(score.detach() for score in self._constrained()))

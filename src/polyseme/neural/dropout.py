@@ -1,8 +1,8 @@
-"""Dropout (随机失活) on a CPU: torch draws a double for every number, which costs more than an embedding does.
+"""Fast dropout (随机失活) on the CPU, where torch draws a double for every number, slower than an embedding lookup.
 
     dropped = x ⊙ m / (1 - p),   m = 1 where 16 random bits are at least p · 2¹⁶
 
-The bits come from a fast generator that torch's own seeds, so a seeded training stays the same. p is met to 1/65,536.
+The bits come from a fast generator seeded by torch's, so training stays reproducible. p is rounded to 1/65,536.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ BITS = 1 << 16
 
 
 def dropout(x: Tensor, share: float, training: bool = True) -> Tensor:
-    """Some numbers of ``x`` omitted, the others raised to make up for them; ``x`` itself when not training."""
+    """``x`` with a ``share`` of its numbers set to zero and the others scaled up; ``x`` itself when not training."""
     if not training or not share:
         return x
     if x.device.type != "cpu" or share >= 1:
         return F.dropout(x, share)
-    bits = np.random.SFC64(int(torch.randint(1 << 62, ()))).random_raw(-(-x.numel() // 4))  # 64 at once
+    bits = np.random.SFC64(int(torch.randint(1 << 62, ()))).random_raw(-(-x.numel() // 4))  # 64 bits for 4 numbers
     kept = torch.from_numpy(bits.view(np.uint16)[: x.numel()] >= round(share * BITS)).view(x.shape)
     return x * kept.to(x.dtype).mul_(1 / (1 - share))
 
 
 class Dropout(nn.Dropout):
-    """The same as a module."""
+    """``dropout`` as a module."""
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)

@@ -1,13 +1,13 @@
-"""A packed GRU with gradients of its own (打包的 GRU 及其梯度).
+"""A packed GRU with hand-written gradients (打包的 GRU 及其梯度).
 
-Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder", EMNLP 2014, in torch's form. The directions
-stand on a leading axis of D, tokens are packed (``Packing``). With  x' = x W_i + b_i + context  and  a = h W_r + b_r
+Cho et al., "Learning Phrase Representations using RNN Encoder–Decoder", EMNLP 2014, in torch's form. The D directions
+are the first axis, tokens are packed (``Packing``). With  x' = x W_i + b_i + context  and  a = h W_r + b_r
 
     r = σ(x'_r + a_r)      z = σ(x'_z + a_z)      n = tanh(x'_n + r·a_n)      h' = n + z·(h - n)
 
-``context`` is a row of gates for each text, the same at every step: a decoder's condition costs one product a text. As
-in ``packed_lstm``, weights get their gradients by one product for the whole sequence, and what is between two
-products of a step is one compiled loop (on the CPU in float32; elsewhere torch's own operations).
+``context`` adds one row to the gates of each text, the same at every step: a decoder's condition costs one product per
+text. As in ``packed_lstm``, the gradient of each weight is one product for the whole sequence, and the elementwise part
+of a step is one compiled loop (on the CPU in float32; elsewhere torch's own operations).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polyseme.neural.packing import ends_of, previous_of, steps_of
 
 
 class GruWeights(NamedTuple):
-    """Of D directions, gates in torch's order: r, z, n."""
+    """The weights of D directions, gates in torch's order: r, z, n."""
 
     input: Tensor  # (D, 3H, I)
     recurrent: Tensor  # (D, 3H, H)
@@ -33,9 +33,9 @@ class GruWeights(NamedTuple):
 def packed_gru(
     inputs: Tensor, sizes: Sequence[int], weights: GruWeights, h: Tensor, context: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Packed inputs ``(D, N, I)`` → packed states ``(D, N, H)``, and each row's last state, in the packing's order.
+    """Packed inputs ``(D, N, I)`` → packed states ``(D, N, H)``, and the last state of each row, in packed order.
 
-    ``h (D, B, H)`` is the state before the first step; ``context (D, B, 3H)``.
+    ``h (D, B, H)`` is the state before the first step; ``context (D, B, 3H)`` is added to the gates at every step.
     """
     found: tuple[Tensor, Tensor] = _PackedGru.apply(  # type: ignore[no-untyped-call]
         inputs, *weights, h, context, tuple(sizes)
@@ -104,14 +104,14 @@ class _PackedGru(torch.autograd.Function):
 
 
 class _Cell:
-    """What happens between a step's products, by torch."""
+    """The elementwise part of a step, with torch operations."""
 
     def __init__(self, gates: Tensor, states: Tensor, a_n: Tensor) -> None:
         self.gates, self.states, self.a_n = gates, states, a_n
         self.hidden, self.rows = a_n.shape[2], states.shape[1] - a_n.shape[1]
 
     def forward(self, products: Tensor, start: int, size: int, before: int) -> None:
-        """Gates to activations, in place; ``a_n`` and the new states."""
+        """Turn the gates into activations in place; write ``a_n`` and the new states."""
         gates, a, edge = self.gates[:, start : start + size], products[:, :size], 2 * self.hidden
         gates[..., :edge].add_(a[..., :edge]).sigmoid_()
         r, z, n = gates.chunk(3, dim=2)
@@ -121,7 +121,7 @@ class _Cell:
         self.states[:, self.rows + start : self.rows + start + size] = n + z * (old - n)
 
     def backward(self, dh: Tensor, d_input: Tensor, d_recurrent: Tensor, start: int, size: int, before: int) -> None:
-        """The gradients of a step's gates; what goes around its products is added to ``dh`` at ``before``."""
+        """Write the gradients of the gates; add the part that skips the matrix products to ``dh`` at ``before``."""
         now, old = slice(start, start + size), slice(before, before + size)
         r, z, n = self.gates[:, now].chunk(3, dim=2)
         slope = dh[:, self.rows + start : self.rows + start + size]
@@ -134,7 +134,7 @@ class _Cell:
 
 
 class _CompiledCell(_Cell):
-    """The same in compiled loops."""
+    """The same with compiled loops."""
 
     def __init__(self, gates: Tensor, states: Tensor, a_n: Tensor) -> None:
         from polyseme.neural import kernels

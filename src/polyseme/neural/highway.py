@@ -1,9 +1,9 @@
-"""Highways with gradients of their own (高速公路层及其梯度).
+"""Highway layers with hand-written gradients (高速公路层及其梯度).
 
 Srivastava et al., "Highway Networks", 2015:  y = g·relu(x T + t) + (1 - g)·x  with  g = σ(x G + γ).
 
-Where gradients are wanted on the CPU in float32, what is between the products is one compiled loop each way instead
-of sixteen passes, and the two products that make the input's gradient are added up where they end.
+In training on the CPU in float32, the elementwise part is one compiled loop in each pass instead of sixteen torch
+operations, and the two products that give the gradient of the input are accumulated in place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 
 def highways(transforms: nn.ModuleList, gates: nn.ModuleList, x: Tensor) -> Tensor:
-    """``(W, n)`` through the highways, each a linear transform and a linear gate."""
+    """Pass ``x (W, n)`` through the highway layers, each with a linear transform and a linear gate."""
     learns = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in transforms.parameters()))
     compiled = learns and x.dtype == torch.float32 and x.device.type == "cpu"
     for transform, gate in zip(transforms, gates, strict=True):

@@ -1,7 +1,7 @@
-"""Compiled inner loops of training on the CPU: the cells of LSTM and GRU, highways, and maxima of convolutions.
+"""Compiled inner loops of training on the CPU: LSTM and GRU cells, highway layers, and max pooling of convolutions.
 
-Import this where training begins: it loads numba. All arrays are float32 and contiguous; shapes are at the top of each
-function. Sums may be contracted but not-a-number still spreads, so that a broken training is noticed.
+Import this only where training begins, since it loads numba. All arrays are float32 and contiguous; the docstrings give
+their shapes. Fast-math flags allow fused operations but keep NaN, so that diverged training is noticed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def cell_forward(
     gates: Floats, cells: Floats, tanh_c: Floats, m: Floats, m_start: int, start: int, size: int, before: int,
     clip: np.float32,
 ) -> None:  # fmt: skip
-    """One step: ``gates (D, N, 4H)`` become their activations, ``cells``, ``tanh_c`` and ``m = o·tanh(c)`` are written.
+    """One LSTM step: turn ``gates (D, N, 4H)`` into activations; write ``cells``, ``tanh_c`` and ``m = o·tanh(c)``.
 
-    The step's rows are ``start`` …, in ``m`` ``m_start`` + start …; the cells before it are at ``before`` …
+    The ``size`` rows of the step begin at ``start``, in ``m`` at ``m_start + start``; the previous cells at ``before``.
     """
     hidden = tanh_c.shape[2]
     first = cells.shape[1] - tanh_c.shape[1]
@@ -56,7 +56,7 @@ def cell_forward(
             t, to = tanh_c[d, start + r], m[d, m_start + start + r]
             opened, g, o = z[: 2 * hidden], z[2 * hidden : 3 * hidden], z[3 * hidden :]
             i, f = opened[:hidden], opened[hidden:]
-            # Loops over few arrays, all from 0: only those are turned into vector instructions.
+            # Several short loops over few arrays, all from 0: only such loops are vectorised.
             for k in range(2 * hidden):
                 opened[k] = _sigmoid(opened[k])
             for k in range(hidden):
@@ -78,7 +78,7 @@ def cell_backward(
     gates: Floats, cells: Floats, tanh_c: Floats, dm: Floats, dm_start: int, dc: Floats, dz: Floats, start: int,
     size: int, before: int, clip: np.float32,
 ) -> None:  # fmt: skip
-    """The same step back: ``dm`` (rows ``dm_start`` …) and ``dc (D, B, H)`` give ``dz (D, N, 4H)``; dc moves on."""
+    """The backward pass: ``dm`` (from row ``dm_start``) and ``dc (D, B, H)`` give ``dz (D, N, 4H)``; updates ``dc``."""
     hidden = tanh_c.shape[2]
     first = cells.shape[1] - tanh_c.shape[1]
     for d in range(len(gates)):
@@ -102,9 +102,9 @@ def cell_backward(
 def gru_forward(
     gates: Floats, states: Floats, a_n: Floats, products: Floats, start: int, size: int, before: int
 ) -> None:
-    """One step of a GRU: ``gates (D, N, 3H)`` become r, z, n, ``a_n (D, N, H)`` is kept, the new states are written.
+    """One GRU step: turn ``gates (D, N, 3H)`` into r, z, n; write ``a_n (D, N, H)`` and the new states.
 
-    ``products (D, B, 3H)`` are those of the states before the step, which are at ``before`` … of ``states``.
+    ``products (D, B, 3H)`` are h W_r + b_r of the previous states, which begin at ``before`` in ``states``.
     """
     hidden = a_n.shape[2]
     first = states.shape[1] - a_n.shape[1]
@@ -129,9 +129,9 @@ def gru_backward(
     gates: Floats, states: Floats, a_n: Floats, dh: Floats, d_input: Floats, d_recurrent: Floats, start: int,
     size: int, before: int,
 ) -> None:  # fmt: skip
-    """The same step back: ``dh`` (as ``states``) gives the gradients of both products' gates ``(D, N, 3H)``.
+    """The backward pass: ``dh`` (shaped as ``states``) gives the gradients of both products, each ``(D, N, 3H)``.
 
-    What goes around the products is added to ``dh`` at ``before`` …
+    The part of the gradient that skips the matrix products is added to ``dh`` from ``before`` on.
     """
     hidden = a_n.shape[2]
     first = states.shape[1] - a_n.shape[1]
@@ -156,7 +156,7 @@ def gru_backward(
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def highway_forward(x: Floats, transformed: Floats, opened: Floats, y: Floats) -> None:
-    """``transformed`` and ``opened (W, n)`` become their activations t and g; ``y = g·t + (1 - g)·x``."""
+    """Turn ``transformed`` and ``opened (W, n)`` into their activations t and g; write ``y = g·t + (1 - g)·x``."""
     for word in range(x.shape[0]):
         old, t, g, to = x[word], transformed[word], opened[word], y[word]
         for k in range(x.shape[1]):
@@ -171,7 +171,7 @@ def highway_forward(x: Floats, transformed: Floats, opened: Floats, y: Floats) -
 def highway_backward(
     dy: Floats, x: Floats, transformed: Floats, opened: Floats, d_transformed: Floats, d_opened: Floats, dx: Floats
 ) -> None:
-    """The same back, to before the activations; ``dx`` is what comes around the two products. All are ``(W, n)``."""
+    """The backward pass: the gradients before the activations, and ``dx`` of the direct path. All are ``(W, n)``."""
     for word in range(x.shape[0]):
         slope, old, t, g = dy[word], x[word], transformed[word], opened[word]
         dt, dg, to = d_transformed[word], d_opened[word], dx[word]
@@ -187,11 +187,11 @@ def highway_backward(
 def window_maxima(
     products: Floats, first: Ints, letters: Ints, lengths: Ints, slots: int, best: Floats, where: NDArray[np.int32]
 ) -> None:
-    """Maxima over a word's windows of the summed products of its letters: ``best``, ``where (W, n)``.
+    """Max pooling over the windows of each word: the maxima ``best (W, n)``, and their windows ``where (W, n)``.
 
-    The product of a letter and an offset j is row ``first[j]`` + letter of ``products (Σ A_j, n)``. A word has
-    ``slots`` places; after its ``lengths`` letters all are padding, the last column of ``letters``, so of the windows
-    that see only padding one is enough.
+    The product of a character and offset j is row ``first[j]`` + character of ``products (Σ A_j, n)``. A word has
+    ``slots`` positions; those after its ``lengths`` characters are padding (the last column of ``letters``), so one of
+    the windows that contain nothing but padding is enough.
     """
     width, n = len(first), products.shape[1]
     total = np.empty(n, np.float32)
@@ -219,7 +219,7 @@ def window_maxima(
 def window_gradients(
     d_best: Floats, first: Ints, letters: Ints, lengths: Ints, slots: int, where: NDArray[np.int32], d_products: Floats
 ) -> None:
-    """Add the maxima's gradients ``d_best (W, n)`` to the products they came from, ``d_products (Σ A_j, n)``."""
+    """Add the gradients of the maxima ``d_best (W, n)`` to the products they came from, ``d_products (Σ A_j, n)``."""
     width, n = len(first), d_products.shape[1]
     chosen = np.empty(n, np.float32)
     last = letters.shape[1] - 1
@@ -236,7 +236,7 @@ def window_gradients(
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def stretch_maxima(scores: Floats, first: Ints, last: Ints, best: Floats, where: NDArray[np.int32]) -> None:
-    """Maxima of the rows ``first[b]`` … ``last[b]`` of ``scores (N, n)``, and which row each is: ``(B, n)``."""
+    """Maxima over the rows ``first[b]`` … ``last[b]`` of ``scores (N, n)``, and their rows, both ``(B, n)``."""
     n = scores.shape[1]
     for b in range(len(first)):
         to, place = best[b], where[b]
@@ -255,9 +255,9 @@ def stretch_gradients(
     grad: Floats, where: NDArray[np.int32], dim: int, flat: Floats, weight: Floats, d_flat: Floats, d_weight: Floats,
     inputs_too: bool,
 ) -> None:  # fmt: skip
-    """The gradient ``(B, n)`` of maxima of windows: to the windows that held them, and to their filters.
+    """Add the gradients ``(B, n)`` of max-pooled windows to the windows with the maxima, and to their filters.
 
-    A window of filter k begins at ``where · dim`` of ``flat`` and is as long as a row of ``weight (n, h · dim)``.
+    A window of filter k begins at ``where · dim`` in ``flat`` and is as long as a row of ``weight (n, h · dim)``.
     """
     width = weight.shape[1]
     for b in range(grad.shape[0]):

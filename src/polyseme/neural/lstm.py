@@ -1,16 +1,17 @@
-"""A packed LSTM with gradients of its own (打包的 LSTM 及其梯度), optionally clipped and projected.
+"""A packed LSTM with hand-written gradients (打包的 LSTM 及其梯度), optionally clipped and projected.
 
-Hochreiter & Schmidhuber 1997; the projection is Sak et al.'s, 2014. The directions stand on a leading axis of D (1 or
-2), so that one batched product serves both; tokens are packed (``Packing``): step t holds the first ``sizes[t]`` rows.
+Hochreiter & Schmidhuber 1997; the projection is Sak et al.'s, 2014. The D directions (1 or 2) are the first axis, so
+one batched product computes both; tokens are packed (``Packing``): step t has the first ``sizes[t]`` rows.
 
     i, f, g, o = σ, σ, tanh, σ of  x W_i + h W_r + b          (torch's order of the gates)
     c' = clip(f·c + i·g)        m = o·tanh(c')        h' = clip(m W_p), or m without a projection
 
-Two loops compute it. With gradients every step's values are kept, the input product and each weight's gradient are one
-product for the whole sequence, and what is between two products of a step is one compiled loop (on the CPU in
-float32; elsewhere torch's own operations): 1.3 to 2.3 times as fast as a packed ``nn.LSTM`` on one core. Without
-gradients nothing is kept: the inputs of as many steps as fit the cache are multiplied at once, and all else is done in
-place, without loading a compiler. tanh(x) is 2σ(2x) - 1 in torch, several times faster and off by less than 1e-7.
+There are two implementations. With gradients, the values of every step are stored; the input product and the gradient
+of each weight are one product for the whole sequence, and the elementwise part of a step is one compiled loop (on the
+CPU in float32; elsewhere torch's own operations): 1.3 to 2.3 times as fast as a packed ``nn.LSTM`` on one core. Without
+gradients nothing is stored: the inputs of as many steps as fit in the cache are multiplied at once, and the rest is
+done in place, without numba. In torch, tanh(x) is computed as 2σ(2x) - 1, which is several times faster and off by less
+than 1e-7.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor
 from polyseme.neural.packing import ends_of, previous_of, steps_of
 
 _NO_CLIP = np.float32(np.inf)
-# Gates of this many steps' inputs are held at once, in floats: it stays within a core's share of the cache.
+# Size, in floats, of the buffer for the gates of several steps: it fits in one core's share of the cache.
 _GATE_BUFFER = 1 << 21
 
 
@@ -39,14 +40,14 @@ class LstmWeights(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a layer hands on, row by row: ``h (D, B, P)`` and ``c (D, B, H)``."""
+    """The state of a layer: ``h (D, B, P)`` and ``c (D, B, H)``."""
 
     h: Tensor
     c: Tensor
 
 
 def rows_of_states(states: Sequence[State]) -> dict[str, Tensor]:
-    """The states of layers by name, rows first ``(B, D, size)``: what a training carries from step to step."""
+    """The states of layers by name, with rows first ``(B, D, size)``, as training carries them from step to step."""
     return {
         f"{number}/{name}": value.transpose(0, 1).contiguous()
         for number, state in enumerate(states)
@@ -61,7 +62,7 @@ def states_of_rows(tensors: Mapping[str, Tensor]) -> list[State]:
 
 
 class Clips(NamedTuple):
-    """Bounds of a cell and of a projected state; 0: none."""
+    """Clipping bounds of the cell and of the projected state; 0: no clipping."""
 
     cell: float = 0.0
     projection: float = 0.0
@@ -73,10 +74,10 @@ NO_CLIPS = Clips()
 def packed_lstm(
     inputs: Tensor, sizes: Sequence[int], weights: LstmWeights, state: State | None = None, clips: Clips = NO_CLIPS
 ) -> tuple[Tensor, State]:
-    """Packed inputs ``(D, N, I)`` → packed states ``(D, N, P)``, and each row's last state, in the packing's order.
+    """Packed inputs ``(D, N, I)`` → packed states ``(D, N, P)``, and the last state of each row, in packed order.
 
-    Without a ``state`` the rows start from zero. Gradients go through the first and the last states too; detach them to
-    cut the past off.
+    Without a ``state`` the rows start from zero. Gradients flow through the initial and the last states too; detach
+    them to truncate backpropagation.
     """
     from_zero = state is None
     if state is None:
@@ -108,7 +109,7 @@ class _PackedLstm(torch.autograd.Function):
         gates = torch.baddbmm(bias.unsqueeze(1), x, w_input.transpose(1, 2))  # (D, N, 4H)
         cells = x.new_empty(n_directions, rows + n, hidden)  # the first rows are the state before the first step
         states = x.new_empty(n_directions, rows + n, h0.shape[2])
-        # m = o·tanh(c): the state, or projected to it
+        # m = o·tanh(c) is the state itself, or is projected to it
         m = states if w_projection is None else x.new_empty(n_directions, n, hidden)
         cells[:, :rows], states[:, :rows] = c0, h0
         cell = _cell(gates, cells, x.new_empty(n_directions, n, hidden), clips.cell)
@@ -157,7 +158,7 @@ class _PackedLstm(torch.autograd.Function):
                 earlier.baddbmm_(dz, w_recurrent)
             else:
                 earlier.addcmul_(torch.bmm(dz, w_recurrent), state_open[:, before - rows : before - rows + size])
-        if grad_h is not None:  # rows without a step hand their state on as it came
+        if grad_h is not None:  # the state of rows without a token passes through unchanged
             started = sizes[0] if sizes else 0
             dh0[:, started:] = grad_h[:, started:]
         turned = cell.dz.transpose(1, 2)
@@ -175,7 +176,7 @@ class _PackedLstm(torch.autograd.Function):
 
 
 def _of_the_outputs(grad: Tensor | None, of_last: Tensor | None, outputs: Tensor, ends: Tensor) -> Tensor:
-    """The gradient of every output, that of the last ones added."""
+    """The gradient of every output, with that of the last states added."""
     found = torch.zeros_like(outputs) if grad is None else grad.clone(memory_format=torch.contiguous_format)
     if of_last is not None:
         had_steps = ends >= 0
@@ -184,7 +185,7 @@ def _of_the_outputs(grad: Tensor | None, of_last: Tensor | None, outputs: Tensor
 
 
 class _Cell:
-    """What happens between a step's products, by torch. Backward leaves the gates' gradients in ``dz``."""
+    """The elementwise part of a step, with torch operations. ``dz`` holds the gradients of the gates after backward."""
 
     def __init__(self, gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> None:
         self.gates, self.cells, self.tanh_c, self.clip = gates, cells, tanh_c, clip
@@ -192,7 +193,7 @@ class _Cell:
         self.dz = tanh_c.new_empty(0)
 
     def forward(self, m: Tensor, m_start: int, start: int, size: int, before: int) -> None:
-        """Gates to activations, in place; the new cells; m into rows ``m_start + start`` … of ``m``."""
+        """Turn the gates into activations in place; write the new cells, and m from row ``m_start + start`` on."""
         z, c = self.gates[:, start : start + size], self.cells[:, self.rows + start : self.rows + start + size]
         i, f, g, o = torch.split(z, self.hidden, dim=2)
         g.mul_(2)
@@ -205,7 +206,7 @@ class _Cell:
         torch.mul(o, t, out=m[:, m_start + start : m_start + start + size])
 
     def prepare_backward(self, sizes: tuple[int, ...]) -> None:
-        """The local derivatives of every step at once."""
+        """Compute the local derivatives of all steps at once."""
         i, f, g, o = torch.split(self.gates, self.hidden, dim=2)
         before = self.cells[:, previous_of(sizes, self.rows, self.cells.device)]
         slopes = [g * i * (1 - i), before * f * (1 - f), i * (1 - g * g), self.tanh_c * o * (1 - o)]
@@ -214,7 +215,7 @@ class _Cell:
         self.cell_open = _open(self.cells[:, self.rows :], self.clip)
 
     def backward(self, dm: Tensor, dm_start: int, dc: Tensor, start: int, size: int, before: int) -> Tensor:
-        """The gradient of a step's gates; ``dc`` becomes that of the cells before it."""
+        """The gradient of the gates of a step; ``dc`` becomes the gradient of the previous cells."""
         now, hidden = slice(start, start + size), self.hidden
         dm = dm[:, dm_start : dm_start + size]
         c = dc[:, :size].addcmul_(dm, self.through[:, now])
@@ -228,7 +229,7 @@ class _Cell:
 
 
 class _CompiledCell(_Cell):
-    """The same in compiled loops."""
+    """The same with compiled loops."""
 
     def __init__(self, gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> None:
         from polyseme.neural import kernels
@@ -257,9 +258,9 @@ def _cell(gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> _Cell:
 
 
 def _open(values: Tensor, clip: float) -> Tensor | None:
-    """Where a clipped value was inside its bounds, so that gradient flows; None if all were.
+    """A mask of the values inside the clipping bounds, where the gradient flows; None if all are.
 
-    A GPU is not requested the maximum: waiting for the answer would cost more than it saves.
+    The check for None is skipped on a GPU, where waiting for the maximum would cost more than it saves.
     """
     if not clip or not values.numel() or (values.device.type == "cpu" and float(values.abs().max()) < clip):
         return None
@@ -287,7 +288,7 @@ def _without_gradient(
         place = 0
         for size in steps:
             gates = gates_in[:, place : place + size].add_(bias)
-            if start or not from_zero:  # the first product of a zero state is zero
+            if start or not from_zero:  # the product of a zero state is zero
                 gates.baddbmm_(h[:, :size], recurrent)
             to = out[:, start : start + size]
             _step(gates, c[:, :size], spare[:, :size], projection, clips, to)
@@ -302,7 +303,7 @@ def _without_gradient(
 
 
 def _step(gates: Tensor, c: Tensor, spare: Tensor, projection: Tensor | None, clips: Clips, to: Tensor) -> None:
-    """One step in place: ``gates (D, n, 4H)`` are used up, ``c`` is the new cell, ``to (D, n, P)`` the new state."""
+    """One step in place: overwrites ``gates (D, n, 4H)``, updates ``c``, writes the new state to ``to (D, n, P)``."""
     hidden = c.shape[2]
     gates[:, :, 2 * hidden : 3 * hidden].mul_(2)
     gates.sigmoid_()
@@ -321,7 +322,7 @@ def _step(gates: Tensor, c: Tensor, spare: Tensor, projection: Tensor | None, cl
 
 
 def stretches(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Consecutive steps in groups of at most ``room`` tokens, one step at least."""
+    """The step sizes in groups of consecutive steps with at most ``room`` tokens each, but at least one step."""
     groups: list[list[int]] = []
     held = room
     for size in sizes:

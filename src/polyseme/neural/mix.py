@@ -1,4 +1,4 @@
-"""A learned sum over the layers of an encoder: γ · Σ_j softmax(s)_j · h_j  (标量混合)
+"""A learned weighted sum of the layers of an encoder: γ · Σ_j softmax(s)_j · h_j  (标量混合)
 
 Peters et al., "Deep contextualized word representations", NAACL 2018, equation 1.
 """
@@ -14,9 +14,9 @@ from torch import Tensor, nn
 class ScalarMix(nn.Module):
     """A weighted sum of ``n_layers`` layers.
 
-    With a ``layer_norm`` (the ε next to its variance: 1e-12 in bilm-tf, 1e-13 in AllenNLP; 0: none) a layer's mean is
-    subtracted and it is divided by its deviation, both over *all tokens of the mask and all dimensions*: the result
-    depends on the batch. bilm-tf leaves the sentence boundaries out of mask and layers, AllenNLP counts them.
+    ``layer_norm`` is the ε added to the variance (1e-12 in bilm-tf, 1e-13 in AllenNLP; 0: no normalisation). Each layer
+    is normalised by its mean and deviation over *all unmasked tokens and all dimensions*, so the result depends on the
+    batch. bilm-tf leaves out the sentence boundaries, AllenNLP includes them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ScalarMix(nn.Module):
         return (layer - mean) / torch.sqrt(variance + self.layer_norm)
 
     def penalty(self, strength: float, towards: str = "uniform") -> Tensor:
-        """To be added to the loss. ``uniform``: λ‖softmax(s) - 1/n‖², the paper's. ``zero``: λ Σ s², bilm-tf's."""
+        """A penalty to add to the loss. ``uniform``: λ‖softmax(s) - 1/n‖² (the paper); ``zero``: λ Σ s² (bilm-tf)."""
         if towards == "uniform":
             return strength * ((self.weights() - 1 / len(self.scalars)) ** 2).sum()
         if towards == "zero":

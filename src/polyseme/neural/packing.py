@@ -1,7 +1,7 @@
-"""Sentences of unlike lengths as one array without padding, in the order in which an LSTM reads them.
+"""Packed sequences: sentences of different lengths as one array without padding, in the order an LSTM reads them.
 
-Rows are sorted by falling length, so at step t the sentences still running are the first ``sizes[t]`` of them, and all
-their t-th tokens are contiguous. The backward direction reads the same grid with each sentence turned round.
+Rows are sorted by decreasing length, so at step t the sentences that have not ended are the first ``sizes[t]``, and all
+their t-th tokens are contiguous. The backward direction reads the same layout with each sentence reversed.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch import Tensor
 
 
 def mask_of(lengths: Sequence[int] | NDArray[np.int64] | Tensor, longest: int, device: torch.device) -> Tensor:
-    """``(B, longest)``, True at a text's tokens."""
+    """The mask ``(B, longest)``, True at the tokens of each text."""
     return torch.arange(longest, device=device)[None] < torch.as_tensor(lengths).to(device)[:, None]
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each token of a batch is in the packed array of N tokens."""
+    """The position of each token of a batch in the packed array of N tokens."""
 
     order: NDArray[np.int64]  # (B,) sentence of each packed row
     lengths: NDArray[np.int64]  # (B,) of the sorted rows
-    sizes: list[int]  # (T,) sentences still running at step t
+    sizes: list[int]  # (T,) number of rows at step t
     row: NDArray[np.int64]  # (N,) sentence of each packed token
-    time: NDArray[np.int64]  # (2, N) its place in the sentence, as each direction reads it
-    real: NDArray[np.bool_]  # (N,) False for a row that has ended and only keeps the others company
+    time: NDArray[np.int64]  # (2, N) its position in the sentence, as each direction reads it
+    real: NDArray[np.bool_]  # (N,) False for filler tokens, which fill a step up to ``least`` rows
 
     @classmethod
     def of(cls, lengths: Sequence[int] | NDArray[np.int64], *, least: int = 1) -> Packing:
         """The packing of sentences with these lengths; a length may be 0.
 
-        ``least`` rows are read at every step, ended or invented ones where there are not enough: products of very few
-        rows are computed in another order by BLAS, so this makes a sentence's numbers independent of the others.
+        Every step has at least ``least`` rows; missing ones are filled with tokens that are ignored. BLAS adds in
+        another order when a matrix has very few rows, so this makes the result of a sentence independent of the others.
         """
         whole = np.asarray(lengths, dtype=np.int64)
         order = np.argsort(-whole, kind="stable")
@@ -52,14 +52,14 @@ class Packing:
         return cls(order, sorted_lengths, running.tolist(), order[place], time, real)
 
     def of_the_real(self) -> Packing:
-        """The same without the rows that only keep company."""
+        """The same packing without filler tokens."""
         kept = self.real
         sizes = [int(n) for n in np.bincount(self.time[0, kept], minlength=len(self.sizes))]
         return Packing(self.order, self.lengths, sizes, self.row[kept], self.time[:, kept], self.real[kept])
 
     @property
     def n_tokens(self) -> int:
-        """N."""
+        """N, the number of packed tokens."""
         return len(self.row)
 
 
@@ -67,7 +67,7 @@ class Packing:
 
 
 def steps_of(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
-    """For each step, its first packed row, its number of rows, and where the states before it begin."""
+    """For each step: its first packed token, its number of rows, and the index where the previous states begin."""
     start, before = 0, 0
     for size in sizes:
         yield start, size, before
@@ -75,7 +75,7 @@ def steps_of(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int, int]]:
 
 
 def previous_of(sizes: Sequence[int], rows: int, device: torch.device) -> slice | Tensor:
-    """For each packed token, where the state before it extends beyond the ``rows`` first states."""
+    """For each packed token, the index of its previous state (the first ``rows`` are the initial states)."""
     if not sizes or sizes[-1] == rows:  # no row ends early
         return slice(0, sum(sizes))
     places = np.concatenate([before + np.arange(size) for _, size, before in steps_of(sizes, rows)])
@@ -83,7 +83,7 @@ def previous_of(sizes: Sequence[int], rows: int, device: torch.device) -> slice 
 
 
 def ends_of(sizes: Sequence[int], rows: int, device: torch.device) -> Tensor:
-    """For each row, where its last state lies."""
+    """For each row, the index of its last state."""
     ends = np.arange(rows)
     for start, size, _ in steps_of(sizes, rows):
         ends[:size] = rows + start + np.arange(size)

@@ -1,6 +1,6 @@
-"""Pooling 池化: one vector from those of a text's tokens. Padding takes no part.
+"""Pooling 池化: one vector from the token vectors of a text, without padding.
 
-A batch has at least one place, T >= 1, whatever its texts: a text may have no token.
+A text may have no tokens, but a batch must have T >= 1.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from torch import Tensor
 
 
 def mean_over(x: Tensor, mask: Tensor) -> Tensor:
-    """``(B, T, D), (B, T) -> (B, D)``; zeros for a text without tokens."""
+    """Mean of the token vectors, ``(B, T, D), (B, T) -> (B, D)``; zeros for a text without tokens."""
     real = mask.unsqueeze(-1).to(x.dtype)
     return (x * real).sum(dim=1) / real.sum(dim=1).clamp_min(1)
 
 
 def max_over(x: Tensor, mask: Tensor) -> Tensor:
-    """The same with the maximum."""
+    """Maximum of the token vectors, ``(B, T, D), (B, T) -> (B, D)``; zeros for a text without tokens."""
     highest = x.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)
     return highest.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
 
 
 def softmax_over(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Weights that sum to one over the real places; all zero if there are none."""
+    """Softmax over the unmasked positions; all zeros if there are none."""
     weights = torch.softmax(scores.masked_fill(~mask, -1e30), dim=dim)
     return weights * mask
 
 
 def k_max(x: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """The ``k[b]`` greatest of the first ``lengths[b]`` places of every row, in their order.
+    """k-max pooling: the ``k[b]`` greatest of the first ``lengths[b]`` values of every row, in their original order.
 
-    ``(B, …, T) -> (B, …, K)`` with K the greatest k; places behind ``min(k, length)`` are zero. Also how many are real.
+    ``(B, …, T) -> (B, …, K)`` with K the greatest k; zeros after the first ``min(k, length)`` values. Also returns
+    these numbers of values, ``(B,)``.
     """
     widest, places = int(k.max()), x.shape[-1]
     shape = (len(x), *(1,) * (x.dim() - 1))
     kept = torch.minimum(k, lengths)
     real = torch.arange(places, device=x.device) < lengths.view(shape)
-    ranked = x.masked_fill(~real, -torch.inf).sort(dim=-1, descending=True, stable=True)  # of equals the first
+    ranked = x.masked_fill(~real, -torch.inf).sort(dim=-1, descending=True, stable=True)  # ties: the first
     order = ranked.indices[..., : min(widest, places)]
     inside = torch.arange(order.shape[-1], device=x.device) < kept.view(shape)
     order = order.masked_fill(~inside, places).sort(dim=-1).values  # those that are not kept go to the end
@@ -48,9 +49,9 @@ def k_max(x: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def grid_bounds(lengths: Tensor, cells: int) -> tuple[Tensor, Tensor]:
-    """Where each of ``cells`` equal stretches of a row begins and ends, ``(B, cells)``; short rows repeat places.
+    """The start and end ``(B, cells)`` of ``cells`` equal segments of each row; in short rows segments overlap.
 
-    Stretch i of n places is ⌊i·n/cells⌋ … ⌈(i+1)·n/cells⌉, so that none is empty and all places are covered.
+    Segment i of n positions is ⌊i·n/cells⌋ … ⌈(i+1)·n/cells⌉, so that none is empty and every position is covered.
     """
     number = torch.arange(cells, device=lengths.device)
     n = lengths.clamp_min(1).unsqueeze(1)
@@ -58,9 +59,9 @@ def grid_bounds(lengths: Tensor, cells: int) -> tuple[Tensor, Tensor]:
 
 
 def dynamic_max(x: Tensor, lengths: Tensor, cells: int) -> Tensor:
-    """Maxima over ``cells`` stretches of the first ``lengths[b]`` places: ``(B, …, T) -> (B, …, cells)``.
+    """Dynamic pooling: maxima over ``cells`` segments of the first ``lengths[b]`` values of each row.
 
-    Socher et al. 2011. An empty row gives zeros.
+    ``(B, …, T) -> (B, …, cells)``. Socher et al. 2011. An empty row gives zeros.
     """
     starts, ends = grid_bounds(lengths, cells)
     places = torch.arange(x.shape[-1], device=x.device)

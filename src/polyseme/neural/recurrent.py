@@ -1,9 +1,9 @@
-"""Recurrent layers over texts of unlike lengths (循环层): LSTM and GRU, one or two directions, any number of layers.
+"""Recurrent layers over texts of different lengths (循环层): LSTM and GRU, one or two directions, any number of layers.
 
-The weights are those of ``nn.LSTM`` and ``nn.GRU``, by the same names, so published ones load as they are; new ones
-begin with the forget gate open. On the CPU an LSTM is computed by ``packed_lstm``, and a GRU that learns by
-``packed_gru``; all else by torch. Padding is never read, so a text's result does not depend on the others of its batch;
-a text without tokens has zero outputs and hands its state on.
+Weights have the names and shapes of ``nn.LSTM`` and ``nn.GRU``, so published ones load as they are; new ones start with
+the forget gate open (bias 1). On the CPU an LSTM is computed by ``packed_lstm``, and a GRU in training by
+``packed_gru``; everything else by torch. Padding is never read, so the result of a text does not depend on the rest of
+its batch. A text without tokens has zero outputs, and its state stays as it was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from polyseme.neural.packing import Packing
 
 
 class Recurrent(nn.Module):
-    """``(B, T, I)`` and their mask ``(B, T)`` → ``(B, T, D·H)``, zero at padding, and every layer's last state."""
+    """Inputs ``(B, T, I)``, mask ``(B, T)`` → outputs ``(B, T, D·H)``, zero at padding, and each layer's last state."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Recurrent(nn.Module):
                 bias[self.hidden : 2 * self.hidden] = 1
 
     def forward(self, x: Tensor, mask: Tensor, states: Sequence[State] | None = None) -> tuple[Tensor, list[State]]:
-        """A state is ``h`` and ``c (D, B, H)``; a GRU's ``c`` is its ``h``. Without ``states`` they start from zero."""
+        """The outputs and last states. A state is ``h`` and ``c (D, B, H)``; in a GRU ``c`` is ``h``. Default: zero."""
         lengths = mask.sum(dim=1)
         if states is None:
             zero = x.new_zeros(self.n_directions, len(x), self.hidden)
@@ -65,7 +65,7 @@ class Recurrent(nn.Module):
 
     @staticmethod
     def last_of(states: Sequence[State]) -> Tensor:
-        """The top layer's last state, both directions side by side ``(B, D·H)``: a vector of each text."""
+        """The last state of the top layer, both directions concatenated ``(B, D·H)``: one vector per text."""
         return states[-1].h.transpose(0, 1).flatten(1)
 
     def _packed(self, x: Tensor, lengths: Tensor, states: Sequence[State]) -> tuple[Tensor, list[State]]:
@@ -74,7 +74,7 @@ class Recurrent(nn.Module):
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order))
         n_texts, longest = x.shape[:2]
-        # Where each direction's packed tokens lie among the B·T places.
+        # The index of each direction's packed tokens among the B·T positions.
         flat = torch.from_numpy(packing.row * longest + packing.time[: self.n_directions])  # (D, N)
         last = []
         for number, state in enumerate(states):
@@ -106,7 +106,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, list[State]]:
         if not x.shape[0] or not x.shape[1]:
             return x.new_zeros(*x.shape[:2], self.dim), list(states)
-        # torch takes no text without tokens: such a one is read for a step, which is undone below.
+        # torch rejects texts without tokens: one step is computed for them, and undone below.
         packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
         h, c = (torch.cat([state[kind] for state in states]) for kind in (0, 1))  # (L·D, B, H)
         outputs, end = self.rnn(packed, h if self.kind == "gru" else (h, c))

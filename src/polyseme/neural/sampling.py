@@ -1,4 +1,4 @@
-"""Drawing the next unit from a language model's probabilities 采样."""
+"""Sampling 采样 the next unit from the probabilities of a language model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyseme.errors import OptionError
 
 
 class Sampling:
-    """How to draw: ``temperature`` 0 takes the likeliest; ``top_k`` and ``top_p`` omit the unlikely; a seed."""
+    """Temperature, top-k and top-p (nucleus) sampling; temperature 0 takes the most likely, ``top_k`` 0 is no limit."""
 
     def __init__(self, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> None:
         if temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
@@ -18,7 +18,7 @@ class Sampling:
         self._random = torch.Generator().manual_seed(seed)
 
     def draw(self, log_chances: Tensor) -> int:
-        """One of ``(V,)`` by its log probability."""
+        """Draw an index from log probabilities ``(V,)``."""
         if not self.temperature:
             return int(log_chances.argmax())
         chances = torch.softmax(log_chances.float() / self.temperature, dim=0)

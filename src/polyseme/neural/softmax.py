@@ -1,14 +1,15 @@
-"""Softmax over a sample of the classes (采样 softmax), with gradients of its own.
+"""Softmax over a sample of the classes (采样 softmax), with hand-written gradients.
 
 After Bengio & Senécal, "Quick Training of Probabilistic Neural Nets by Importance Sampling", AISTATS 2003, and Jean et
 al., "On Using Very Large Target Vocabulary", ACL 2015. For a state h with the target y
 
     loss = -s_y + log( e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c ),        s_c = h·w_c + b_c
 
-where C is one set of classes for the whole batch and π_c the chance that c is in it, so the sum is that of all classes
-in expectation, and with π = 1 the loss is the full softmax's. C holds every target of the batch, the most frequent
-classes (π = 1) and, each with its own independent chance, the others. Against TensorFlow's sampled softmax: no class is
-drawn twice, the targets of the other rows serve as negatives too, and the target itself is not corrected.
+where C is one set of classes for the whole batch and π_c the probability that c is in it, so the expected sum is that
+over all classes, and with π = 1 the loss is that of the full softmax. C contains every target of the batch, the most
+frequent classes (π = 1), and each of the others independently with its own probability. Unlike TensorFlow's sampled
+softmax, no class is drawn twice, the targets of other rows serve as negatives too, and the target itself is not
+corrected.
 """
 
 from __future__ import annotations
@@ -21,37 +22,38 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-POWER = 0.75  # chances follow count^POWER, flatter than the counts themselves
+POWER = 0.75  # probabilities are proportional to count^POWER, flatter than the counts
 SCORES_AT_ONCE = 1 << 22  # floats
-REPORT_CLASSES = 4096  # from which a report estimates the sum over more of them
+REPORT_CLASSES = 4096  # sample size for the scores of reports
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The classes of a batch: sorted ids ``(C,)``, and log π of each."""
+    """The classes sampled for a batch: sorted ids ``(C,)``, and log π of each."""
 
     classes: Tensor
     log_chance: Tensor
 
     def to(self, device: torch.device) -> Candidates:
-        """The same on a device."""
+        """A copy on the device."""
         return Candidates(self.classes.to(device), self.log_chance.to(device))
 
 
 class ClassSampler:
-    """Draws the classes that a batch is scored on."""
+    """Draws the classes for the softmax of a batch."""
 
     def __init__(self, counts: NDArray[np.int64], negatives: int) -> None:
-        """``counts`` of every class in the training text; about ``negatives`` classes are drawn."""
+        """``counts`` are the counts of every class in the training text; about ``negatives`` classes are drawn."""
         frequency = np.maximum(np.asarray(counts, dtype=np.float64), 1)
         self.frequency = frequency / frequency.sum()
         self.chance = _capped_chances(frequency**POWER, negatives)
 
     def sample(self, random: np.random.Generator) -> Candidates:
-        """Classes drawn by their own chances alone, for a text that is not looked at.
+        """Classes drawn by their probabilities alone, without the targets of a text.
 
-        They are taken at even distances from the classes laid end to end by frequency, each as long as its chance: so
-        common and rare ones are always there in the right number, and estimates vary ten times less.
+        Systematic sampling: the classes, sorted by frequency, are laid end to end on a line, each as long as its
+        probability, and those at equal distances are taken. Frequent and rare ones are thus always drawn in the right
+        proportion, and estimates vary ten times less.
         """
         order = np.argsort(-self.frequency, kind="stable")
         chance = self.chance[order].astype(np.float64)
@@ -63,27 +65,27 @@ class ClassSampler:
         """Classes for a batch with these ``targets``."""
         drawn = np.flatnonzero(random.random(len(self.chance), dtype=np.float32) < self.chance)
         classes = np.union1d(drawn, targets)
-        # A class is absent where it was neither drawn nor the target of any of the batch's predictions.
+        # A class is missing if it was neither drawn nor the target of any prediction of the batch.
         missing = (1 - self.chance[classes]) * np.exp(len(targets) * np.log1p(-self.frequency[classes]))
         log_chance = np.log(np.maximum(1 - missing, 1e-12))
         return Candidates(torch.from_numpy(classes), torch.from_numpy(log_chance.astype(np.float32)))
 
 
 def classes_to_report(counts: NDArray[np.int64]) -> Candidates | None:
-    """Classes that the scores of reports are estimated on, always the same ones; None: all of them, there are few."""
+    """A fixed sample of classes to estimate the scores of reports with; None if there are few enough to use all."""
     if len(counts) <= REPORT_CLASSES:
         return None
     return ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
 
 
 def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.float32]:
-    """Chances min(1, k·weight) whose sum is ``expected``, or 1 each where there are no more classes than that."""
+    """Probabilities min(1, k·weight) that sum to ``expected``, or all 1 if there are at most that many classes."""
     if expected >= len(weights):
         return np.ones(len(weights), dtype=np.float32)
     order = np.argsort(-weights)
     sorted_weights = weights[order]
-    rest = np.cumsum(sorted_weights[::-1])[::-1]  # of this and all smaller ones
-    # With the n greatest certain, the others share expected - n in proportion to their weights.
+    rest = np.cumsum(sorted_weights[::-1])[::-1]  # sum of this weight and all smaller ones
+    # If the n greatest have probability 1, the others share expected - n in proportion to their weights.
     certain = np.arange(len(weights))
     scale = np.maximum(expected - certain, 0) / rest
     n = int(np.argmax(scale * sorted_weights <= 1))
@@ -96,10 +98,10 @@ def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.f
 def log_losses(
     states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, among: Candidates | None = None
 ) -> Tensor:
-    """-log p ``(M,)`` of class ids ``targets (M,)`` after states ``(M, P)``, float64: a score, not a loss to learn by.
+    """-log p ``(M,)`` of class ids ``targets (M,)`` given states ``(M, P)``, in float64 and without gradients.
 
-    The sum over all classes is estimated from those ``among`` which were drawn without a look at the targets:
-    e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c, without bias. None: it is computed.
+    ``among`` are classes drawn independently of the targets, from which the sum over all classes is estimated without
+    bias: e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c. None: the sum is computed exactly.
     """
     found = [torch.empty(0, dtype=torch.float64, device=states.device)]
     rows, offsets = weight, bias
@@ -127,7 +129,7 @@ def sampled_softmax_loss(
 ) -> Tensor:
     """``scale`` times the sum of the losses of states ``(M, P)`` with class ids ``targets (M,)``.
 
-    The gradients of ``weight (V, P)`` and ``bias (V,)`` are sparse: they hold the candidates' rows.
+    The gradients of ``weight (V, P)`` and ``bias (V,)`` are sparse: they hold only the rows of the candidates.
     """
     loss: Tensor = _SampledSoftmax.apply(  # type: ignore[no-untyped-call]
         states, weight, bias, targets, candidates.classes, candidates.log_chance, scale
@@ -147,7 +149,7 @@ class _SampledSoftmax(torch.autograd.Function):
         log_chance: Tensor,
         scale: float,
     ) -> Tensor:
-        """The loss; the gradients too, since they share its exponentials."""
+        """The loss. The gradients are computed here too, since they share its exponentials."""
         log_chance = log_chance.to(states.dtype)
         rows = weight[classes]  # (C, P)
         column = torch.searchsorted(classes, targets)[:, None]  # (M, 1)
@@ -175,5 +177,5 @@ class _SampledSoftmax(torch.autograd.Function):
 
 
 def _rows(which: Tensor, values: Tensor, shape: torch.Size) -> Tensor:
-    """A gradient that is zero but in these rows, sorted and distinct."""
+    """A sparse gradient that is zero outside the rows ``which``, which are sorted and distinct."""
     return torch.sparse_coo_tensor(which[None], values, shape, is_coalesced=True, check_invariants=False)

@@ -1,4 +1,4 @@
-"""A torch file of named tensors, read as data: nothing in it is executed, and it takes no more memory than its size."""
+"""Reads named tensors from a torch file safely: no code in it is executed, and memory is limited to the file's size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from polyseme.disk.plain import open_plain
 from polyseme.errors import FormatError
 
-# What torch.load raises over files that are cut, altered, or hold something other than data.
+# What torch.load raises for files that are truncated, altered, or contain something other than data.
 _DAMAGES = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, RuntimeError, ValueError, TypeError, EOFError, LookupError),
     *(AttributeError, MemoryError, OverflowError, AssertionError, NotImplementedError),
@@ -29,11 +29,11 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
         with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             if zipfile.is_zipfile(file):
-                with zipfile.ZipFile(file) as archive:  # torch stores, never compresses
+                with zipfile.ZipFile(file) as archive:  # torch never compresses
                     if sum(entry.file_size for entry in archive.infolist()) > size:
                         raise FormatError(f"{path} claims more data than its size")
             file.seek(0)
-            with warnings.catch_warnings():  # about what it then refuses
+            with warnings.catch_warnings():  # about content that it then refuses
                 warnings.simplefilter("ignore")
                 found = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
@@ -44,30 +44,30 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
         raise FormatError(f"{path} does not hold named tensors")
     for name, tensor in found.items():
-        # A shape can be larger than what is stored after it (strides of zero): copying it would take any memory.
+        # With strides of zero a shape can exceed the stored data: copying it could take unlimited memory.
         if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
             raise FormatError(f"{path}: {name!r} claims more numbers than the file contains")
     return found
 
 
 class Tensors:
-    """Named tensors of a file, requested in the shape they should have."""
+    """The named tensors of a file, whose shapes are checked when they are read."""
 
     def __init__(self, path: str | Path, found: dict[str, Tensor] | None = None) -> None:
         self.path = path
         self._found = read_tensors(path) if found is None else found
 
     def under(self, prefix: str) -> Tensors:
-        """Those whose names begin so, without it."""
+        """The tensors whose names start with ``prefix``, under their names without it."""
         return Tensors(self.path, {n.removeprefix(prefix): t for n, t in self._found.items() if n.startswith(prefix)})
 
     @property
     def names(self) -> list[str]:
-        """What there is."""
+        """The names of the tensors."""
         return list(self._found)
 
     def get(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
-        """The tensor; a None in the shape matches any size."""
+        """The tensor ``name`` as float32, checked against ``shape``; None in the shape matches any size."""
         if name not in self._found:
             raise FormatError(f"{self.path} lacks the weights {name!r}")
         tensor = self._found[name]

@@ -1,6 +1,6 @@
-"""Transformer layers (Transformer 层) for encoders trained here; published ones come from ``transformers``.
+"""Transformer layers (Transformer 层) for encoders trained here; published models use ``transformers``.
 
-Vaswani et al., "Attention Is All You Need", NeurIPS 2017. With the norm first (pre) training needs less of a warm-up:
+Vaswani et al., "Attention Is All You Need", NeurIPS 2017. With the norm first (pre) training needs less warm-up:
 
     post   x = norm(x + attend(x));  x = norm(x + feed(x))
     pre    x = x + attend(norm(x));  x = x + feed(norm(x)),  and a norm after the last layer
@@ -19,7 +19,7 @@ NORMS = ("pre", "post")
 
 
 def sinusoids(n: int, dim: int, device: torch.device | None = None) -> Tensor:
-    """Positions without weights ``(n, dim)``: sin(p / 10000^(2i/dim)) at 2i, cos of the same at 2i + 1."""
+    """Sinusoidal position embeddings ``(n, dim)``: sin(p / 10000^(2i/dim)) at 2i, cos of the same at 2i + 1."""
     place = torch.arange(n, device=device, dtype=torch.float32)[:, None]
     rate = torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(10000.0) / dim))
     found = torch.zeros(n, dim, device=device)
@@ -29,7 +29,7 @@ def sinusoids(n: int, dim: int, device: torch.device | None = None) -> Tensor:
 
 
 class Transformer(nn.Module):
-    """``n_layers`` layers over ``(B, T, D)``. The inputs are scaled by √D and have their positions added."""
+    """``n_layers`` layers over ``(B, T, D)``. Inputs are scaled by √D, and position embeddings are added."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Transformer(nn.Module):
         dropout: float = 0.1,
         norm: str = "pre",
         activation: str = "relu",  # relu | gelu
-        causal: bool = False,  # whether a token sees only those before it, and itself
+        causal: bool = False,  # whether a token sees only itself and the tokens before it
     ) -> None:
         super().__init__()
         if dim % n_heads:
@@ -59,13 +59,13 @@ class Transformer(nn.Module):
         self.last_norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
 
     def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
-        """Inputs ``(B, T, D)``, their mask ``(B, T)`` → the inputs with positions and every layer, zero after an end.
+        """Inputs ``(B, T, D)``, mask ``(B, T)`` → the inputs with positions, then the output of every layer.
 
-        A text without tokens comes out as zeros.
+        All are ``(B, T, D)``, zero at padding.
         """
         x = self.dropout(x * math.sqrt(self.dim) + sinusoids(x.shape[1], self.dim, x.device))
         hidden = ~mask
-        hidden[:, :1] = False  # attention over nothing is not a number: an empty text looks at its first place
+        hidden[:, :1] = False  # attention over nothing is NaN: an empty text attends to its first position
         later = None
         if self.causal:
             later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)

@@ -1,10 +1,10 @@
-"""Maxima of convolutions over a text's windows, with gradients of their own (窗口卷积的最大池化及其梯度).
+"""Convolutions over the tokens of a text with max pooling, and hand-written gradients (窗口卷积的最大池化及其梯度).
 
-    m_f = max_i  w_f · [x_i; …; x_i+h-1] + b_f,    i from ``margin`` places before the first token on
+    m_f = max_i  w_f · [x_i; …; x_i+h-1] + b_f,    i from ``margin`` positions before the first token on
 
-Texts stand end to end with ``margin`` zeros between them, so no product is spent on padding, and every window is one
-piece of memory. Only the window that held the maximum gets a gradient: what automatic differentiation spends on the
-others is two thirds of a convolution's training.
+Texts are concatenated with ``margin`` zeros between them, so there is no padding to multiply, and every window is
+contiguous in memory. Only the window with the maximum gets a gradient: autograd also computes those of the others,
+which takes two thirds of the training time of a convolution.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from torch.nn import functional as F
 
 
 def window_maxima(x: Tensor, mask: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Tensor:
-    """``(B, T, D)`` and for each width h a weight ``(n, h, D)`` and a bias ``(n,)`` → ``(B, Σ n)``.
+    """``(B, T, D)``, and for each width h a weight ``(n, h, D)`` and a bias ``(n,)`` → maxima ``(B, Σ n)``.
 
-    A text of n tokens is between zeros, as many on each side as the widest window has places but one; its windows
-    do not depend on the rest of the batch.
+    A text is padded on each side with one zero fewer than the widest window has positions, so its windows do not depend
+    on the rest of the batch.
     """
     margin = max(weight.shape[1] for weight in weights) - 1
     lengths = mask.sum(dim=1)
     if x.dtype == torch.float32 and x.device.type == "cpu":
         sizes = np.maximum(lengths.numpy(), 1)
-        starts = np.cumsum(sizes + margin) - sizes  # of each text among all, the zeros before it counted
+        starts = np.cumsum(sizes + margin) - sizes  # first token of each text in the concatenation
         total = int(starts[-1] + sizes[-1] + margin)
         flat = x.new_zeros(total, x.shape[2])
         row, place = mask.nonzero(as_tuple=True)

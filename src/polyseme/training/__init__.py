@@ -1,1 +1,1 @@
-"""One training loop for every torch model: batches and losses come from a task, all the rest is here."""
+"""The training loop that all torch models share; a task provides the batches and their losses."""

@@ -1,7 +1,7 @@
-"""Unfinished training, in one file next to the model to come: arrays and a JSON state, with a checksum of both.
+"""Checkpoints of unfinished training: one file next to the output folder, with arrays, a JSON state and a checksum.
 
-The file is replaced whole, so a kill at any moment leaves the last checkpoint. One that was damaged or edited is
-refused, and a file that is no checkpoint is never written over or removed.
+The file is replaced atomically, so the last checkpoint survives a kill at any moment. A damaged or edited checkpoint is
+refused; a file that is not a checkpoint is never overwritten or removed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass
 class Snapshot:
-    """What a checkpoint holds."""
+    """The contents of a checkpoint: named arrays and a JSON-compatible state."""
 
     tensors: Arrays
     state: dict[str, Any]
 
     def fill(self, **arrays: NDArray[Any]) -> None:
-        """Put the arrays that were kept under these names into these, which have the same shapes."""
+        """Copy the saved arrays of these names into the given ones, which must have the same shapes."""
         for name, array in arrays.items():
             kept = self.tensors.get(name)
             if kept is None or kept.shape != array.shape:
@@ -40,26 +40,26 @@ class Snapshot:
 
 @dataclass
 class Checkpoint:
-    """The file, and the identity of the training it belongs to (method, options, corpus)."""
+    """A checkpoint file, and the identity of the training run it belongs to (method, options, corpus)."""
 
     path: Path
     identity: dict[str, Any]
 
     def save(self, snapshot: Snapshot) -> None:
-        """Replace what was there."""
+        """Write the snapshot, replacing the previous checkpoint."""
         text = json.dumps({"identity": self.identity, "state": snapshot.state})
         with new_file(self.path) as part:
             tensor_file.write_sealed(part, snapshot.tensors, {"checkpoint": text})
 
     def check(self, *, resume: bool) -> bool:
-        """Whether there is a checkpoint, of this training where it is to continue; anything else there is refused."""
+        """Whether there is a checkpoint. Raises if the file is something else or, on resume, is of another run."""
         found = self._read()
         if found and resume:
             self._check_identity(found[1])
         return found is not None
 
     def load(self) -> Snapshot | None:
-        """The last snapshot; None if there is none. One of another training is refused."""
+        """The last snapshot, or None if there is none. Raises if it belongs to another training run."""
         found = self._read()
         if found is None:
             return None
@@ -68,11 +68,11 @@ class Checkpoint:
         return Snapshot(arrays, record["state"])
 
     def remove(self) -> None:
-        """The training is finished."""
+        """Delete the checkpoint once training is finished."""
         self.path.unlink(missing_ok=True)
 
     def _read(self) -> tuple[Arrays, dict[str, Any]] | None:
-        """The arrays, and the identity and state; None if there is nothing."""
+        """The arrays and the record of identity and state; None if there is no file."""
         try:
             arrays, metadata = tensor_file.read_sealed(self.path)
             record = parse_json(metadata["checkpoint"].encode())

@@ -1,4 +1,4 @@
-"""The one place where a device is chosen."""
+"""Choosing the torch device, and seeding its random numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polyseme.errors import OptionError
 
 
 def chosen_device(name: str) -> torch.device:
-    """The device an option names; ``auto`` is a GPU where there is one. Of several, torchrun's processes take turns."""
+    """The device of this name; ``auto`` is a GPU if there is one. torchrun's processes are spread over several GPUs."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     if name == "cuda":
@@ -23,9 +23,9 @@ def chosen_device(name: str) -> torch.device:
 
 
 def seed_draws(seed: int, device: torch.device) -> None:
-    """Let torch draw from this seed on the CPU and on the device.
+    """Seed torch's generators on the CPU and on the device.
 
-    ``torch.manual_seed`` does so for every device there could be, and writes down the call stack each time: 2 ms.
+    ``torch.manual_seed`` does this for every possible device and records the call stack each time, which takes 2 ms.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""Ctrl-C between steps: the first asks, the second breaks in."""
+"""Ctrl-C during training: the first stops after the current step, the second at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """A function that tells whether Ctrl-C was pressed; a step is never left half done by it."""
+    """Gives a function that returns whether Ctrl-C was pressed, so that the loop can stop between two steps."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return

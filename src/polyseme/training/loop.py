@@ -1,11 +1,14 @@
-"""The loop: steps, reports, checkpoints, early stop; alone, by torchrun, or by processes that share the weights.
+"""The training loop: steps, reports, checkpoints and early stopping.
 
-A checkpoint holds the weights, the optimiser's moments, what the task carries, the position, the best weights so far
-and the curve. Random draws follow from the seed and the position, so one thread resumed ends in the bits of an
-unbroken run.
+It runs in one process, in the processes of torchrun, or in processes that share the weights.
 
-Reports come at fixed places of an epoch (``Task.reports``). With a limit of time they are rarer where they are dear:
-they take ``SHARE`` of the time at most, and the limit holds for the last of them too. Checkpoints take as little.
+A checkpoint holds the weights, the optimiser's moments, the state that the task carries between steps, the position,
+the best weights so far and the training curve. Random numbers depend only on the seed and the position, so a resumed
+run on one thread gives bit for bit the weights of an uninterrupted one.
+
+Reports (held-out evaluations) come at fixed points of an epoch (``Task.reports``). With a time limit, slow reports are
+made less often: they take at most ``SHARE`` of the time, and the last one is finished within the limit too. Checkpoints
+also take at most ``SHARE``.
 """
 
 from __future__ import annotations
@@ -36,16 +39,16 @@ log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
 PROGRESS_SECONDS = 0.5
-FIRST_REPORT = 0.1  # of a limited time, at the latest: then the cost of the last one is known
-SHARE = 0.05  # of the time that reports may take, and checkpoints
+FIRST_REPORT = 0.1  # share of the time limit by which the first report is made, to learn what a report costs
+SHARE = 0.05  # largest share of the training time for reports, and the same for checkpoints
 
 
 def fit(task: Task, options: TrainingOptions, run: Run) -> None:
-    """Train ``task.module``; in the end it holds the weights with the best held-out score, on the CPU."""
+    """Train ``task.module`` and leave it on the CPU with the weights that had the best held-out score."""
     from polyseme.training.shared import can_share, train_shared
 
     device, threads, before = chosen_device(options.device), options.threads or cores(), torch.get_num_threads()
-    if options.epochs:  # a warm-up that is longer than a tenth of the training would be most of it
+    if options.epochs:  # in a short training the warm-up is at most a tenth of the steps
         n_steps = options.epochs * task.n_steps(0) // options.accumulate
         options = replace(options, warmup=min(options.warmup, n_steps // 10))
     keep_freed_memory()
@@ -67,7 +70,7 @@ def fit(task: Task, options: TrainingOptions, run: Run) -> None:
 
 
 class Loop:
-    """The state of a training and what happens between its steps."""
+    """The state of a training run, and what happens between its steps: reports, checkpoints, early stopping."""
 
     def __init__(self, task: Task, options: TrainingOptions, run: Run, group: Group | None = None) -> None:
         self.task, self.options, self.of_run, self.group = task, options, run, group or Group()
@@ -80,9 +83,9 @@ class Loop:
             betas=task.betas,
         )
         self.stepper = Stepper(task, self.optimiser, options, self.group)
-        self.workers_go_on = False  # while a report is made
+        self.workers_go_on = False  # whether worker processes change the weights while a report is made
         self.position = Position()
-        self.seconds = 0.0  # of training, all runs together
+        self.seconds = 0.0  # of training so far, resumed runs included
         self.best: dict[str, Tensor] = {}
         self.best_score: float | None = None
         self.waited = 0  # reports since the best one
@@ -91,14 +94,14 @@ class Loop:
         self._since_report, self._reported = Loss(0.0, 0), 0.0
         self._report_seconds, self._report_cost = 0.0, 0.0  # when the last report began, and how long it took
         self._save_cost = 0.0
-        self._share_shown = 0.0  # of the training; what it is measured by can change with the cost of a report
+        self._share_shown = 0.0  # greatest progress shown so far: with a time limit, a slow report can set it back
         self._restore()
         self._shown = self._saved = self.seconds
         self._start = run.began - self.seconds
         task.module.train()
 
     def run(self) -> None:
-        """Take every step in this process."""
+        """Take all steps in this process."""
         with asked_to_stop() as asked:
             while not self.finished():
                 loss = self.stepper.step(self.position, self.progress(), self.setbacks)
@@ -110,24 +113,24 @@ class Loop:
                     raise KeyboardInterrupt
 
     def clock(self) -> float:
-        """Seconds of training so far, those before an interruption counted."""
+        """Seconds of training so far, including those before an interruption."""
         return time.monotonic() - self._start
 
     def time_share(self) -> float:
-        """How much of the time for training is over, the last report's time left aside; 0 if there is no limit."""
+        """The share of the time limit that is used up, with time reserved for a last report; 0 without a limit."""
         limit = 60 * self.options.minutes
         return self.seconds / max(limit - self._report_cost, 0.5 * limit) if limit else 0.0
 
     def progress(self) -> float:
-        """The share of the training that is done."""
+        """The share of the training that is done, from 0 to 1."""
         return progress_of(self.position, self.task.n_steps(self.position.epoch), self.time_share(), self.options)
 
     def finished(self) -> bool:
-        """Whether no step is left to take."""
+        """Whether training is over: all steps taken, time used up, or no better score for ``patience`` reports."""
         return self.progress() >= 1 or bool(self.options.patience and self.waited >= self.options.patience)
 
     def after_step(self, loss: Loss, seconds: float) -> None:
-        """Count the loss; report and save where it is time to."""
+        """Add up the loss; report, save a checkpoint and show progress when they are due."""
         self.seconds = seconds
         self._since_report = self._since_report.plus(loss)
         if self.report_due():
@@ -138,7 +141,7 @@ class Loop:
             self.show()
 
     def report_due(self) -> bool:
-        """Whether to report here. Without a limit of time that follows from the position alone: the best weights do."""
+        """Whether a report is due. Without a time limit this depends on the position only: runs are reproducible."""
         now = self._epochs()
         if now <= self._reported or not self._since_report.n:
             return False
@@ -152,13 +155,13 @@ class Loop:
         return passed and not self._too_soon()
 
     def _too_soon(self) -> bool:
-        """Whether the last report, or the final one to come, is nearer than the cost of a report allows."""
+        """Whether a report now would be too close to the previous one, or to the final one, for what it costs."""
         period = self._report_cost / SHARE
         left = 60 * self.options.minutes - self._report_cost - self.seconds
         return self.seconds - self._report_seconds < period or left < period / 2
 
     def report(self) -> None:
-        """Score what is held out, keep the weights where they are the best so far, write the curve."""
+        """Evaluate on the held-out data, keep the weights if they are the best so far, and extend the curve."""
         began, loss = self.clock(), self._since_report
         speed = loss.n / (self.seconds - self._report_seconds) if self.seconds > self._report_seconds else 0.0
         score = self._scored()
@@ -174,7 +177,7 @@ class Loop:
         self._report_cost, self.seconds = self.group.leader_says(self.clock() - began, self.clock())
 
     def show(self) -> None:
-        """Tell how far the training is."""
+        """Show the progress, the loss and the speed."""
         self._shown = self.seconds
         facts = dict(self.latest)
         if self._since_report.n:
@@ -186,9 +189,9 @@ class Loop:
             self.of_run.progress("training", self._share_shown, 1.0, epoch=round(self._epochs(), 2), **facts)
 
     def save(self) -> None:
-        """Keep a checkpoint."""
+        """Save a checkpoint."""
         self._saved, began = self.seconds, self.clock()
-        carried = {name: self.group.whole(rows) for name, rows in self.task.carried().items()}  # all processes at once
+        carried = {name: self.group.whole(rows) for name, rows in self.task.carried().items()}  # in all processes
         if self.of_run.checkpoint is None or self.group.part.rank:
             return
         tensors: dict[str, Tensor] = {
@@ -207,7 +210,7 @@ class Loop:
         self._save_cost = self.clock() - began
 
     def finish(self) -> None:
-        """Leave the best weights in the module."""
+        """Load the best weights into the module."""
         if self.best:
             self.task.module.load_state_dict(self.best)
 
@@ -215,7 +218,7 @@ class Loop:
         return self.position.epoch + self.position.index / max(self.task.n_steps(self.position.epoch), 1)
 
     def _scored(self) -> Score | None:
-        """The score of the weights as they are now; they are kept where it is the best."""
+        """The held-out score of the current weights, which are kept if it is the best so far."""
         module = copy.deepcopy(self.task.module) if self.workers_go_on else self.task.module
         module.eval()
         score = self.task.evaluate(module)

@@ -1,7 +1,7 @@
-"""Several tasks that share weights (多任务训练): every batch is of one task.
+"""Several tasks that share weights (多任务训练): each batch comes from one task.
 
-By given shares each batch's task is drawn at random; without them every task's batches are gone through once in an
-epoch, all shuffled together, so that a task is met as often as it has batches.
+With shares, the task of each batch is drawn at random in these proportions. Without them, an epoch goes once through
+the batches of all tasks, shuffled together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyseme.training.task import BatchTask, Part, Score
 
 
 def read_shares(text: str | None, names: Iterable[str], usual: Mapping[str, float]) -> dict[str, float]:
-    """Shares such as ``corpus=5 nli=1`` of these tasks; those that are not named have their ``usual`` one, or 1."""
+    """The share of each task, from a text such as ``corpus=5 nli=1``; tasks it does not name get ``usual``, or 1."""
     known = list(names)
     found = {name: usual.get(name, 1.0) for name in known}
     for one in (text or "").split():
@@ -38,7 +38,7 @@ def read_shares(text: str | None, names: Iterable[str], usual: Mapping[str, floa
 
 
 class MixedTask(BatchTask):
-    """Tasks by name, their modules side by side in one; what is scored is the mean of their held-out scores."""
+    """Tasks by name, with their modules in one ModuleDict. The score is the mean of their held-out scores."""
 
     unit = "examples"
 
@@ -55,7 +55,7 @@ class MixedTask(BatchTask):
         return sum(task.n_steps(epoch) for task in self.tasks.values())
 
     def _make_plan(self, epoch: int) -> list[tuple[str, int, int]]:
-        """For every step, its task and that task's own epoch and batch."""
+        """For every step of the epoch: the task, and the epoch and batch index within that task."""
         if self.shares is None:
             batches = [(name, epoch, index) for name in self.names for index in range(self.tasks[name].n_steps(epoch))]
             return [batches[i] for i in np.random.default_rng((self.seed, epoch)).permutation(len(batches))]
@@ -74,14 +74,14 @@ class MixedTask(BatchTask):
         return self._drawn_until(epoch - 1) + Counter(self._drawn(epoch - 1)) if epoch else Counter()
 
     def _own_place(self, name: str, number: int) -> tuple[int, int]:
-        """The epoch and index of a task's batch, by its number among all it is drawn for."""
+        """The epoch and batch index within a task of the ``number``-th batch drawn from it."""
         epoch = 0
         while number >= (n := self.tasks[name].n_steps(epoch)):
             number, epoch = number - n, epoch + 1
         return epoch, number
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
-        """Those of all tasks."""
+        """The parameter groups of all tasks."""
         return {
             f"{name}.{start}": group for name in self.names for start, group in self.tasks[name].groups(epoch).items()
         }

@@ -1,8 +1,8 @@
-"""AdamW, Adagrad and SGD, whose sparse gradients move only the rows they touch.
+"""AdamW, Adagrad and SGD that update only the rows of a sparse gradient.
 
 Dense gradients go through torch's own fused functions. A sparse one (COO, as ``nn.Embedding(sparse=True)`` and the
-sampled softmax give) updates the moments of its own rows, so a step costs what the batch holds, not what the
-vocabulary does. Moments are plain tensors by name: they go into checkpoints, and several processes can share them.
+sampled softmax give) updates only its own rows and their moments, so the cost of a step depends on the batch, not on
+the size of the vocabulary. Moments are plain tensors by name: they go into checkpoints, and processes can share them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ADAGRAD_EPSILON = 1e-10
 
 @dataclass(frozen=True)
 class ParameterGroup:
-    """How some of the parameters learn."""
+    """The learning rate factor and weight decay of some of the parameters, or that they are frozen."""
 
     lr_factor: float = 1.0
-    weight_decay: float | None = None  # None: the option's, and none for what has one axis (biases, norms)
+    weight_decay: float | None = None  # None: that of the options, but 0 for 1-D ones (biases, norms)
     frozen: bool = False
 
 
@@ -36,7 +36,7 @@ class _Rates(NamedTuple):
 
 
 class Optimiser:
-    """The moments of every parameter, and the step they make with its gradient."""
+    """Updates parameters from their gradients, and holds their moments."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Optimiser:
         self.arrange({})
 
     def arrange(self, groups: Mapping[str, ParameterGroup]) -> None:
-        """Let parameters learn by the groups that the beginnings of their names put them in; freeze and thaw them."""
+        """Assign each parameter to the group with the longest matching name prefix, and freeze or unfreeze it."""
         self._rates: dict[str, _Rates] = {}
         for name, parameter in self.parameters.items():
             fitting = [start for start in groups if name.startswith(start)]
@@ -69,7 +69,7 @@ class Optimiser:
             parameter.requires_grad_(not group.frozen)
 
     def make_moments(self, names: Iterable[str] | None = None) -> None:
-        """Make the moments of these parameters, of all by default, where they have none yet."""
+        """Create the moments of these parameters (default: all) that have none yet."""
         for name in self.parameters if names is None else names:
             parameter = self.parameters[name].detach()
             if f"{name}/steps" in self.moments:
@@ -84,7 +84,7 @@ class Optimiser:
             self.moments[f"{name}/steps"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
 
     def restore(self, moments: Mapping[str, Tensor]) -> None:
-        """Take up the moments of a checkpoint. One that does not fit is a RuntimeError or KeyError."""
+        """Load the moments of a checkpoint; raises RuntimeError or KeyError if they do not fit."""
         names = [name.rsplit("/", 1)[0] for name in moments if name.endswith("/steps")]
         self.make_moments(names)
         for name in self.moments:
@@ -92,7 +92,7 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         dense: dict[_Rates, list[str]] = {}
         moving = [name for name, parameter in self.parameters.items() if parameter.grad is not None]
         self.make_moments(moving)
@@ -110,7 +110,7 @@ class Optimiser:
         return [_flat(self.moments[f"{name}/{moment}"]) for name in names]
 
     def _move(self, names: list[str], lr: float, weight_decay: float) -> None:
-        """The fused functions go through memory, so parameters, gradients and moments must be there alike."""
+        """Update dense parameters. The fused functions need parameters, gradients and moments in one memory layout."""
         own = [self.parameters[name] for name in names]
         gradients = [_flat(_laid_out_as(p, p.grad)) for p in own if p.grad is not None]
         parameters, steps = [_flat(p) for p in own], [self.moments[f"{name}/steps"] for name in names]
@@ -124,7 +124,7 @@ class Optimiser:
         if weight_decay:
             torch._foreach_mul_(parameters, 1 - lr * weight_decay)
         if self.kind == "adagrad":
-            fused = own[0].device.type == "cpu"  # elsewhere torch has no fused one
+            fused = own[0].device.type == "cpu"  # torch has a fused Adagrad on the CPU only
             adagrad(
                 parameters, gradients, self._of(names, "sum"), steps, fused=fused, foreach=not fused, lr=lr,
                 weight_decay=0.0, lr_decay=0.0, eps=ADAGRAD_EPSILON, maximize=False,
@@ -169,12 +169,12 @@ class Optimiser:
         first[rows], second[rows] = m, v
         done = float(self.moments[f"{name}/steps"])
         scale = math.sqrt(1 - beta2**done) / (1 - beta1**done)
-        # ε is next to the corrected root, as in the dense form.
+        # ε is added to the bias-corrected root, as in the dense update.
         moved.addcdiv_(m, v.sqrt_().add_(EPSILON * math.sqrt(1 - beta2**done)), value=-lr * scale)
 
 
 def _laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient in the parameter's order of memory."""
+    """The gradient with the memory layout of the parameter."""
     return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
 
 
@@ -183,13 +183,13 @@ def _without_gaps(tensor: Tensor) -> bool:
 
 
 def _flat(dense: Tensor) -> Tensor:
-    """All numbers of a tensor without gaps, as they are in memory."""
+    """A flat view of a tensor without gaps, in memory order."""
     return dense.as_strided((dense.numel(),), (1,))
 
 
 @torch.no_grad()
 def clip_gradients(parameters: Iterable[Tensor], bound: float) -> float:
-    """Scale all gradients down to a joint norm of ``bound`` where it is greater (0: never); the norm before."""
+    """Scale the gradients down to a total norm of ``bound`` if it is greater (0: never); returns the norm before."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     values = [g.coalesce().values() if g.is_sparse else g for g in gradients]
     if not values:

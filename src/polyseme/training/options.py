@@ -1,4 +1,4 @@
-"""Options that every model trained by the loop has."""
+"""Options of every model that the training loop trains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long and how fast to learn. A method's options derive from this and may give other defaults."""
+    """Options of training and optimisation. A method's options derive from this and may change the defaults."""
 
     epochs: int = option(10, "passes over the data", minimum=0)
     minutes: float = option(

@@ -1,4 +1,4 @@
-"""Where the result of a training goes: nowhere, or to a folder that nobody else writes to until it is there."""
+"""The output folder of a training run, if any: locked against other writers until the model is saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Model)
 
 @contextmanager
 def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Iterator[Output]:
-    """Claim the place of the model, before long work."""
+    """Check and lock the output folder before the long work of training."""
     place = Output(None if out is None else Path(out), method, run, force)
     with ExitStack() as held:
         if out is not None and _writes_the_model():
@@ -36,7 +36,7 @@ def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Ite
 
 @dataclass
 class Output:
-    """The folder of the model to come; unfinished work is kept next to it, in ``<out>.checkpoint``."""
+    """The folder where the model will be saved; the checkpoint of unfinished training is ``<out>.checkpoint``."""
 
     path: Path | None
     method: str
@@ -45,16 +45,17 @@ class Output:
     recipe: str = ""
 
     def begin(self, identity: dict[str, Any], *models: str) -> None:
-        """What the model will follow from is known. Says what becomes of what is there, or refuses to touch it.
+        """Record the identity of the run (method, options, corpus), and check what is at the output path already.
 
-        ``models`` are the fingerprints of those it is made of; "" of one that was not opened from a folder.
+        Warns if a checkpoint will be replaced or is missing; raises if a file there must not be overwritten. ``models``
+        are the fingerprints of the models it builds on; "" for one that was not opened from a folder.
         """
         self.recipe = recipe([identity, *models]) if all(models) else ""
         if self.path is None:
             return
         kept = self.run.checkpoint = Checkpoint(Path(f"{self.path}.checkpoint"), identity)
         begun = kept.check(resume=self.run.resume)
-        self.force = self.force or (begun and self.run.resume)  # as it was started, so it continues
+        self.force = self.force or (begun and self.run.resume)  # a resumed run was allowed to write when it began
         check_replaceable(self.path, "model", recipe=self.recipe, force=self.force, method=self.method)
         if begun and not self.run.resume:
             log.warning("starting over: %s of an earlier run will be replaced (resume would continue it)", kept.path)
@@ -62,7 +63,7 @@ class Output:
             log.warning("there is no %s to resume from: training starts from the beginning", kept.path)
 
     def saved(self, model: M) -> M:
-        """The model, saved where that was requested; then nothing is left to resume."""
+        """Save the model if there is an output folder, remove the checkpoint, and return the model."""
         model.about.recipe = self.recipe
         if self.path is not None and self.run.checkpoint is not None and _writes_the_model():
             model.save(self.path, force=self.force)
@@ -71,5 +72,5 @@ class Output:
 
 
 def _writes_the_model() -> bool:
-    """Whether this process writes: of those that torchrun started, all hold the same model and the first writes it."""
+    """Whether this process saves the model: torchrun's processes all hold the same one, and the first writes it."""
     return os.environ.get("RANK", "0") == "0"

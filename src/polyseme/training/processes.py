@@ -1,4 +1,4 @@
-"""Several processes with a replica each (torchrun): each takes its share of a batch, and gradients are summed.
+"""Data-parallel training with torchrun: each process has a replica and a part of the batch; gradients are summed.
 
 torchrun --nproc-per-node 2 -m polyseme train elmo CORPUS -o MODEL
 """
@@ -18,7 +18,7 @@ from polyseme.training.task import Loss, Part
 
 
 class Group:
-    """The processes that train together; this one alone."""
+    """The processes that train together. This base class stands for a single process."""
 
     part = Part()
 
@@ -27,16 +27,16 @@ class Group:
         return loss
 
     def whole(self, rows: Tensor) -> Tensor:
-        """The rows of all processes, in the order of the batch; ``Part.rows`` takes them apart again."""
+        """The rows of all processes in batch order; ``Part.rows`` is the inverse."""
         return rows
 
     def leader_says(self, *values: float) -> tuple[float, ...]:
-        """The first process's values: clocks and interrupts must decide alike everywhere."""
+        """The first process's values, so that clocks and Ctrl-C lead to the same decision in all processes."""
         return values
 
 
 class Replicas(Group):
-    """Processes started by torchrun, joined by gloo on the CPU and by nccl on GPUs."""
+    """Processes started by torchrun, which communicate by gloo on the CPU and by nccl on GPUs."""
 
     def __init__(self) -> None:
         self.part = Part(dist.get_rank(), dist.get_world_size())
@@ -56,7 +56,7 @@ class Replicas(Group):
         dist.all_reduce(n)
         whole = rows.new_zeros(int(n), *rows.shape[1:])
         self.part.rows(whole).copy_(rows)
-        dist.all_reduce(whole)  # every row is zero but in one process
+        dist.all_reduce(whole)  # each row is nonzero in one process only
         return whole
 
     def leader_says(self, *values: float) -> tuple[float, ...]:
@@ -66,7 +66,7 @@ class Replicas(Group):
 
     @staticmethod
     def _sparse_somewhere(parameters: list[Tensor]) -> list[bool]:
-        # A process without a share of this batch has no gradients, and must join in what the others do.
+        # A process without rows of this batch has no gradients, but must take part in the same collective calls.
         found = torch.tensor([p.grad is not None and p.grad.is_sparse for p in parameters], dtype=torch.uint8)
         dist.all_reduce(found, dist.ReduceOp.MAX)
         return [bool(flag) for flag in found.tolist()]
@@ -74,7 +74,7 @@ class Replicas(Group):
     @staticmethod
     def _join_dense(parameters: list[Tensor]) -> None:
         for parameter in parameters:
-            if parameter.grad is None:  # nothing of it in this part of the batch
+            if parameter.grad is None:  # not used in this part of the batch
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [p.grad.reshape(-1) for p in parameters if p.grad is not None]
         if not gradients:
@@ -104,7 +104,7 @@ class Replicas(Group):
 
 
 def _no_rows(parameter: Tensor) -> Tensor:
-    """The sparse gradient of a parameter that has none."""
+    """An empty sparse gradient for a parameter that has none."""
     values = parameter.detach().new_zeros(0, *parameter.shape[1:])
     nowhere = torch.zeros(1, 0, dtype=torch.int64, device=values.device)
     return torch.sparse_coo_tensor(nowhere, values, parameter.shape, check_invariants=False)
@@ -112,7 +112,7 @@ def _no_rows(parameter: Tensor) -> Tensor:
 
 @contextmanager
 def joined_processes(device: torch.device) -> Iterator[Group]:
-    """The group that torchrun's environment names, or this process alone."""
+    """The group of processes that torchrun started, or this process alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or not dist.is_available():
         yield Group()
         return

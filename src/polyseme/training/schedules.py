@@ -1,12 +1,12 @@
-"""Learning-rate schedules: a factor of the learning rate, from where the training stands.
+"""Learning-rate schedules: the factor that multiplies the learning rate at each step.
 
-After a warm-up, which rises as (step + 1) / warmup, with p the share of the training that is done:
+During the warm-up the factor is also multiplied by (step + 1) / warmup. With p the share of the training that is done:
 
     constant       1
     linear         1 - p
     cosine         (1 + cos πp) / 2
     inverse-sqrt   √(w / max(step + 1, w)),  w = warmup
-    exponential    decay ^ epoch             (whole epochs that are done)
+    exponential    decay ^ epoch             (completed epochs)
     plateau        decay ^ setbacks          (reports whose held-out score was not the best so far)
     slanted        (1 + 31 q) / 32,          q rising to 1 over the first tenth, then falling to 0 (Howard & Ruder 2018)
 """
@@ -19,17 +19,17 @@ from dataclasses import dataclass
 
 from polyseme.errors import OptionError
 
-RISE, DEEPEST = 0.1, 32  # of the slanted triangle: the share that rises, and how much lower its ends are than its top
+RISE, DEEPEST = 0.1, 32  # slanted: the share of the training in which it rises, and the ratio of its peak to its ends
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where training is before a step: all that a schedule may go by."""
+    """The state of training before a step: everything that a schedule can depend on."""
 
     step: int  # from 0
     progress: float  # the share that is done, 0 … 1
     epoch: int = 0  # from 0
-    setbacks: int = 0  # reports so far that brought no better score
+    setbacks: int = 0  # reports so far without a better score
     warmup: int = 0
     decay: float = 0.5
 
@@ -51,7 +51,7 @@ def _slanted(progress: float) -> float:
 
 
 def rate_factor(schedule: str, now: Standing) -> float:
-    """The factor of the learning rate for the step that comes next."""
+    """The factor of the learning rate for the next step."""
     if schedule not in SCHEDULES:
         raise OptionError(f"there is no schedule {schedule!r}; there are {', '.join(SCHEDULES)}")
     rising = min(1.0, (now.step + 1) / now.warmup) if now.warmup else 1.0

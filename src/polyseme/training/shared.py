@@ -1,8 +1,8 @@
 """Processes that share one copy of the weights and step without waiting for each other (Hogwild, 无锁并行).
 
 Niu et al., "HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent", NIPS 2011. On small models
-two such processes do about a fifth more than two threads inside every product. Their result depends on timing, so a
-seed does not fix it. The parent takes no steps: it reports, saves and watches.
+two such processes are about a fifth faster than two threads inside each matrix product. The result depends on timing,
+so a seed does not make it reproducible. The parent takes no steps: it reports, saves checkpoints, watches the workers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ LOCK_SECONDS = 10.0
 
 
 def can_share() -> bool:
-    """Whether the system can fork, so that nothing has to be sent to a worker."""
+    """Whether the system can fork safely; forked workers inherit the task, so nothing is sent to them."""
     return os.name == "posix" and sys.platform != "darwin"
 
 
 def train_shared(loop: Loop, n_workers: int) -> None:
-    """Take the loop's steps in ``n_workers`` processes."""
+    """Take the steps of the loop in ``n_workers`` processes."""
     for parameter in loop.task.module.parameters():
         parameter.data = _in_shared_memory(parameter.data)
     loop.optimiser.make_moments()
@@ -80,7 +80,7 @@ def _watch(loop: Loop, board: _Board, workers: Sequence[BaseProcess], asked: Cal
 
 
 def _work(loop: Loop, board: _Board) -> None:
-    """A worker: take the next position, step, until none is left or the parent is gone."""
+    """The worker process: take the next position and step, until no step is left or the parent has exited."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     torch.set_num_threads(1)
     task, options, parent = loop.task, loop.options, os.getppid()
@@ -114,7 +114,7 @@ def _end(workers: Sequence[BaseProcess]) -> None:
 
 
 def _in_shared_memory(tensor: Tensor) -> Tensor:
-    """A copy that processes forked from now on see alike. Anonymous memory: /dev/shm is often too small."""
+    """A copy in memory that processes forked later share. The memory is anonymous, as /dev/shm is often too small."""
     if not tensor.numel():
         return tensor
     block = mmap.mmap(-1, tensor.numel() * tensor.element_size())
@@ -123,19 +123,19 @@ def _in_shared_memory(tensor: Tensor) -> Tensor:
 
 
 class _Board:
-    """What the processes know in common: the next position, the losses so far, what the parent tells."""
+    """State that the processes share: the next position, the losses so far, and the parent's instructions."""
 
     def __init__(self, context: BaseContext, position: Position) -> None:
-        # epoch, index, step, sum of losses, their number, share of the time that is over, setbacks, whether to stop
+        # epoch, index, step, sum of losses, number of predictions, share of the time used, setbacks, whether to stop
         start = [position.epoch, position.index, position.step, 0, 0, 0, 0, 0]
         self._numbers: Any = context.RawArray("d", [float(n) for n in start])
         self._lock = context.Lock()
         self.errors: Any = context.SimpleQueue()
 
     def take(self, n_batches: Callable[[int], int], options: TrainingOptions) -> tuple[Position, float, int] | None:
-        """The next position, how far the training is there, and the setbacks; None if no step is left."""
+        """Take the next position: it, the progress there and the setbacks; None if no step is left."""
         numbers = self._numbers
-        if not self._lock.acquire(timeout=LOCK_SECONDS):  # its holder was killed
+        if not self._lock.acquire(timeout=LOCK_SECONDS):  # the worker that held it was killed
             return None
         try:
             position, following = self.read()[0], self.read()[0]
@@ -144,28 +144,28 @@ class _Board:
             if numbers[7] or progress >= 1:
                 return None
             following.advance(n, options.accumulate)
-            # The parent reads the epoch before the index, without the lock: the index is written first, so that it
-            # never sees a new epoch with the last index of the old one, which would look like an epoch more.
+            # The parent reads the epoch before the index, without the lock. The index is written first, so the parent
+            # never sees a new epoch with the last index of the old one, which would look like one epoch too many.
             numbers[1], numbers[0], numbers[2] = following.index, following.epoch, following.step
             return position, progress, int(numbers[6])
         finally:
             self._lock.release()
 
     def add(self, loss: Loss) -> None:
-        """Count a step's loss."""
+        """Add the loss of a step."""
         with self._lock:
             self._numbers[3] += loss.total
             self._numbers[4] += loss.n
 
     def read(self) -> tuple[Position, Loss]:
-        """How far the workers are. Without the lock, which a killed worker may hold."""
+        """The next position and the losses so far. Reads without the lock, which a killed worker may still hold."""
         epoch, index, step, total, count = self._numbers[:5]
         return Position(int(epoch), int(index), int(step)), Loss(total, int(count))
 
     def tell(self, time_share: float, setbacks: int) -> None:
-        """Set what the schedule goes by next to the position."""
+        """Set what the schedule needs besides the position."""
         self._numbers[5], self._numbers[6] = time_share, setbacks
 
     def tell_stop(self) -> None:
-        """No further steps."""
+        """Tell the workers to take no further steps."""
         self._numbers[7] = 1.0

@@ -1,4 +1,4 @@
-"""Where a training is, how far that is, and what one step is made of."""
+"""One training step, the position of the next one, and the progress at a position."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from polyseme.training.task import Loss, Task
 
 @dataclass
 class Position:
-    """The next batch, and the steps done before it."""
+    """The next batch (epoch and index), and the number of steps before it."""
 
     epoch: int = 0
     index: int = 0
     step: int = 0
 
     def advance(self, n_batches: int, accumulate: int = 1) -> None:
-        """Go on by a step of ``accumulate`` batches in an epoch of ``n_batches``; the last may have fewer."""
+        """Advance by a step of ``accumulate`` batches in an epoch of ``n_batches``; the last step may have fewer."""
         self.step += 1
         self.index += accumulate
         if self.index >= n_batches:
@@ -35,7 +35,7 @@ class Position:
 
 
 def progress_of(position: Position, n_batches: int, time_share: float, options: TrainingOptions) -> float:
-    """The share of the training that is done, by epochs or by time, whichever is further."""
+    """The share of the training that is done, by epochs or by time, whichever is greater."""
     if not options.epochs and not options.minutes:
         return 1.0
     by_epochs = (position.epoch + position.index / max(n_batches, 1)) / options.epochs if options.epochs else 0.0
@@ -43,14 +43,14 @@ def progress_of(position: Position, n_batches: int, time_share: float, options: 
 
 
 class Stepper:
-    """Takes steps: gradients of a batch or several, joined over the processes of ``group``, clipped and applied."""
+    """Takes training steps: gradients of one or more batches are summed over the processes, clipped and applied."""
 
     def __init__(self, task: Task, optimiser: Optimiser, options: TrainingOptions, group: Group) -> None:
         self.task, self.optimiser, self.options, self.group = task, optimiser, options, group
-        self._epoch = -1  # whose groups the optimiser is arranged by
+        self._epoch = -1  # the epoch whose parameter groups the optimiser uses
 
     def step(self, position: Position, progress: float, setbacks: int) -> Loss:
-        """Move the weights by what comes at ``position``; the sum of its losses."""
+        """Update the weights with the batches at ``position``, and return the sum of their losses."""
         options, optimiser = self.options, self.optimiser
         if position.epoch != self._epoch:
             optimiser.arrange(self.task.groups(position.epoch))
@@ -71,16 +71,16 @@ class Stepper:
         return loss
 
     def _batch(self, epoch: int, index: int) -> Loss:
-        """Leave the gradient of a batch's mean loss, of this process's part of it."""
+        """Compute the gradient of the mean loss over this process's part of a batch, into ``.grad``."""
         for parameter in self.optimiser.parameters.values():
             parameter.grad = None
-        # torch's own draws (dropout) follow from the position too, and differ between the parts of a batch.
+        # torch's random numbers (dropout) depend on the position too, and differ between the parts of a batch.
         place = (self.options.seed, epoch, index, self.group.part.rank)
         seed_draws(int(np.random.SeedSequence(place).generate_state(1, np.uint64)[0] >> 1), self.task.device)
         return self.task.gradients(epoch, index, self.group.part)
 
     def _joined(self, position: Position) -> Loss:
-        """Leave the gradient of the mean loss over several batches and processes: parts count by their predictions."""
+        """Compute the gradient of the mean loss over several batches and processes, weighted by their predictions."""
         parameters, sums, total = self.optimiser.parameters, dict[str, Tensor](), Loss(0.0, 0)
         end = min(position.index + self.options.accumulate, self.task.n_steps(position.epoch))
         for index in range(position.index, end):
@@ -97,7 +97,7 @@ class Stepper:
 
 
 def _add_gradients(parameters: Mapping[str, Tensor], sums: dict[str, Tensor], n: int) -> None:
-    """Add ``n`` times the gradients to the sums."""
+    """Add the gradients times ``n`` to the sums."""
     for name, parameter in parameters.items():
         if parameter.grad is not None and n:
             gradient = parameter.grad.mul_(n)

@@ -1,4 +1,4 @@
-"""What a model gives to the loop: its weights, its batches and their losses."""
+"""The interface between a model and the training loop: the weights, the batches and their losses."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from polyseme.training.optimisers import BETAS, ParameterGroup
 
 
 class Part(NamedTuple):
-    """Which share of every batch a process works on."""
+    """The part of every batch that a process works on: rows ``rank``, ``rank + of``, …"""
 
     rank: int = 0
     of: int = 1
 
     def rows(self, whole: Tensor) -> Tensor:
-        """This process's rows of a tensor with one for each row of the batch."""
+        """The rows of this process, from a tensor with one row for each of the batch."""
         return whole[self.rank :: self.of]
 
 
 class Loss(NamedTuple):
-    """The sum of the losses of a part of a batch, and how many predictions it has."""
+    """The sum of the losses over part of a batch, and the number of predictions in it."""
 
     total: float
     n: int
 
     def plus(self, other: Loss) -> Loss:
-        """Both together."""
+        """The sum of both."""
         return Loss(self.total + other.total, self.n + other.n)
 
 
 @dataclass(frozen=True)
 class Score:
-    """A held-out score by which the best weights are chosen, and the facts to show for it."""
+    """A held-out score that selects the best weights, and the figures to show with it."""
 
     value: float
     facts: dict[str, float] = field(default_factory=dict)
@@ -49,55 +49,55 @@ class Score:
 
 
 class Task(ABC):
-    """Something to learn, with gradients of its own making; ``BatchTask`` leaves them to autograd.
+    """Something to learn that computes its own gradients; ``BatchTask`` leaves them to autograd.
 
-    Every random choice of a step follows from the seed and the step's position alone (torch's own generator is seeded
-    so before every batch), so that a training that was killed and resumed draws what the unbroken one drew.
+    The random choices of a step must depend on the seed and the step's position alone (torch's generator is seeded from
+    them before every batch), so that a resumed training makes the same choices as an uninterrupted one.
     """
 
     module: nn.Module
-    unit: str = "tokens"  # what a Loss counts, and so what the speed is told in
-    reports: int = 1  # in an epoch
+    unit: str = "tokens"  # what a Loss counts; speed is shown in this unit
+    reports: int = 1  # per epoch
     betas: tuple[float, float] = BETAS  # of AdamW
-    # Whether processes may step on the same weights without waiting for each other: a step depends on nothing but the
-    # weights, and they are small enough for that to be faster than threads.
+    # Whether processes may update the same weights without locks (Hogwild): only if a step depends on nothing but the
+    # weights, and if they are small enough for this to be faster than threads.
     shareable: bool = False
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are, and so where a batch must go."""
+        """The device of the weights, where the batches must go too."""
         return next(self.module.parameters()).device
 
     @abstractmethod
     def n_steps(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
 
     @abstractmethod
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
-        """Leave the gradient of the *mean* loss of this part of a batch in the parameters (none if it is empty)."""
+        """Set ``.grad`` of the parameters to the gradient of the *mean* loss over this part of a batch (if any)."""
 
     @abstractmethod
     def evaluate(self, module: nn.Module) -> Score | None:
         """The held-out score of these weights; None if nothing is held out. The module is in evaluation mode."""
 
     def groups(self, epoch: int) -> Mapping[str, ParameterGroup]:
-        """How parameters learn in this epoch, by the beginning of their names; the longest that fits counts."""
+        """The parameter groups of this epoch, by name prefix; the longest matching prefix applies."""
         return {}
 
     def carried(self) -> dict[str, Tensor]:
-        """What goes from step to step next to the weights, one entry on the first axis for each row of the part."""
+        """Tensors that one step passes to the next (hidden states), with one row for each row of this part."""
         return {}
 
     def carry(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027 (most tasks carry nothing)
-        """Take up what ``carried`` gave."""
+        """Restore the tensors that ``carried`` returned."""
 
 
 class BatchTask(Task):
-    """Something to learn by automatic differentiation: a subclass gives the loss of a batch."""
+    """A task whose gradients come from autograd: a subclass computes the loss of a batch."""
 
     @abstractmethod
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        """The sum of the losses of a part of a batch, and how many predictions it has; 0 if the part is empty."""
+        """The sum of the losses over part of a batch, and the number of predictions; 0 if the part is empty."""
 
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
         total, n = self.loss(epoch, index, part)

@@ -1,1 +1,1 @@
-"""BERT: a Transformer that learns to tell masked pieces from both sides of them."""
+"""BERT: a Transformer trained to predict masked subwords from both sides."""

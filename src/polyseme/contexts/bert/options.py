@@ -14,7 +14,7 @@ PAIRS = ("nsp", "sop", "none")
 
 @dataclass(frozen=True)
 class BertOptions(ShapeOptions):
-    """Shape of the network, how examples are made, and how it learns."""
+    """Options of the network, the training examples and the optimisation."""
 
     masking: str = option(
         "word", "masking unit: subword pieces, whole words as segmented in the corpus, or spans "
@@ -28,7 +28,7 @@ class BertOptions(ShapeOptions):
     )
 
     def shares(self) -> tuple[float, float]:
-        """The share of the chosen pieces that is masked, and the share that is masked or left as it is."""
+        """Of the subwords chosen for prediction: the share that is masked, and the share that is masked or kept."""
         try:
             masked, left, replaced = (float(part) for part in self.mask_as.split("/"))
         except ValueError:

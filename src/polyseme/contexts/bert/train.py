@@ -1,4 +1,4 @@
-"""Training BERT on a corpus, from nothing or from any masked language model."""
+"""Training BERT on a corpus, from scratch or from any masked language model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ B = TypeVar("B", bound=Bert)
 
 
 def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> B:
-    """A BERT that learned from ``corpus``, starting from ``run.start`` where that is given."""
+    """Train a BERT on ``corpus``, starting from ``run.start`` if it is given."""
     if not corpus.n_tokens or not len(corpus.vocabulary):
         raise TrainingError("the corpus has no words to train on")
     options = with_shape(options)
@@ -51,7 +51,7 @@ def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> 
 
 
 def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: BertOptions) -> MaskedTask:
-    """All that is to be learned, before the first step."""
+    """The training task, ready for the first step."""
     if options.pairs != "none" and not network.tells_pairs:
         raise OptionError(f"this {network.whole.config.model_type} has no head for pairs of sentences: use pairs=none")
     table = PieceTable(corpus, pieces)
@@ -92,7 +92,7 @@ def _network(pieces: Pieces, options: BertOptions) -> Network:
 
 
 def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:
-    """The given options of learning with the shape of the model to train further."""
+    """The given options with the shape of the model to train further."""
     config = network.whole.config
     length = min(options.length, network.positions() or options.length)
     shape = {"n_layers": network.n_layers - 1, "dim": network.dim, "n_heads": config.num_attention_heads}

@@ -1,1 +1,1 @@
-"""CoVe: a translation model whose encoder gives words their vectors in context."""
+"""CoVe: contextual word vectors from the encoder of a translation model."""

@@ -1,4 +1,4 @@
-"""The published weights of CoVe: the MT-LSTM's state dict, with the word vectors it reads in a file next to it."""
+"""The published weights of CoVe: the state dict of the MT-LSTM, next to a file with the word vectors it reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
-    """The encoder with the word vectors in the one other file of its folder that ``load`` knows as such."""
+    """The encoder, with the word vectors from the other file in its folder; ``load`` opens that file."""
     from polyseme.contexts.cove.model import Cove, filled
     from polyseme.neural.torch_file import read_tensors
 

@@ -1,12 +1,12 @@
-"""CoVe (翻译所得的语境向量): vectors of words in their context, from the encoder of a translation model.
+"""CoVe (翻译所得的语境向量): contextual word vectors from the encoder of a translation model.
 
 McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017; ``network.py`` has the model.
 
     CoVe(w) = MT-LSTM(GloVe(w))        used next to the word's own vector:  [GloVe(w); CoVe(w)]
 
-Layer 0 is the word vectors that are read, the layers of the MT-LSTM follow; the narrower ones are filled up with zeros.
-A word without a vector is read as that of its small letters, or as zeros. What differs from the paper: Adam instead of
-SGD by default, a sampled softmax, and word vectors may be learned with the rest where none are given.
+Layer 0 is the input word vectors, followed by the layers of the MT-LSTM; narrower layers are padded with zeros. A word
+without a vector gets that of its lowercase form, or zeros. What differs from the paper: AdamW instead of SGD by
+default, a sampled softmax, and word vectors that are learned with the rest if none are given.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 SENTENCES_AT_ONCE = 256
 WORDS_AT_ONCE = 4096
-SAMPLE = 200  # target sentences by which its script is told
+SAMPLE = 200  # target sentences used to detect whether the language is Chinese
 
 
 class Cove(Trainable, ContextEncoder):
-    """A translation model, the words of both languages, and the vectors it reads where they were given."""
+    """A translation model, the vocabularies of both languages, and the input word vectors if they were given."""
 
     method: ClassVar[str] = "cove"
     trains_further: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Cove(Trainable, ContextEncoder):
         vectors: WordVectors | None = None,
         about: About | None = None,
     ) -> None:
-        """``target`` has no words where the decoder is not there (a published encoder)."""
+        """``target`` is empty if there is no decoder (a published encoder)."""
         self.options, self.network, self.vectors = options, network.eval(), vectors
         self.source_words, self.target_words = source, target
         self.about = about or About()
@@ -73,7 +73,7 @@ class Cove(Trainable, ContextEncoder):
 
     @classmethod
     def train(cls, data: Parallel, options: CoveOptions, run: Run) -> Self:
-        """Learn to translate the first language of ``data`` into the second."""
+        """Train to translate the first language of ``data`` into the second."""
         from polyseme.training.loop import fit
 
         given = run.models.get("word_vectors")
@@ -102,7 +102,7 @@ class Cove(Trainable, ContextEncoder):
     # ---- reading sentences
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
-        """Vectors of every word, sentence by sentence, in order; streams."""
+        """The vectors of the words of each sentence, in order, as a stream."""
         wanted = Layers.read(layers, self.n_layers)
         lists = self.token_lists(sentences)
         batches = iter(lambda: list(islice(lists, SENTENCES_AT_ONCE)), [])
@@ -133,7 +133,7 @@ class Cove(Trainable, ContextEncoder):
             found[place] = stacked
 
     def word_vectors(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
-        """What the encoder reads, ``(B, S, D)``, and the lengths."""
+        """The input vectors of the encoder, ``(B, S, D)``, and the lengths."""
         if self.vectors is None:
             numbers, lengths = padded([self.source_words.numbers(words) for words in sentences])
             return self._source.vectors(self.network, numbers), lengths
@@ -151,11 +151,11 @@ class Cove(Trainable, ContextEncoder):
 
     @property
     def translates(self) -> bool:
-        """Whether it has its decoder."""
+        """Whether the model has a decoder."""
         return self.network.decoder is not None
 
     def share_known(self, texts: Sequence[str]) -> float:
-        """The share of the words of these texts that are in its vocabulary."""
+        """The share of the words of these texts that the model knows."""
         words = [word for tokens in self.tokenize_all(texts) for word in tokens]
         if self.vectors is None:
             known = sum(word in self.source_words.index for word in words)
@@ -164,7 +164,7 @@ class Cove(Trainable, ContextEncoder):
         return known / max(len(words), 1)
 
     def translate(self, texts: Iterable[Sentence], *, beam: int = 5, longest: int = 100) -> Iterator[Translation]:
-        """Each text in the other language, with the attention over its words; streams."""
+        """The translation of each text, with the attention over its words, as a stream."""
         if not self.translates:
             raise OptionError("this encoder has no decoder: it cannot translate")
         if beam < 1 or longest < 1:
@@ -179,7 +179,7 @@ class Cove(Trainable, ContextEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """Weights, the words of both languages, and the vectors that were given as a model of their own."""
+        """The weights, the vocabularies of both languages, and the given word vectors as a model of their own."""
         tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.network.state_dict().items()}
         models = {} if self.vectors is None else {"vectors": self.vectors}
         return Parts(tensors, {"source": self.source_words.known, "target": self.target_words.known}, {}, models)
@@ -200,8 +200,8 @@ class Cove(Trainable, ContextEncoder):
 
 
 def filled(options: CoveOptions, state: dict[str, Tensor], *, dim: int, n_source: int, n_target: int) -> Translator:
-    """A network of these sizes with these weights; any that do not fit are a FormatError."""
-    with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+    """A network of these sizes with these weights; raises FormatError if they do not fit."""
+    with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
         network = Translator(options, n_source=n_source, n_target=n_target, dim=dim)
     wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in state.items()}
@@ -226,7 +226,7 @@ def _target_segmentation(options: CoveOptions, given: Segmentation) -> Segmentat
 
 
 def _split(pairs: list[tuple[list[str], list[str]]], share: float) -> tuple[list[tuple[list[str], list[str]]], ...]:
-    """Pairs to train on and to hold out, the choice depending on the pairs alone."""
+    """Pairs for training and held-out pairs; the choice depends on the pairs alone."""
     order = np.random.default_rng(20170801).permutation(len(pairs))
     n = min(round(share * len(pairs)), HELD_OUT, len(pairs) - 1)
     return [pairs[i] for i in np.sort(order[n:])], [pairs[i] for i in np.sort(order[:n])]

@@ -6,8 +6,8 @@ McCann et al., "Learned in Translation: Contextualized Word Vectors", NIPS 2017;
     h_t = LSTM([z_{t-1}; h̃_{t-1}], h_{t-1})                  input feeding, h̃_0 = 0
     α_t = softmax(H W_1 h_t)      h̃_t = tanh(W_2 [Hᵀα_t; h_t])      p(z_t) = softmax(W h̃_t + b)
 
-The decoder begins at the encoder's last states, both directions side by side. As in the authors' program, the maps of
-the attention have no biases.
+The decoder starts from the last states of the encoder, both directions concatenated. As in the authors' program, the
+linear layers of the attention have no bias.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from polyseme.neural.recurrent import Recurrent
 
 
 class Memory(NamedTuple):
-    """What the decoder reads: the encoder's top layer, the keys made of it, and where there are words."""
+    """What the decoder attends to: the top layer of the encoder, its keys, and the mask of the words."""
 
     states: Tensor  # (B, S, 2H)
     keys: Tensor  # (B, S, 2H): H W_1
     mask: Tensor  # (B, S)
 
     def rows(self, which: Tensor) -> Memory:
-        """The same for some of the sentences; one may come several times."""
+        """The same for a selection of the sentences, with repeats allowed."""
         return Memory(self.states[which], self.keys[which], self.mask[which])
 
 
 class Cursor(NamedTuple):
-    """Where the decoder is: its layers' states, and the last h̃."""
+    """The state of the decoder: h and c of its layers, and the last h̃."""
 
     h: Tensor  # (L, B, 2H)
     c: Tensor  # (L, B, 2H)
     fed: Tensor  # (B, 2H)
 
     def rows(self, which: Tensor) -> Cursor:
-        """The same of some of the sentences."""
+        """The same for a selection of the sentences."""
         return Cursor(self.h[:, which], self.c[:, which], self.fed[which])
 
 
 class Encoder(nn.Module):
-    """The MT-LSTM. Its weights have the names of the published file."""
+    """The MT-LSTM. Its weights are named as in the published file."""
 
     def __init__(self, dim: int, options: CoveOptions) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Encoder(nn.Module):
         self.dropout = options.dropout
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[list[Tensor], list[State]]:
-        """``(B, S, D)``, the words' mask ``(B, S)`` → each layer ``(B, S, 2H)``, and its last states."""
+        """Inputs ``(B, S, D)``, mask ``(B, S)`` → the layers ``(B, S, 2H)``, and their last states."""
         planes, last = [], []
         for number, layer in enumerate(self.layers):
             x, states = layer(dropout(x, self.dropout, self.training) if number else x, mask)
@@ -72,7 +72,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """LSTM layers with input feeding, attention, and a softmax over the target's words."""
+    """LSTM layers with input feeding, attention, and a softmax over the target words."""
 
     def __init__(self, n_words: int, options: CoveOptions) -> None:
         super().__init__()
@@ -87,13 +87,13 @@ class Decoder(nn.Module):
         self.dropout = options.dropout
 
     def begin(self, top: Tensor, mask: Tensor, last: list[State]) -> tuple[Memory, Cursor]:
-        """What is read, and where the decoder starts."""
+        """The memory to attend to, and the initial state of the decoder."""
         memory = Memory(top, self.key(top), mask)
         h, c = (torch.stack([state[kind].transpose(0, 1).flatten(1) for state in last]) for kind in (0, 1))
         return memory, Cursor(h, c, top.new_zeros(len(top), top.shape[2]))
 
     def step(self, words: Tensor, memory: Memory, cursor: Cursor) -> tuple[Tensor, Cursor, Tensor]:
-        """Words ``(B,)`` → h̃ ``(B, 2H)``, the next cursor, and the weights ``(B, S)`` of the attention."""
+        """Words ``(B,)`` → h̃ ``(B, 2H)``, the next cursor, and the attention weights ``(B, S)``."""
         x = torch.cat([F.embedding(words, self.table, sparse=True), cursor.fed], dim=1)
         hs, cs = [], []
         for number, cell in enumerate(self.cells):
@@ -107,22 +107,22 @@ class Decoder(nn.Module):
         return fed, Cursor(torch.stack(hs), torch.stack(cs), fed), weights
 
     def log_probabilities(self, fed: Tensor) -> Tensor:
-        """``(M, 2H) -> (M, words)``."""
+        """Log probabilities of the next word: h̃ ``(M, 2H) -> (M, words)``."""
         return torch.log_softmax(torch.addmm(self.softmax_bias, fed, self.softmax_weight.t()), dim=1)
 
 
 class Translator(nn.Module):
-    """Source vectors (where they are learned), encoder and decoder."""
+    """Source word vectors (if they are learned), encoder and decoder."""
 
     def __init__(self, options: CoveOptions, *, n_source: int, n_target: int, dim: int) -> None:
-        """``n_source`` is 0 if the words' vectors are given, each ``dim`` long."""
+        """``n_source`` is 0 if word vectors (of dimension ``dim``) are given, ``n_target`` if there is no decoder."""
         super().__init__()
         self.table = nn.Parameter(torch.empty(n_source, dim).uniform_(-0.1, 0.1)) if n_source else None
         self.encoder = Encoder(dim, options)
         self.decoder = Decoder(n_target, options) if n_target else None
 
     def outputs(self, x: Tensor, lengths: Tensor, read: Tensor) -> Tensor:
-        """h̃ of every step for target words ``read (B, T)``, the source given as vectors: ``(B, T, 2H)``."""
+        """h̃ ``(B, T, 2H)`` at every step, from source vectors ``x`` and the target words ``read (B, T)``."""
         assert self.decoder is not None
         mask = mask_of(lengths, x.shape[1], x.device)
         planes, last = self.encoder(x, mask)

@@ -12,7 +12,7 @@ TARGET_UNITS = ("auto", "words", "chars")
 
 @dataclass(frozen=True)
 class CoveOptions(TrainingOptions):
-    """Shape of the translation model, and how it learns. The paper has 300 cells and SGD at 1.0, halved on plateaus."""
+    """Options of the translation model and its training. The paper: 300 cells, SGD at lr 1.0, halved on plateaus."""
 
     word_vectors: str | None = option(
         None, "pretrained word vectors as input, a model or a published file; default: learned",

@@ -23,12 +23,12 @@ from polyseme.nouns import WordVectors
 from polyseme.training.task import BatchTask, Part, Score
 
 HELD_OUT = 1000  # pairs at most
-REPORT_PAIRS = 20_000  # between two reports, where an epoch is longer
+REPORT_PAIRS = 20_000  # pairs between two reports, if an epoch is longer
 Pair = tuple[list[str], list[str]]
 
 
 class Source:
-    """The source's words as vectors: rows of a table that is learned, or given vectors, zero for unknown words."""
+    """The vectors of source words: from a learned table, or given ones, with zeros for unknown words."""
 
     def __init__(self, words: Words, vectors: WordVectors | None) -> None:
         self.words = words
@@ -37,7 +37,7 @@ class Source:
         ]))  # fmt: skip
 
     def vectors(self, network: Translator, numbers: Tensor) -> Tensor:
-        """``(B, S) -> (B, S, D)``."""
+        """Word ids ``(B, S)`` → vectors ``(B, S, D)``."""
         if self.fixed is not None:
             return F.embedding(numbers.cpu(), self.fixed).to(numbers.device)
         assert network.table is not None
@@ -45,7 +45,7 @@ class Source:
 
 
 class TranslationTask(BatchTask):
-    """Learns to write each target sentence, word by word."""
+    """Learns to predict each target sentence word by word."""
 
     module: Translator
     unit = "words"
@@ -88,7 +88,7 @@ class TranslationTask(BatchTask):
         return total, len(wanted)
 
     def _outputs(self, network: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
-        """h̃ where a target word is to be written ``(M, 2H)``, and the words ``(M,)``."""
+        """h̃ at every target word ``(M, 2H)``, and the ids of these words ``(M,)``."""
         source, lengths = padded([a for a, _ in pairs])
         read, _ = padded([[BOUNDARY, *b] for _, b in pairs])
         write, sizes = padded([[*b, BOUNDARY] for _, b in pairs])
@@ -110,7 +110,7 @@ class TranslationTask(BatchTask):
 
 
 def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
-    """``(B, T)``, zero after each end, and the lengths ``(B,)``."""
+    """The lists padded with zeros ``(B, T)``, and their lengths ``(B,)``."""
     lengths = np.array([len(one) for one in lists], dtype=np.int64)
     grid: NDArray[np.int64] = np.zeros((len(lists), max(int(lengths.max()), 1)), dtype=np.int64)
     for row, one in enumerate(lists):
@@ -119,7 +119,7 @@ def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
 
 
 def kept_pairs(pairs: Sequence[Pair], longest: int) -> list[Pair]:
-    """The pairs that have words on both sides, none too long: two at least."""
+    """The pairs with 1 to ``longest`` words on both sides; raises if there are fewer than two."""
     kept = [(a, b) for a, b in pairs if 0 < len(a) <= longest and 0 < len(b) <= longest]
     if len(kept) < 2:
         raise TrainingError(

@@ -1,7 +1,7 @@
-"""Beam search 束搜索: the likeliest translations, written word by word.
+"""Beam search 束搜索: the most likely translation, generated word by word.
 
-A finished translation is scored by its mean log probability, so that short ones are not preferred. No word is written
-that the model does not know.
+A finished translation is scored by its mean log probability, so that short ones are not preferred. The unknown word is
+never generated.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from polyseme.nouns import FloatArray
 
 @dataclass(frozen=True)
 class Translation:
-    """A text in the other language."""
+    """The translation of a text."""
 
     text: str
     words: list[str]
     source: list[str]  # the words that were translated
-    attention: FloatArray  # (words, source): where each was read
+    attention: FloatArray  # (words, source): attention weights of each word
     score: float  # mean log probability of its words
 
 
@@ -32,7 +32,7 @@ class Translation:
 def translated(
     network: Translator, x: Tensor, lengths: Tensor, *, beam: int, longest: int
 ) -> tuple[list[int], FloatArray, float]:
-    """For one sentence ``(1, S, D)``: the words written, from 0 on, the attention of each, and the score."""
+    """For one sentence ``(1, S, D)``: indices of the generated words, their attention weights, and the score."""
     decoder = network.decoder
     assert decoder is not None
     n = int(lengths[0])

@@ -1,4 +1,4 @@
-"""Words by number, for a language of the translation model. Numbers 0 and 1 are the boundary and the unknown word."""
+"""The vocabulary of one language of the translation model. Ids 0 and 1 are the sentence boundary and unknown words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BOUNDARY, UNKNOWN, SPECIALS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language that have a number, the most frequent first."""
+    """The known words of one language, the most frequent first."""
 
     known: list[str]
 
     @classmethod
     def of(cls, sentences: Iterable[list[str]], *, min_count: int, max_size: int | None) -> Words:
-        """The words of these sentences."""
+        """The vocabulary of these sentences."""
         counts: Counter[str] = Counter()
         for words in sentences:
             counts.update(words)
@@ -30,9 +30,9 @@ class Words:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """word → number."""
+        """word → id."""
         return {word: number for number, word in enumerate(self.known, SPECIALS)}
 
     def numbers(self, words: Iterable[str]) -> list[int]:
-        """The words by number."""
+        """The ids of the words."""
         return [self.index.get(word, UNKNOWN) for word in words]

@@ -1,1 +1,1 @@
-"""ELMo: the biLM, its training, its vectors and its published files."""
+"""ELMo: the bidirectional language model (biLM), its training, its vectors and its published files."""

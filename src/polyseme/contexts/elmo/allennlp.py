@@ -5,10 +5,10 @@
 >>> elmo(batch_to_ids([["First", "sentence", "."], ["Another", "."]]))["elmo_representations"][0].shape
 torch.Size([2, 3, 1024])
 
-What differs: a sentence is read from a zero state, so that the same sentence has the same vectors in every call, also
-while training. ``stateful=True`` carries the states of the batch's rows from call to call as AllenNLP does. Words are
-run through the character CNN once per distinct word of a batch, whether or not a vocabulary was cached. Nothing is
-downloaded: files are given by their paths. ``ElmoTokenEmbedder`` and ``ElmoEmbedder`` are here too.
+What differs: each sentence starts from a zero state, so that it has the same vectors in every call, also in training.
+``stateful=True`` carries the states of the rows from call to call as AllenNLP does. The character CNN runs once for
+each distinct word of a batch, whether or not a vocabulary is cached. Nothing is downloaded: give the paths of the
+files. ``ElmoTokenEmbedder`` and ``ElmoEmbedder`` are here too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FORMATS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 
 def batch_to_ids(batch: Sequence[Sequence[str]]) -> Tensor:
-    """Character ids ``(sentences, longest, 50)`` of tokenised sentences; every id is one higher, and 0 is padding."""
+    """Character ids ``(sentences, longest, 50)`` of tokenised sentences, shifted by one so that 0 is padding."""
     longest = max((len(sentence) for sentence in batch), default=0)
     ids = torch.zeros(len(batch), longest, _LETTERS, dtype=torch.long)
     for row, sentence in enumerate(batch):
@@ -78,7 +78,7 @@ class ElmoBiLm(nn.Module):
         self.stateful = stateful
         self.num_layers = self.bilm.config.n_layers + 1
         self._states: list[State] = []
-        # Vectors of a vocabulary, row i those of its word i; row 0 stands for padding.
+        # Vectors of the cached vocabulary by word id; row 0 is padding.
         self._cached: nn.Parameter | None = None
         if vocab_to_cache:
             if requires_grad:
@@ -96,14 +96,14 @@ class ElmoBiLm(nn.Module):
         return 2 * self.bilm.config.projection
 
     def reset_state(self) -> None:
-        """Forget the states of the rows."""
+        """Reset the states of the rows to zero."""
         self._states = []
 
     def forward(self, inputs: Tensor | None, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """``activations``: L+1 of ``(B, T + 2, dim)``; ``mask (B, T + 2)``.
 
-        With a cached vocabulary ``word_inputs (B, T)`` are ids of it, 0 for padding; a word outside it, and only that
-        word, is spelled out from ``inputs``.
+        With a cached vocabulary, ``word_inputs (B, T)`` are ids in it, 0 for padding; only words outside it are read
+        from ``inputs`` by their characters.
         """
         with nullcontext() if self.requires_grad else torch.no_grad():
             vectors, index, lengths = self._looked_up(inputs, word_inputs)
@@ -118,7 +118,7 @@ class ElmoBiLm(nn.Module):
             return {"activations": [self.bilm.unpacked(plane, packing, index.shape) for plane in planes], "mask": mask}
 
     def _looked_up(self, inputs: Tensor | None, words: Tensor | None) -> tuple[Tensor, Tensor, np.ndarray[Any, Any]]:
-        """Distinct word vectors ``(W, P)``, which of them stands where with boundaries put in, and the lengths."""
+        """Vectors of the distinct words ``(W, P)``, the row of each token in them (with boundaries), the lengths."""
         boundaries = batch_to_ids([["<S>", "</S>"]])[0]
         if words is not None and self._cached is not None:
             known = words < len(self._cached)
@@ -150,7 +150,7 @@ class ElmoBiLm(nn.Module):
         letters = torch.where(ids > 0, ids - 1, padding)
         place = torch.arange(1, ids.shape[1] + 1, device=ids.device)
         lengths = ((letters != padding) * place).amax(dim=1).clamp(min=1).cpu().numpy()
-        # A biLM of fewer letters reads a long word as it was trained to: cut, with its end after the cut.
+        # A biLM with fewer characters per word reads a long word as in training: truncated, then the end-of-word mark.
         room = self.bilm.config.max_characters
         if room < letters.shape[1]:
             letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
@@ -169,7 +169,7 @@ class ElmoBiLm(nn.Module):
 
 
 class Elmo(nn.Module):
-    """Mixes of the biLM's layers, learned with the task that uses them."""
+    """Weighted sums (mixes) of the layers of the biLM, learned with the task that uses them."""
 
     def __init__(
         self,
@@ -214,8 +214,10 @@ class Elmo(nn.Module):
         return dim
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
-        """Character ids ``(…, T, 50)`` (or word ids ``(…, T)`` of a cached vocabulary) → ``elmo_representations``, one
-        ``(…, T, dim)`` for each mix, and ``mask (…, T)``."""
+        """``elmo_representations``, one ``(…, T, dim)`` for each mix, and ``mask (…, T)``.
+
+        ``inputs`` are character ids ``(…, T, 50)``, or word ids ``(…, T)`` of a cached vocabulary.
+        """
         if word_inputs is not None and not self._has_cached_vocab:
             log.warning(
                 "word ids are ignored: no vocabulary was cached (vocab_to_cache), words are read by their characters"
@@ -241,12 +243,12 @@ class Elmo(nn.Module):
 
 
 def _inner(plane: Tensor, mask: Tensor) -> Tensor:
-    """Take off the boundaries: ``(B, T + 2, D)`` → ``(B, T, D)``, zero after a sentence's end."""
+    """Remove the sentence boundaries: ``(B, T + 2, D)`` → ``(B, T, D)``, zero at padding."""
     return plane[:, 1:-1] * mask[:, 2:, None].to(plane.dtype)
 
 
 class ElmoTokenEmbedder(nn.Module):
-    """One mix of the layers, projected where ``projection_dim`` is given."""
+    """One mix of the layers, projected if ``projection_dim`` is given."""
 
     def __init__(
         self,
@@ -289,7 +291,7 @@ class ElmoTokenEmbedder(nn.Module):
 
 
 class ElmoEmbedder:
-    """AllenNLP 0.x's simplest way in: sentences to arrays ``(3, tokens, dim)``."""
+    """The simplest interface of AllenNLP 0.x: sentences to arrays ``(3, tokens, dim)``."""
 
     def __init__(
         self, options_file: str | Path | None = None, weight_file: str | Path | None = None, cuda_device: int = -1
@@ -301,7 +303,7 @@ class ElmoEmbedder:
         self.elmo_bilm = ElmoBiLm(*_files(options_file, weight_file)).to(self._device)
 
     def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
-        """All layers ``(B, 3, T, dim)``, zero after a sentence's end, and the mask ``(B, T)``."""
+        """All layers ``(B, 3, T, dim)``, zero at padding, and the mask ``(B, T)``."""
         found = self.elmo_bilm(batch_to_ids(batch).to(self._device))
         mask = found["mask"]
         return torch.stack([_inner(plane, mask) for plane in found["activations"]], dim=1), mask[:, 2:]
@@ -315,7 +317,7 @@ class ElmoEmbedder:
         return list(self.embed_sentences(batch, max(len(batch), 1)))
 
     def embed_sentences(self, sentences: Iterable[list[str]], batch_size: int = 64) -> Iterator[FloatArray]:
-        """The same as a stream. ``batch_size`` counts on a GPU; on the CPU batches are made by length."""
+        """All layers of each sentence, as a stream. ``batch_size`` applies to GPUs; on the CPU batches go by length."""
         if self.cuda_device < 0:
             yield from (sentence.layers for sentence in self.elmo_bilm.encoder.encode_tokens(sentences))
             return
@@ -334,10 +336,10 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Lines of words with spaces between them → an HDF5 file with a dataset for each, named by its number.
+        """Encode lines of space-separated words into an HDF5 file, with one dataset per line, named by its number.
 
-        ``output_format`` is all, top or average. ``sentence_to_index`` holds the numbers by sentence, unless they are
-        to be forgotten; with ``use_sentence_keys`` the datasets are named by the sentences themselves.
+        ``output_format`` is all, top or average. The dataset ``sentence_to_index`` maps sentences to numbers, unless
+        ``forget_sentences``; with ``use_sentence_keys`` the datasets are named by the sentences themselves.
         """
         if output_format not in _FORMATS:
             raise ValueError(f"output_format must be one of {', '.join(_FORMATS)}, not {output_format!r}")
@@ -357,7 +359,7 @@ class ElmoEmbedder:
 
 
 def _files(options_file: str | Path | None, weight_file: str | Path | None) -> tuple[Path, Path]:
-    """The two files. AllenNLP fetched them where an address, or nothing, was given."""
+    """The paths of the two files. AllenNLP would download them if given a URL or nothing; here this is an error."""
     for name, file in (("options_file", options_file), ("weight_file", weight_file)):
         if file is None or "://" in str(file):
             what = "is not given" if file is None else f"is a URL ({file})"

@@ -1,6 +1,6 @@
-"""What a biLM reads: a word as bytes, as characters, as a word id, or as characters and a word id.
+"""The input units of a biLM: a word as bytes, as characters, as a word id, or as characters and a word id.
 
-Ids of the three tables, each with its special entries at the end:
+The ids of the three embedding tables, each with its special entries at the end:
 
     bytes       0–255 the byte, then begin/end of sentence (256, 257), begin/end of word (258, 259), padding (260)
     characters  0…n-1 the character, n unknown, then begin/end of sentence, begin/end of word, padding
@@ -25,7 +25,7 @@ WORD_SPECIALS = 3
 
 @dataclass
 class Alphabet:
-    """Turns words into ids. ``bos`` and ``eos`` are how the sentence boundaries are written among the tokens."""
+    """Turns words into ids. ``bos`` and ``eos`` are the tokens that stand for the sentence boundaries."""
 
     kind: str  # bytes | chars | words | chars+words
     max_characters: int = 50
@@ -33,34 +33,34 @@ class Alphabet:
     words: list[str] = field(default_factory=list)
     bos: str = "<bos>"
     eos: str = "<eos>"
-    # The word id of a word too long to be spelled is that of its beginning (ELMoForManyLangs cuts before it looks up).
+    # Whether a word that is too long is truncated before its word id is looked up, as in ELMoForManyLangs.
     look_up_cut: bool = False
 
     @property
     def spells(self) -> bool:
-        """Whether words are read letter by letter."""
+        """Whether words are read by their characters."""
         return self.kind != "words"
 
     @property
     def names(self) -> bool:
-        """Whether words have ids of their own."""
+        """Whether words are read by their word ids."""
         return self.kind in ("words", "chars+words")
 
     @property
     def n_characters(self) -> int:
-        """Rows of the table of letters."""
+        """Number of rows of the character table."""
         if not self.spells:
             return 0
         return BYTE_ROWS if self.kind == "bytes" else len(self.characters) + CHARACTER_SPECIALS
 
     @property
     def n_words(self) -> int:
-        """Rows of the table of words."""
+        """Number of rows of the word table."""
         return len(self.words) + WORD_SPECIALS if self.names else 0
 
     @property
     def padding(self) -> int:
-        """The id after the end of a word."""
+        """The character id of padding."""
         return self.n_characters - 1
 
     @cached_property
@@ -72,7 +72,7 @@ class Alphabet:
         return dict(zip(self.words, range(len(self.words)), strict=True))
 
     def spell(self, word: str) -> list[int]:
-        """Letters of a word between its boundary marks, at most ``max_characters`` ids."""
+        """Character ids of a word between its boundary marks, at most ``max_characters`` ids."""
         bow, eow = self.n_characters - 3, self.n_characters - 2
         room = self.max_characters - 2
         if word == self.bos:
@@ -87,7 +87,7 @@ class Alphabet:
         return [bow, *letters, eow]
 
     def spell_all(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Letters of the words, padded to the longest ``(W, C)``, and how many are real ``(W,)``."""
+        """Character ids of the words, padded to the longest ``(W, C)``, and their lengths ``(W,)``."""
         spelt = [self.spell(word) for word in words]
         lengths = np.array([len(ids) for ids in spelt], dtype=np.int64)
         table = np.full((len(spelt), int(lengths.max(initial=0))), self.padding, dtype=np.int64)
@@ -105,7 +105,7 @@ class Alphabet:
 
 
 def make_alphabet(options: BiLMShape, *, characters: list[str], words: list[str]) -> Alphabet:
-    """The alphabet these options speak of, over these characters and words."""
+    """The alphabet that these options describe, with these characters and words."""
     kind = options.value("alphabet")
     marks = ("<S>", "</S>") if kind == "bytes" or options.conventions == "bilm-tf" else ("<bos>", "<eos>")
     return Alphabet(

@@ -1,9 +1,9 @@
-"""Batches for a biLM, made of a corpus and a position alone.
+"""Training batches of a biLM, which depend on the corpus, the seed and the position only.
 
-A sentence s_1…s_n is between its boundaries: s_0 = begin, s_{n+1} = end. Forward, s_k is read to predict s_{k+1};
-backward, s_{k+1} to predict s_k: n + 1 predictions each way. Two ways to cut the text into batches:
+A sentence s_1…s_n has boundaries: s_0 = begin, s_{n+1} = end. Forward, s_k is read to predict s_{k+1}; backward,
+s_{k+1} to predict s_k: n + 1 predictions in each direction. There are two ways to cut the text into batches:
 
-    sentences   whole sentences (the longest in overlapping pieces), batches of sentences of about one length
+    sentences   batches of whole sentences of similar length (very long ones in pieces)
     stream      rows of consecutive text, ``unroll`` predictions per row and batch; states are carried over
 """
 
@@ -27,13 +27,13 @@ from polyseme.text.corpus import Corpus
 
 BLOCK = 64  # consecutive sentences that a stream keeps together
 COUNTED_AT_ONCE = 1 << 20  # words
-WAITING = 64  # sentences of a stream among which the rows choose
+WAITING = 64  # sentences of a stream from which the rows choose their next one
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Word ids to read and to predict, ``(2, N)`` each, packed."""
+    """Packed ids of the words to read and to predict, ``(2, N)`` each."""
 
     inputs: Ints
     targets: Ints
@@ -45,7 +45,7 @@ class Batch:
         return self.targets.size
 
     def share(self, rank: int, of: int) -> tuple[Batch, Ints]:
-        """Every ``of``-th row from the ``rank``-th on, and where its tokens lie among those of this batch."""
+        """The rows ``rank``, ``rank + of``, … as a batch, and the positions of its tokens in this batch."""
         sizes = np.array(self.packing.sizes, dtype=np.int64)
         packing = Packing.of(self.packing.lengths[rank::of])
         places = (np.cumsum(sizes) - sizes)[packing.time[0]] + rank + of * packing.row
@@ -53,7 +53,7 @@ class Batch:
 
 
 class Numbered(Protocol):
-    """Text as words by number: a Corpus, or sentences in memory."""
+    """A text as word ids: a Corpus, or sentences in memory."""
 
     @property
     def all_words(self) -> list[str]: ...
@@ -63,10 +63,10 @@ class Numbered(Protocol):
 
 
 class WordTable:
-    """Every word of a text by its number there: how it is read, and its class. Two sentence boundaries follow them."""
+    """The input and the softmax class of every word of a text, by word id; the two sentence boundaries come last."""
 
     def __init__(self, words: Sequence[str], alphabet: Alphabet, classes: Sequence[str]) -> None:
-        """``classes`` are the words of the softmax; unknown, begin and end follow them."""
+        """``classes`` are the words of the softmax; the classes unknown, begin and end follow them."""
         self.alphabet, self.classes = alphabet, list(classes)
         number = {word: i for i, word in enumerate(classes)}
         unknown = len(classes)
@@ -76,28 +76,28 @@ class WordTable:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Some sentences of a text. Ids are the text's own; after them come the two boundaries."""
+    """A selection of the sentences of a text. Ids are those of the text, followed by the two boundaries."""
 
     text: Numbered
     which: Ints
 
     @property
     def begin(self) -> int:
-        """Id of a sentence's beginning."""
+        """Id of the begin-of-sentence boundary."""
         return len(self.text.all_words)
 
     @property
     def end(self) -> int:
-        """Id of a sentence's end."""
+        """Id of the end-of-sentence boundary."""
         return self.begin + 1
 
     def lengths(self) -> Ints:
-        """Words of each sentence."""
+        """The number of words of each sentence."""
         offsets = self.text.sentence_offsets
         return np.asarray(offsets[self.which + 1] - offsets[self.which], dtype=np.int64)
 
     def ids_at(self, sentence: Ints, k: Ints) -> Ints:
-        """The ids s_k of sentences (numbers in the corpus), boundaries included."""
+        """The ids s_k in sentences (numbered as in the text), where k = 0 and k = n + 1 are the boundaries."""
         first = self.text.sentence_offsets[sentence]
         length = self.text.sentence_offsets[sentence + 1] - first
         place = np.clip(first + k - 1, 0, max(len(self.text.ids) - 1, 0))
@@ -105,10 +105,10 @@ class Sentences:
         return np.where(k == 0, self.begin, np.where(k == length + 1, self.end, words))
 
     def id_counts(self) -> Ints:
-        """How often each id is to be predicted, both directions together."""
+        """How often each id is predicted in both directions together."""
         counts = word_counts(self.text.ids, self.end + 1)
         others = np.setdiff1d(np.arange(len(self.text.sentence_offsets) - 1), self.which)
-        for sentence in others:  # the few held out
+        for sentence in others:  # the few held-out sentences
             start, end = self.text.sentence_offsets[sentence : sentence + 2]
             np.subtract.at(counts, self.text.ids[start:end], 1)
         counts *= 2
@@ -117,7 +117,7 @@ class Sentences:
 
 
 def word_counts(ids: NDArray[np.int32], n: int) -> Ints:
-    """How often each of ``n`` ids occurs. In pieces: NumPy would make 8 bytes of every word of the text at once."""
+    """How often each of ``n`` ids occurs. Counted in chunks, as NumPy would copy the whole text to 64-bit integers."""
     counts = np.zeros(n, dtype=np.int64)
     for start in range(0, len(ids), COUNTED_AT_ONCE):
         counts += np.bincount(ids[start : start + COUNTED_AT_ONCE], minlength=n)
@@ -125,25 +125,25 @@ def word_counts(ids: NDArray[np.int32], n: int) -> Ints:
 
 
 def split(corpus: Corpus, share: float, limit: int) -> tuple[Sentences, Sentences]:
-    """Sentences to train on and to hold out: ``share`` of the text, ``limit`` words at most.
+    """Training sentences and held-out sentences; the latter are ``share`` of the text, at most ``limit`` words.
 
-    The choice depends on the corpus alone, so that different trainings are scored on the same sentences.
+    The choice depends on the corpus alone, so that all training runs are evaluated on the same sentences.
     """
     lengths = np.diff(corpus.sentence_offsets)
     filled = np.flatnonzero(lengths > 0)
     order = np.random.default_rng(20180201).permutation(filled)
     wanted = min(share * corpus.n_tokens, limit)
     n = int(np.searchsorted(np.cumsum(lengths[order]), wanted, side="right"))
-    n = min(max(n, 1), len(order) - 1) if share else 0  # one sentence at least, however small the text
+    n = min(max(n, 1), len(order) - 1) if share else 0  # at least one sentence, however small the text
     return Sentences(corpus, np.sort(order[n:])), Sentences(corpus, np.sort(order[:n]))
 
 
 class SentenceBatches:
-    """Batches of ``tokens`` predictions (each way), sentences shuffled in every epoch."""
+    """Batches of about ``tokens`` predictions per direction; sentences are shuffled in every epoch."""
 
     def __init__(self, sentences: Sentences, *, tokens: int, longest: int, seed: int) -> None:
         self.sentences = sentences
-        # Pieces: predictions first … first + size of a sentence. Each prediction is in exactly one piece.
+        # A piece is the predictions first … first + size of a sentence. Each prediction is in exactly one piece.
         predictions = sentences.lengths() + 1
         pieces = -(-predictions // longest)
         self.sentence = np.repeat(sentences.which, pieces)
@@ -154,15 +154,15 @@ class SentenceBatches:
         self.pieces = BudgetBatches(self.size, tokens=tokens, seed=seed)
 
     def n_steps(self, epoch: int) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
         return self.pieces.n_steps(epoch)
 
     def batch(self, epoch: int, index: int) -> Batch:
-        """A batch of pieces of about one length, the longest first."""
+        """A batch of pieces of similar length, the longest first."""
         return self.packed(self.pieces.rows(epoch, index))
 
     def in_order(self) -> Iterator[Batch]:
-        """Every piece once, sorted by length."""
+        """Batches of all pieces, sorted by length."""
         return map(self.packed, self.pieces.in_order())
 
     def packed(self, pieces: Ints) -> Batch:
@@ -177,11 +177,11 @@ class SentenceBatches:
 
 
 class StreamBatches:
-    """Rows of sentences laid end to end, as bilm-tf trains: ``unroll`` predictions of every row make a batch.
+    """Rows of concatenated sentences, as bilm-tf trains: a batch has ``unroll`` predictions of every row.
 
-    Blocks of sentences are shuffled in every epoch, and the rows take theirs from a few that come next. Which row
-    takes which is free, so sentences are chosen that end where a batch ends: then both directions read the same words,
-    and a batch has fewer distinct ones to spell (a seventh fewer than in rows of text that are far apart).
+    Blocks of sentences are shuffled in every epoch, and each row takes its next sentence from a few waiting ones. It
+    prefers a sentence that ends where a batch ends: then both directions read the same words, and a batch has fewer
+    distinct words for the character CNN (a seventh fewer than with rows of text that are far apart).
     """
 
     def __init__(self, sentences: Sentences, *, rows: int, unroll: int, seed: int) -> None:
@@ -191,14 +191,14 @@ class StreamBatches:
         self._plan = lru_cache(maxsize=2)(self._make_plan)
 
     def n_steps(self, epoch: int) -> int:
-        """Batches of an epoch; what does not fill one is left for another epoch."""
+        """The number of batches in an epoch; text that does not fill a batch is left out of this epoch."""
         return self._plan(epoch).n_steps
 
     def batch(self, epoch: int, index: int) -> Batch:
-        """Predictions ``index·unroll …`` of every row. Backward, each sentence is turned round where it stands."""
+        """Predictions ``index·unroll …`` of every row. The backward direction reads each sentence reversed in place."""
         plan = self._plan(epoch)
         time = np.arange(index * self.unroll, (index + 1) * self.unroll)
-        place = (time[:, None] + np.arange(self.rows)[None] * plan.span).reshape(-1)  # step by step, all rows
+        place = (time[:, None] + np.arange(self.rows)[None] * plan.span).reshape(-1)  # all rows of step 0, of step 1, …
         which = np.searchsorted(plan.starts, place, side="right") - 1
         k = place - plan.starts[which]
         sentence = self.sentences.which[plan.order[which]]
@@ -222,14 +222,14 @@ class StreamBatches:
 
 class _StreamPlan(NamedTuple):
     order: Ints  # sentences, row after row
-    starts: Ints  # of each in its row; rows lie ``span`` apart
+    starts: Ints  # position where each begins; rows are ``span`` apart
     span: int
     n_steps: int
 
 
 def _dealt(order: list[int], sizes: list[int], rows: int, unroll: int) -> list[Ints]:
-    """Deal sentences to rows, batch by batch, so that many end where a batch ends."""
-    waiting: dict[int, deque[int]] = {}  # by size, the sentences that come next
+    """Distribute sentences over rows, batch by batch, so that many end where a batch ends."""
+    waiting: dict[int, deque[int]] = {}  # the next sentences, by size
     coming = iter(zip(order, sizes, strict=True))
 
     def refill(count: int) -> int:
@@ -245,7 +245,7 @@ def _dealt(order: list[int], sizes: list[int], rows: int, unroll: int) -> list[I
         return max(fitting or waiting)
 
     lists: list[list[int]] = [[] for _ in range(rows)]
-    over = [0] * rows  # predictions of a row's last sentence that reach into the next batch
+    over = [0] * rows  # predictions of each row that reach into the next batch
     missing = refill(WAITING)
     while waiting:
         for row in range(rows):

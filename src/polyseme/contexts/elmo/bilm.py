@@ -4,13 +4,14 @@ Peters et al., "Deep contextualized word representations", NAACL 2018. With the 
 
     Σ_k  log p(t_k | t_1 … t_{k-1}; Θ_x, Θ→, Θ_s)  +  log p(t_k | t_{k+1} … t_n; Θ_x, Θ←, Θ_s)
 
-Θ_x: letters → embedding → convolutions → max → activation → highways (→ next to the word's own vector) → projection.
-Θ→, Θ←: two stacks of LSTMs with projection, cell and state clipped, a residual around each layer but the first; or, by
-option, of gated convolutions or masked transformer layers (``readers.py``).
+Θ_x: characters → embedding → convolutions → max → activation → highways (→ concatenated to a word embedding) →
+projection.
+Θ→, Θ←: two stacks of LSTMs with projection, clipped cells and states, and a residual around each layer but the first;
+or, by option, of gated convolutions or masked transformer layers (``readers.py``).
 Θ_s: one softmax for both directions.
 
-Both directions are side by side on a leading axis of 2, so that one batched product serves both. Gates are in torch's
-order i, f, g, o, and the forget gate's +1 is part of its bias. Tokens are packed without padding (``Packing``).
+The two directions are the first axis, of size 2, so that one batched product computes both. Gates are in torch's order
+i, f, g, o, and the +1 of the forget gate is part of its bias. Tokens are packed without padding (``Packing``).
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from polyseme.neural.packing import Packing, mask_of
 
 @dataclass(frozen=True)
 class BiLMConfig:
-    """Every size of a biLM."""
+    """The sizes of a biLM."""
 
-    n_characters: int  # rows of the table of letters, padding last; 0: words are not spelled
-    n_words: int  # rows of the table of words; 0: words have no vectors of their own
+    n_characters: int  # rows of the character table, padding last; 0: words are not read by characters
+    n_words: int  # rows of the word table; 0: words are not read by word ids
     max_characters: int
     char_dim: int
     word_dim: int
     filters: tuple[tuple[int, int], ...]  # (width, number)
     activation: str  # relu | tanh
     n_highway: int
-    project: bool  # whether a linear layer leads from the token encoder to ``projection``
+    project: bool  # whether a linear layer maps the output of the token encoder to ``projection``
     hidden: int  # H
     projection: int  # P
     n_layers: int
@@ -64,7 +65,7 @@ class BiLMConfig:
     def of(
         cls, options: BiLMShape, alphabet: Alphabet, *, n_classes: int = 0, project: bool | None = None
     ) -> BiLMConfig:
-        """The sizes that these options and this alphabet make."""
+        """The sizes that follow from these options and this alphabet."""
         config = cls(
             n_characters=alphabet.n_characters,
             n_words=alphabet.n_words,
@@ -97,25 +98,25 @@ class BiLMConfig:
 
     @property
     def n_filters(self) -> int:
-        """Width of the character CNN's output."""
+        """Dimension of the output of the character CNN."""
         return sum(number for _, number in self.filters) if self.n_characters else 0
 
     @property
     def token_dim(self) -> int:
-        """Width of a token before its projection: word first, then characters."""
+        """Dimension of a token before its projection: the word embedding, then the character CNN."""
         return (self.word_dim if self.n_words else 0) + self.n_filters
 
 
 class Tokens(NamedTuple):
-    """W distinct words, as the biLM reads them."""
+    """W distinct words as input of the biLM."""
 
-    characters: Tensor | None  # (W, C) padded with the last letter id
-    lengths: NDArray[np.int64] | None  # (W,) letters of each, boundary marks counted
-    words: Tensor | None  # (W,)
+    characters: Tensor | None  # (W, C) character ids, padded with the last id
+    lengths: NDArray[np.int64] | None  # (W,) characters of each word, including its boundary marks
+    words: Tensor | None  # (W,) word ids
 
     @classmethod
     def of(cls, alphabet: Alphabet, words: Sequence[str]) -> Tokens:
-        """Words spelled, named, or both."""
+        """Words as characters, as word ids, or as both."""
         characters = lengths = names = None
         if alphabet.spells:
             table, lengths = alphabet.spell_all(words)
@@ -125,7 +126,7 @@ class Tokens(NamedTuple):
         return cls(characters, lengths, names)
 
     def at(self, which: NDArray[np.int64], device: torch.device) -> Tokens:
-        """Some of the words, on a device."""
+        """A selection of the words, on a device."""
         lengths, places = None if self.lengths is None else self.lengths[which], torch.from_numpy(which)
         characters = None
         if self.characters is not None and lengths is not None:
@@ -134,7 +135,7 @@ class Tokens(NamedTuple):
 
 
 class TokenEncoder(nn.Module):
-    """Words to vectors: ``Tokens`` of W words → ``(W, P)``."""
+    """Context-independent word vectors: ``Tokens`` of W words → ``(W, P)``."""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -145,13 +146,13 @@ class TokenEncoder(nn.Module):
         if config.n_characters:
             self.characters = nn.Parameter(torch.empty(config.n_characters, config.char_dim))
             self.convolutions = nn.ModuleList(nn.Conv1d(config.char_dim, n, w) for w, n in config.filters)
-            # y = g·relu(x T + t) + (1 - g)·x with g = sigmoid(x G + γ); the gate opens the transform.
+            # y = g·relu(x T + t) + (1 - g)·x with g = sigmoid(x G + γ): an open gate passes the transform.
             self.transforms = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
             self.gates = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
         self.projection = nn.Linear(config.token_dim, config.projection) if config.project else None
 
     def forward(self, tokens: Tokens, *, sparse: bool = False) -> Tensor:
-        """The vectors of the words, ``(W, P)``; with ``sparse`` the table of word vectors gets a sparse gradient."""
+        """The vectors of the words, ``(W, P)``; with ``sparse`` the gradient of the word table is sparse."""
         found = []
         if tokens.words is not None:
             found.append(F.embedding(tokens.words, self.words, sparse=sparse))
@@ -161,10 +162,10 @@ class TokenEncoder(nn.Module):
         return self.projection(x) if self.projection is not None else x
 
     def spelt(self, characters: Tensor, lengths: NDArray[np.int64]) -> Tensor:
-        """Characters ``(W, C)`` → ``(W, filters)``: convolutions, max over the slots, activation, highways.
+        """Character ids ``(W, C)`` → ``(W, filters)``: convolutions, max pooling, activation, highways.
 
-        Where gradients are wanted on the CPU the maxima are found letter by letter in compiled loops. Without them
-        plain products of words of about one length are as fast, and need no compiler.
+        In training on the CPU the maxima are computed by compiled loops (``neural/cnn.py``). Without gradients, plain
+        matrix products over words of similar length are as fast, and do not need numba.
         """
         table, config = self.characters, self.config
         learns = torch.is_grad_enabled() and table.requires_grad
@@ -181,10 +182,10 @@ class TokenEncoder(nn.Module):
         return highways(self.transforms, self.gates, x)
 
     def convolved(self, characters: Tensor, longest: int) -> Tensor:
-        """Convolutions over words of about one length, ``(W, C)`` → ``(W, filters)``.
+        """Max-pooled convolutions over words of similar length, ``(W, C)`` → ``(W, filters)``.
 
-        A word has ``max_characters`` slots, the empty ones filled with the padding letter, and windows that see only
-        padding all give the same value. So windows that begin inside the longest word, and one after it, suffice.
+        A word is padded to ``max_characters``, and all windows that contain only padding give the same value. So the
+        windows that begin inside the longest word, and one after it, are enough.
         """
         config = self.config
         slots = min(longest + max(width for width, _ in config.filters), config.max_characters)
@@ -204,7 +205,7 @@ class TokenEncoder(nn.Module):
 
 
 def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16) -> list[NDArray[np.int64]]:
-    """Cut words sorted by length into groups of ``least`` words or more, of lengths within 30 % or 2 letters."""
+    """Cut words sorted by length into groups of at least ``least`` words, with lengths within 30 % or 2 characters."""
     groups: list[NDArray[np.int64]] = []
     start = 0
     while start < len(order):
@@ -221,7 +222,7 @@ def _as_it_is(x: Tensor) -> Tensor:
 
 
 class BiLM(nn.Module):
-    """Token encoder, LSTM stacks of both directions, and the softmax where there is one."""
+    """Token encoder, the layers of both directions, and the softmax if there is one."""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -233,9 +234,9 @@ class BiLM(nn.Module):
             self.softmax_bias = nn.Parameter(torch.empty(config.n_classes))
 
     def forward(self, tokens: Tokens, index: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """All layers ``(L+1, B, T, 2P)``, zero after a sentence's end, and the mask ``(B, T)``.
+        """All layers ``(L+1, B, T, 2P)``, zero at padding, and the mask ``(B, T)``.
 
-        ``index (B, T)`` says which of the distinct words stands where; sentence boundaries are tokens like others.
+        ``tokens`` are distinct words, ``index (B, T)`` the word at each position; sentence boundaries are tokens too.
         """
         packing = Packing.of(lengths)
         planes, _ = self.run(self.packed(self.encoder(tokens), index, packing), packing.sizes)
@@ -244,7 +245,7 @@ class BiLM(nn.Module):
 
     @staticmethod
     def packed(vectors: Tensor, index: Tensor, packing: Packing) -> Tensor:
-        """Vectors ``(W, P)`` of the words that ``index (B, T)`` places, packed ``(2, N, P)``."""
+        """The word vectors ``(W, P)`` at the positions that ``index (B, T)`` gives, packed ``(2, N, P)``."""
         row, time = (torch.from_numpy(places).to(index.device) for places in (packing.row, packing.time))
         return F.embedding(index[row, time], vectors)
 
@@ -259,12 +260,12 @@ class BiLM(nn.Module):
     ) -> tuple[list[Tensor], list[State]]:
         """Packed token vectors ``(2, N, P)`` → packed layers, ``upto`` + 1 of ``(2, N, P)``, and their last states.
 
-        Training, fine-tuning and encoding all go this way; ``packed_lstm`` sees whether gradients are wanted.
-        ``sizes`` are those of the packing, or of some steps in a row of it, with the states that the step before left,
-        in the packing's order. Training drops parts of each layer's input by ``dropped``.
+        Training, fine-tuning and encoding all use this; ``packed_lstm`` checks whether gradients are needed. ``sizes``
+        are those of the packing, or of consecutive steps of it, starting from the ``states`` after the step before, in
+        packed order. ``dropped`` is the dropout on the input of each layer in training.
         """
         planes, last = [x], []
-        residual = self.config.skip and self.config.reader == "lstm"  # the other layers have their own
+        residual = self.config.skip and self.config.reader == "lstm"  # the other readers have their own residuals
         for number in range(self.config.n_layers if upto is None else upto):
             if not number and self.config.reader == "transformer":
                 x = with_positions(x, sizes)
@@ -278,13 +279,13 @@ class BiLM(nn.Module):
         return planes, last
 
     def zero_states(self, n_rows: int, *, like: Tensor) -> list[State]:
-        """The states every sentence starts from."""
+        """The zero states that every sentence starts from."""
         sizes = (self.config.projection, self.config.hidden)
         return [State(*(like.new_zeros(2, n_rows, size) for size in sizes)) for _ in self.layers]
 
     @staticmethod
     def unpacked(plane: Tensor, packing: Packing, shape: Sequence[int]) -> Tensor:
-        """Packed ``(2, N, P)`` → ``(B, T, 2P)`` in the sentences' own order, forward half first."""
+        """Packed ``(2, N, P)`` → ``(B, T, 2P)`` in sentence order, with the forward half first."""
         row = torch.from_numpy(packing.row).to(plane.device)
         time = torch.from_numpy(packing.time).to(plane.device)
         halves = []
@@ -295,7 +296,7 @@ class BiLM(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """bilm-tf's initial values."""
+        """Initialise the weights as bilm-tf does."""
 
         def normal(tensor: Tensor, fan: int) -> None:
             tensor.normal_(0, 1 / math.sqrt(fan), generator=generator)

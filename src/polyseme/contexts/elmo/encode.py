@@ -1,4 +1,4 @@
-"""Sentences through a biLM: distinct words once, sentences of like length together, results in the order of reading."""
+"""Encodes sentences with a biLM: each distinct word once, sentences sorted by length, results in the original order."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
 from polyseme.nouns import FloatArray, pages
 
-WINDOW_BYTES = 256 << 20  # vectors of the sentences read ahead, to be sorted by length
+WINDOW_BYTES = 256 << 20  # vectors of the sentences that are read ahead and sorted by length
 WINDOW_TOKENS = 1 << 16
 BATCH_ROWS = 256
 CACHE_BYTES = 64 << 20
 WORDS_AT_ONCE = 512
-# Products of fewer rows are computed in another order, so a sentence would have other bits alone and in company.
+# BLAS adds in another order when a matrix has fewer rows, so the vectors of a sentence would depend on its batch.
 LEAST_ROWS = 8
 LEAST_WORDS = 16
-PIECE_ROWS = 1 << 16  # of a packing that is run at once
+PIECE_ROWS = 1 << 16  # packed tokens that are computed at once
 
 
 class Planes:
-    """Which layers are wanted, and how they make the vectors that are returned."""
+    """Which layers to compute, and whether to return them or their weighted sum."""
 
     def __init__(
         self, layers: Sequence[int], weights: Sequence[float] | None = None, *, predicting: bool = False
     ) -> None:
         self.layers = list(layers)
-        self.weights = weights  # of a sum over the layers; None: the layers themselves
-        self.predicting = predicting  # forward states one place before, backward states one place behind
+        self.weights = weights  # of the sum over the layers; None: return the layers themselves
+        self.predicting = predicting  # take the forward state of the previous token, the backward state of the next
 
     @property
     def top(self) -> int:
@@ -46,31 +46,31 @@ class Planes:
 
     @property
     def count(self) -> int:
-        """Planes returned."""
+        """The number of planes returned."""
         return len(self.layers) if self.weights is None else 1
 
 
 class WordCache:
-    """Vectors of words seen lately, which are not spelled out again when they come back.
+    """An LRU cache of word vectors, so that the character CNN need not run again for recent words.
 
-    Up to ``capacity`` vectors of length ``dim``; the ones unused for longest make room.
+    It holds up to ``capacity`` vectors of dimension ``dim`` and evicts the least recently used.
     """
 
     def __init__(self, capacity: int, dim: int) -> None:
         self.capacity = capacity
         self._rows: OrderedDict[str, int] = OrderedDict()
         self._vectors = torch.empty(0, dim)
-        self._lock = Lock()  # a server asks from several threads
+        self._lock = Lock()  # a server calls from several threads
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def clear(self) -> None:
-        """Forget everything: the model has changed."""
+        """Empty the cache, for when the weights have changed."""
         self._rows.clear()
 
     def get(self, words: Sequence[str], compute: Callable[[list[str]], Tensor]) -> Tensor:
-        """Vectors of distinct words, ``(W, dim)``; ``compute`` gives those of the words not held, and only those."""
+        """Vectors of distinct words, ``(W, dim)``; ``compute`` is called for the words that are not cached."""
         with self._lock:
             return self._get(words, compute)
 
@@ -103,22 +103,22 @@ class WordCache:
 
 
 class SentenceRunner:
-    """A biLM made ready to read sentences; remembers word vectors and, where asked to, states."""
+    """Encodes sentences with a biLM; caches word vectors and, in stateful mode, keeps the states."""
 
     def __init__(self, bilm: BiLM, alphabet: Alphabet, *, cache_bytes: int = CACHE_BYTES) -> None:
         self.bilm, self.alphabet = bilm, alphabet
         self.cache = WordCache(cache_bytes // (4 * bilm.config.projection), bilm.config.projection)
-        self.states: list[State] | None = None  # by batch row, for the stateful mode
+        self.states: list[State] | None = None  # by batch row, in stateful mode
 
     def windows(self, sentences: Iterable[list[str]], planes: Planes) -> Iterator[list[list[str]]]:
-        """Pages of as many sentences as fit in memory together."""
+        """The sentences in groups whose vectors fit in memory together."""
         dim = 2 * self.bilm.config.projection
         room = max(1024, min(WINDOW_TOKENS, WINDOW_BYTES // (4 * dim * planes.count)))
         return pages(sentences, room, each=2)
 
     @torch.inference_mode()
     def encode(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
-        """Vectors ``(planes, tokens, 2P)`` of each sentence, every one as if it stood alone."""
+        """Vectors ``(planes, tokens, 2P)`` of each sentence, independent of the other sentences."""
         vectors, flat, ends = self._looked_up(sentences)
         lengths = np.array([len(sentence) + 2 for sentence in sentences])
         order = np.argsort(-lengths, kind="stable")
@@ -135,7 +135,7 @@ class SentenceRunner:
     def _run(
         self, vectors: Tensor, words: NDArray[np.int64], packing: Packing, top: int
     ) -> tuple[list[Tensor], Packing]:
-        """Packed layers, and the packing they have: very long sentences are run piece by piece, without company."""
+        """Packed layers and their packing. A very large batch is run in pieces, and filler tokens are removed."""
         if packing.n_tokens <= PIECE_ROWS or self.bilm.config.reader != "lstm":  # only LSTMs continue from a state
             return self.bilm.run(vectors[torch.from_numpy(words)], packing.sizes, upto=top)[0], packing
         real, states = packing.of_the_real(), None
@@ -150,16 +150,16 @@ class SentenceRunner:
             kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
             for plane, new in zip(computed, found, strict=True):
                 plane[:, done : done + len(kept)] = new[:, kept]
-            del piece, found, plane, new  # not held next to the next ones
+            del piece, found, plane, new  # free their memory before the next piece
             start, done = end, done + len(kept)
         return computed, real
 
     @torch.inference_mode()
     def encode_stateful(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:
-        """The same for one batch as the older programs run it: each row continues from the state it was left in.
+        """The same for one batch as bilm-tf and AllenNLP run it: each row continues from its last state.
 
-        A row's state is that of the last sentence read in that row, in both directions. A larger batch than before
-        starts its new rows from zero, a smaller one leaves the other rows' states as they are.
+        The state of a row is that of the last sentence read in it, in both directions. If the batch is larger than
+        before, its new rows start from zero; if it is smaller, the states of the other rows stay as they are.
         """
         vectors, flat, ends = self._looked_up(sentences)
         lengths = np.array([len(sentence) + 2 for sentence in sentences])
@@ -184,7 +184,7 @@ class SentenceRunner:
             self.states = fresh
 
     def _looked_up(self, sentences: list[list[str]]) -> tuple[Tensor, NDArray[np.int64], NDArray[np.int64]]:
-        """Vectors of the distinct words, the word of every place (boundaries put in), and where each sentence ends."""
+        """Vectors of the distinct words, the row of each token in them (with boundaries), and the sentence ends."""
         bos, eos = self.alphabet.bos, self.alphabet.eos
         number: dict[str, int] = {}
         flat = [number.setdefault(token, len(number)) for sentence in sentences
@@ -194,7 +194,7 @@ class SentenceRunner:
 
     @torch.inference_mode()
     def word_vectors(self, words: list[str]) -> Tensor:
-        """Vectors of words without their context, ``(W, P)``."""
+        """Context-independent vectors of words, ``(W, P)``."""
         config = self.bilm.config
         company = [*words, *words[-1:] * (LEAST_WORDS - len(words))]
         found = torch.empty(len(company), config.projection)
@@ -207,8 +207,8 @@ class SentenceRunner:
 
 
 def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:
-    """Each sentence's ``(planes, tokens, 2P)``, boundaries removed, in the order of the batch."""
-    # A token at time t of its sentence, boundaries counted, takes the state at t + shift of each direction.
+    """The vectors ``(planes, tokens, 2P)`` of each sentence without its boundaries, in batch order."""
+    # A token at time t of its sentence (boundaries included) takes the state at t + shift of each direction.
     shifts = (-1, 1) if planes.predicting else (0, 0)
     size = computed[0].shape[2]
     order = np.empty_like(packing.order)
@@ -216,7 +216,7 @@ def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Itera
     inner = packing.lengths[order] - 2
     ends = np.cumsum(inner)
     source = []
-    for direction, shift in enumerate(shifts):  # which packed state is at each place of the sentences end to end
+    for direction, shift in enumerate(shifts):  # the packed state of each token of the concatenated sentences
         times = packing.time[direction] - shift
         kept = np.flatnonzero(packing.real & (times > 0) & (times < packing.lengths[order[packing.row]] - 1))
         row, time = packing.row[kept], times[kept]

@@ -1,4 +1,4 @@
-"""Training a biLM further on other text: its shape stays, its tables grow by the words and letters that are new."""
+"""Training a biLM further on other text: its shape stays, and its tables grow by the new words and characters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from polyseme.contexts.elmo.bilm import BiLM
 
 
 def joined(known: list[str], more: list[str]) -> list[str]:
-    """What is known in its order, then what is new."""
+    """The known items in their order, followed by the new ones."""
     seen = set(known)
     return [*known, *(item for item in more if item not in seen)]
 
 
 @torch.no_grad()
 def take_over(bilm: BiLM, start: BiLM) -> None:
-    """The weights of ``start``; its tables' rows keep their places, their special entries stay at the end."""
+    """Copy the weights of ``start``; rows of its tables keep their indices, and special entries stay at the end."""
     known = start.state_dict()
     for name, tensor in bilm.state_dict().items():
-        if name not in known:  # a softmax, where the model came without one
+        if name not in known:  # the softmax, if the model came without one
             continue
         if name == "encoder.characters":
             _take_rows(tensor, known[name], CHARACTER_SPECIALS)
@@ -33,7 +33,7 @@ def take_over(bilm: BiLM, start: BiLM) -> None:
 
 
 def _take_rows(to: Tensor, known: Tensor, n_special: int) -> None:
-    """Known rows; new ones begin as the row of the unknown."""
+    """Copy the known rows; new ones start from the row of the unknown entry."""
     if to.shape == known.shape:
         to.copy_(known)
         return
@@ -44,10 +44,10 @@ def _take_rows(to: Tensor, known: Tensor, n_special: int) -> None:
 
 
 def _take_biases(to: Tensor, known: Tensor) -> None:
-    """Known biases; the words that were unknown so far share the chance of "unknown" by their frequency."""
+    """Copy the known biases; new words share the probability of "unknown" in proportion to their frequency."""
     n, end = len(known) - WORD_SPECIALS, len(to) - WORD_SPECIALS
     if end > n:
-        fresh = to[n : end + 1]  # log frequencies of the new words and of what stays unknown
+        fresh = to[n : end + 1]  # log frequencies of the new words and of the words that stay unknown
         to[n : end + 1] = known[n] + fresh - torch.logsumexp(fresh, dim=0)
     to[:n] = known[:n]
     to[end + 1 :] = known[n + 1 :]

@@ -1,12 +1,12 @@
-"""ELMo (基于语言模型的语境词向量): vectors of words in their context, from the layers of a biLM.
+"""ELMo (基于语言模型的语境词向量): contextual word vectors from the layers of a biLM.
 
 Peters et al., "Deep contextualized word representations", NAACL 2018.
 
     ELMo_k = γ Σ_j s_j h_{k,j},   j = 0 … L,   h_{k,0} = [x_k; x_k],   h_{k,j} = [h→_{k,j}; h←_{k,j}]
 
-``bilm.py`` has the model and its objective. What differs from the paper: a sentence is read from a zero state, so that
-its vectors do not depend on what was read before (``stateful=True`` reads as the authors' program does), and words can
-be spelled in Unicode characters, or have ids of their own next to their spelling.
+``bilm.py`` has the model and its objective. What differs from the paper: each sentence starts from a zero state, so its
+vectors do not depend on what was read before (``stateful=True`` reads as the authors' program does), and words can be
+read as Unicode characters, or as characters and a word id.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Elmo(Trainable, ContextEncoder):
-    """A biLM, its alphabet, and the words of its softmax where it has one."""
+    """A biLM, its alphabet, and the words of its softmax if it has one."""
 
     method: ClassVar[str] = "elmo"
     Options: ClassVar[type] = ElmoOptions
@@ -67,7 +67,7 @@ class Elmo(Trainable, ContextEncoder):
         mix: ScalarMix | None = None,
         about: About | None = None,
     ) -> None:
-        """``classes`` are the words of the softmax; after them it has unknown, begin and end of sentence."""
+        """``classes`` are the words of the softmax; unknown, begin and end of sentence follow them."""
         self.options, self.alphabet, self.bilm = options, alphabet, bilm.eval()
         self.classes = classes or []
         self.mix = mix if mix is not None else ScalarMix(bilm.config.n_layers + 1)
@@ -77,8 +77,8 @@ class Elmo(Trainable, ContextEncoder):
 
     @classmethod
     def train(cls, corpus: Corpus, options: ElmoOptions, run: Run) -> Self:
-        """Learn from a corpus."""
-        # elmo_training makes an Elmo, so it is found when it is needed.
+        """Train on a corpus."""
+        # train.py imports this module, so it is imported only here.
         trained: Self = import_module("polyseme.contexts.elmo.train").train_elmo(cls, corpus, options, run)
         return trained
 
@@ -92,49 +92,50 @@ class Elmo(Trainable, ContextEncoder):
         stateful: bool = False,
         batch_size: int | None = None,
     ) -> Iterator[EncodedSentence]:
-        """Vectors of every token, sentence by sentence, in order; streams, whatever the number and the lengths.
+        """The vectors of the tokens of each sentence, in order, as a stream of any length.
 
-        ``layers``: ``all`` gives ``(L+1, tokens, dim)``, lowest first; ``top``, ``mean``, ``mix`` (by the weights kept
-        with the model) or a number give one plane. A sentence's vectors depend on nothing but the sentence, unless
-        ``stateful``: then sentences are read as the older programs do, in batches of ``batch_size`` (None: all of this
-        call) whose rows continue from where they stopped, also from call to call, until ``reset_state``.
+        ``layers``: ``all`` gives ``(L+1, tokens, dim)``, lowest first; ``top``, ``mean``, ``mix`` (with the weights
+        saved in the model) or a number give one plane. The vectors of a sentence depend on this sentence only, unless
+        ``stateful``: then sentences are read as bilm-tf and AllenNLP do, in batches of ``batch_size`` (None: all of
+        this call) whose rows continue from their last states, also from call to call, until ``reset_state``.
         """
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         if stateful and self.options.reader != "lstm":
             raise OptionError(f"the {self.options.reader} reader has no states to carry over: leave out stateful")
         planes = self._planes(layers)
-        if stateful:  # reads no further than the batch in memory, since states continue from call to call
+        if stateful:  # reads no sentence ahead, since states continue from call to call
             return self._stateful(map(self.tokens_of, several(sentences)), planes, batch_size)
         return self._stateless(self.token_lists(sentences), planes)
 
     def encode_predicting(
         self, sentences: Iterable[Sentence], layers: Sequence[int] | None = None
     ) -> Iterator[EncodedSentence]:
-        """The states from which the biLM predicts each token, all layers or some: forward at t-1, backward at t+1.
+        """The states from which the biLM predicts each token, in all or some layers: forward at t-1, backward at t+1.
 
-        They know a word's context and not the word itself, so they tell its senses apart better than its own states.
+        They depend on the context of a word and not on the word itself, so they separate its senses better than the
+        states at the word.
         """
         planes = Planes(range(self.n_layers) if layers is None else layers, predicting=True)
         return self._stateless(self.token_lists(sentences), planes)
 
     def reset_state(self) -> None:
-        """Let the stateful mode start again."""
+        """Reset the states of the stateful mode to zero."""
         self.runner.states = None
 
     @cached_property
     def runner(self) -> SentenceRunner:
-        """What reads the sentences; delete it (or ``forget_words``) when the weights have changed."""
+        """Encodes the sentences; delete it (or call ``forget_words``) when the weights have changed."""
         return SentenceRunner(self.bilm, self.alphabet)
 
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
-        """Its reader and its biLM, to learn with a task. Word vectors that are remembered are dropped."""
+        """The reader and the biLM, to fine-tune with a task. Clears the cache of word vectors."""
         self.forget_words()
         wanted = range(self.n_layers) if layers is None else layers
         return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted))
 
     def forget_words(self) -> None:
-        """Drop the remembered word vectors: the weights have changed."""
+        """Clear the cache of word vectors, for when the weights have changed."""
         self.runner.cache.clear()
 
     def _planes(self, choice: LayerChoice) -> Planes:
@@ -150,7 +151,7 @@ class Elmo(Trainable, ContextEncoder):
         self, lists: Iterator[list[str]], planes: Planes, batch_size: int | None
     ) -> Iterator[EncodedSentence]:
         while batch := list(islice(lists, batch_size)):
-            # ELMoForManyLangs sorts a batch by length, so its rows, and what they carry on, are in that order.
+            # ELMoForManyLangs sorts a batch by length, so its rows and their states are in that order.
             sorts = self.options.conventions == "manylangs"
             order = sorted(range(len(batch)), key=lambda place: -len(batch[place])) if sorts else range(len(batch))
             arrays = self.runner.encode_stateful([batch[place] for place in order], planes)
@@ -158,18 +159,18 @@ class Elmo(Trainable, ContextEncoder):
             for place, tokens in enumerate(batch):
                 yield EncodedSentence(tokens, found[place])
 
-    # ---- what the language model expects
+    # ---- predictions of the language model
 
     @property
     def language(self) -> str | None:
-        """Both ways, unless the biLM came without its softmax."""
+        """``both-ways``, or None if the biLM has no softmax."""
         return "both-ways" if self.classes else None
 
     @torch.inference_mode()
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
-        """The words the biLM expects at a place from what stands on both sides of it, with their probabilities.
+        """The words that the biLM predicts at a position from both sides, with their probabilities, best first.
 
-        log p(w) = log p→(w | left) + log p←(w | right) + constant; the word that is there is not looked at.
+        log p(w) = log p→(w | left) + log p←(w | right) + constant; the word at the position itself is not used.
         """
         if not self.classes:
             raise OptionError("this biLM has no softmax (published files leave it out): it cannot predict words")
@@ -185,8 +186,8 @@ class Elmo(Trainable, ContextEncoder):
         packing = Packing.of([len(whole)])
         ids = np.array([number[word] for word in whole])
         computed, _ = self.bilm.run(vectors[torch.from_numpy(ids[packing.time])], packing.sizes)
-        here = position + 1  # after the begin of the sentence
-        # The forward state one place before, the backward state one place behind: its step last - (here + 1).
+        here = position + 1  # the begin-of-sentence token comes first
+        # The forward state at here - 1, and the backward state at here + 1, which is its step last - (here + 1).
         states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])
         logits = torch.log_softmax(states @ self.bilm.softmax_weight.T + self.bilm.softmax_bias, dim=1).sum(dim=0)
         expected = torch.softmax(logits[: len(self.classes)], dim=0)
@@ -194,17 +195,17 @@ class Elmo(Trainable, ContextEncoder):
         return [(self.classes[word], p) for p, word in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word from those before it, over the whole softmax."""
+        """-log p of every word given the words before it, with the full softmax."""
         return surprisals(self, sentences)
 
     def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
-        """Perplexity of both directions over the whole softmax; streams."""
+        """Perplexity of both directions with the full softmax, over a stream of sentences."""
         return perplexity(self, sentences, progress)
 
     # ---- on disk
 
     def parts(self) -> Parts:
-        """Weights by their names in the module, and the tables of characters and words."""
+        """The weights by their names in the module, and the tables of characters and words."""
         tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.bilm.state_dict().items()}
         tensors["mix.scalars"] = self.mix.scalars.detach().cpu().numpy()
         tensors["mix.gamma"] = self.mix.gamma.detach().cpu().numpy()
@@ -214,7 +215,7 @@ class Elmo(Trainable, ContextEncoder):
 
     @classmethod
     def from_parts(cls, options: ElmoOptions, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from."""
+        """The model that was saved as ``parts``."""
         words = parts.tables.get("vocab", [])
         alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
@@ -231,8 +232,8 @@ class Elmo(Trainable, ContextEncoder):
 
 
 def filled(config: BiLMConfig, tensors: dict[str, torch.Tensor]) -> BiLM:
-    """A biLM of these sizes with these weights; one that is missing, misshapen or too many is a FormatError."""
-    with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+    """A biLM of these sizes with these weights; raises FormatError if any is missing, misshapen or unexpected."""
+    with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
         bilm = BiLM(config)
     wanted = bilm.state_dict()
     for name in sorted({*wanted, *tensors}):

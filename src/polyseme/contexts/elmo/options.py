@@ -1,4 +1,4 @@
-"""Options of ELMo: one flat table, with presets of size after it."""
+"""Options of ELMo, and the presets of their sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PAPER_FILTERS = "1x32 2x32 3x64 4x128 5x256 6x512 7x1024"
 
-# What an option that is None takes from its size. "default" is made for a CPU and one to ten million words.
+# The values of options that are None, by size. "default" is meant for a CPU and one to ten million words.
 SIZES: dict[str, dict[str, Any]] = {
     "default": {
         "alphabet": "chars+words", "char_dim": 32, "max_characters": 16, "filters": "1x32 2x64 3x96",
@@ -43,7 +43,7 @@ ALPHABETS = ("bytes", "chars", "words", "chars+words")
 
 @dataclass(frozen=True)
 class BiLMShape:
-    """What a biLM is made of: the options that its weights depend on, and that stay when it is trained further."""
+    """The options that determine the weights of a biLM; they stay the same when it is trained further."""
 
     size: str = shape(
         "default", "preset for the sizes below; sizes given explicitly take precedence", choices=tuple(SIZES)
@@ -76,7 +76,7 @@ class BiLMShape:
     )  # fmt: skip
 
     def value(self, name: str) -> Any:
-        """An option, or what its size says where it is None."""
+        """The value of an option; if it is None, that of the size preset."""
         given = getattr(self, name)
         return SIZES[self.size][name] if given is None else given
 
@@ -91,7 +91,7 @@ class BiLMShape:
 
 @dataclass(frozen=True)
 class ElmoOptions(TrainingOptions, BiLMShape):
-    """Shape of the biLM, and how it learns."""
+    """Options of the biLM and its training."""
 
     lr: float = option(1e-2, "learning rate", minimum=0)
     min_count: int = option(
@@ -131,5 +131,5 @@ def filters_text(filters: tuple[tuple[int, int], ...]) -> str:
 
 
 def with_sizes(options: ElmoOptions) -> ElmoOptions:
-    """The options with every size spelled out: a saved model does not change when a preset does."""
+    """The options with all sizes filled in, so that a saved model does not change when a preset does."""
     return replace(options, **{name: options.value(name) for name in SIZES["default"]})

@@ -1,7 +1,7 @@
 """Perplexity (困惑度) of a biLM: exp of the mean negative log probability of a word, over all classes.
 
-Every word and the boundary after it is predicted, forward and backward. A word outside the softmax counts as the class
-"unknown", so only perplexities over the same classes compare.
+All words and the sentence boundary after them are predicted, forward and backward. A word outside the softmax counts as
+the class "unknown", so only perplexities over the same classes can be compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SENTENCES_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Perplexity:
-    """How surprised each direction is; words, and how many of them are outside the softmax."""
+    """The perplexity of each direction, the number of words, and how many of them are outside the softmax."""
 
     forward: float
     backward: float
@@ -43,7 +43,7 @@ class Perplexity:
 
 @torch.inference_mode()
 def losses_of(bilm: BiLM, words: WordTable, batch: Batch, among: Candidates | None = None) -> NDArray[np.float64]:
-    """Sums of -log p of a batch, forward and backward ``(2,)``; ``among`` a sample of the classes, or all of them."""
+    """Sums of -log p over a batch, forward and backward ``(2,)``; estimated from the classes ``among`` if given."""
     device = bilm.softmax_bias.device
     distinct, place = np.unique(batch.inputs, return_inverse=True)
     vectors = bilm.encoder(words.tokens.at(distinct, device))
@@ -55,14 +55,14 @@ def losses_of(bilm: BiLM, words: WordTable, batch: Batch, among: Candidates | No
 
 
 def exponentials(losses: NDArray[np.float64]) -> tuple[float, float]:
-    """Perplexities of the mean losses ``(2,)``; infinite where they are beyond all numbers."""
+    """The perplexities for mean losses ``(2,)``; infinite on overflow."""
     with np.errstate(over="ignore"):
         forward, backward = np.exp(losses).tolist()
     return forward, backward
 
 
 def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
-    """Full-softmax perplexity of both directions over sentences, raw or cut; streams."""
+    """Full-softmax perplexity of both directions over a stream of sentences, raw or tokenised."""
     if not elmo.classes:
         raise OptionError("this biLM has no softmax (published files leave it out): it has no perplexity")
     sums, n, tokens, count, unknown = np.zeros(2), 0, 0, 0, 0
@@ -85,7 +85,7 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence], progress: Progress = s
 
 @torch.inference_mode()
 def surprisals(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-    """-log p of every word, by the forward direction alone."""
+    """-log p of every word in the forward direction."""
     if not elmo.classes:
         raise OptionError("this biLM has no softmax (published files leave it out): it has no surprisal")
     found: list[FloatArray] = [np.zeros(len(words), dtype=np.float32) for words in sentences]
@@ -100,7 +100,7 @@ def surprisals(elmo: Elmo, sentences: Sequence[Sequence[str]]) -> list[FloatArra
         vectors = elmo.runner.cache.get(list(number), elmo.runner.word_vectors)
         states = elmo.bilm.run(vectors[torch.from_numpy(ids[starts[packing.row] + packing.time])], packing.sizes)[0]
         time = packing.time[0]
-        asked = time < np.array([len(row) - 2 for row in rows])[packing.row]  # those that expect a word
+        asked = time < np.array([len(row) - 2 for row in rows])[packing.row]  # states that predict a word
         words = [rows[row][t + 1] for row, t in zip(packing.row[asked].tolist(), time[asked].tolist(), strict=True)]
         targets = torch.tensor([classes.get(word, len(classes)) for word in words])
         softmax = elmo.bilm.softmax_weight, elmo.bilm.softmax_bias
@@ -116,7 +116,7 @@ def _chunks(sentences: Iterator[list[str]]) -> Iterator[list[list[str]]]:
 
 
 class _Numbered:
-    """Sentences in memory, numbered as a corpus numbers its own."""
+    """Sentences in memory as word ids, with the attributes of a corpus."""
 
     def __init__(self, sentences: list[list[str]]) -> None:
         number: dict[str, int] = {}

@@ -1,7 +1,8 @@
-"""An ELMo that reads a few sentences with NumPy alone (不用 torch 读几句话).
+"""An ELMo that encodes a few sentences with NumPy alone (不用 torch 读几句话).
 
-For a question that a command asks once: importing torch takes longer than reading a sentence. It gives the numbers of
-``model.py``, but for rounding, one sentence at a time; ``bilm.py`` and ``neural/lstm.py`` have the formulas.
+It serves commands that encode one sentence, where importing torch would take longer than the work itself. It gives the
+same numbers as ``model.py`` up to rounding, one sentence at a time; the formulas are in ``bilm.py`` and
+``neural/lstm.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Tensors = Mapping[str, NDArray[Any]]
 
 
 class PlainElmo(ContextEncoder):
-    """A biLM with an LSTM reader, its weights where they are on disk."""
+    """A biLM with an LSTM reader, whose weights are memory-mapped."""
 
     def __init__(self, options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, classes: list[str], about: About):
         self.options, self.alphabet, self.tensors, self.about = options, alphabet, tensors, about
@@ -37,7 +38,7 @@ class PlainElmo(ContextEncoder):
 
     @property
     def language(self) -> str | None:
-        """Both ways, unless the biLM came without its softmax."""
+        """``both-ways``, or None if the biLM has no softmax."""
         return "both-ways" if self.classes else None
 
     def tokenize(self, text: str) -> list[str]:
@@ -45,7 +46,7 @@ class PlainElmo(ContextEncoder):
         return (self.about.segmentation or Segmentation()).tokens(text)
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
-        """Vectors of every token, sentence by sentence."""
+        """The vectors of the tokens of each sentence."""
         choice = Layers.read(layers, self.n_layers)
         scalars = np.exp(self.tensors["mix.scalars"] - np.max(self.tensors["mix.scalars"]))
         mix = (scalars / scalars.sum() * self.tensors["mix.gamma"]).tolist()
@@ -63,13 +64,13 @@ class PlainElmo(ContextEncoder):
             yield EncodedSentence(tokens, np.concatenate([states[:, 0, :-2], states[:, 1, 2:]], axis=2))
 
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
-        """The words the biLM expects at a place from what stands on both sides of it, with their probabilities."""
+        """The words that the biLM predicts at a position from both sides, with their probabilities, best first."""
         tokens = self.tokens_of(sentence)
         if not self.classes or topn < 1 or not 0 <= position < len(tokens):
             raise OptionError(f"there is no prediction at position {position} of {len(tokens)} tokens")
         top = self._states(tokens)[-1]  # (2, T + 2, P)
-        both = top[0, position] + top[1, position + 2]  # boundaries counted: t - 1 and t + 1
-        # log p→ + log p←, but for what all words share
+        both = top[0, position] + top[1, position + 2]  # t - 1 and t + 1, with the boundary before the first token
+        # log p→ + log p←, up to a constant for all words
         logits = (self.tensors["softmax_weight"] @ both + 2 * self.tensors["softmax_bias"])[: len(self.classes)]
         powers = np.exp(logits - logits.max())
         best = best_places(powers, topn)
@@ -78,12 +79,12 @@ class PlainElmo(ContextEncoder):
     # ---- the biLM
 
     def _states(self, tokens: list[str]) -> FloatArray:
-        """All layers of a sentence between its boundaries, in the order of the text: ``(L+1, 2, T+2, P)``."""
+        """All layers of a sentence with its boundaries, both directions in text order: ``(L+1, 2, T+2, P)``."""
         whole = [self.alphabet.bos, *tokens, self.alphabet.eos]
         distinct = list(dict.fromkeys(whole))
         number = {word: row for row, word in enumerate(distinct)}
         words = self._words(distinct)[[number[word] for word in whole]]
-        x = np.stack([words, words[::-1]])  # (2, T+2, P), each direction in its order of reading
+        x = np.stack([words, words[::-1]])  # (2, T+2, P), each direction in its reading order
         planes = [x]
         for layer in range(self.options.n_layers):
             out = self._lstm(x, layer)
@@ -92,7 +93,7 @@ class PlainElmo(ContextEncoder):
         return np.stack([np.stack([plane[0], plane[1, ::-1]]) for plane in planes])
 
     def _words(self, words: list[str]) -> FloatArray:
-        """Vectors without context, ``(W, P)``."""
+        """Context-independent word vectors, ``(W, P)``."""
         tensors, found = self.tensors, []
         if self.alphabet.names:
             found.append(np.asarray(tensors["encoder.words"][self.alphabet.name_all(words)], dtype=np.float32))
@@ -144,7 +145,7 @@ class PlainElmo(ContextEncoder):
 
 
 def open_plain(path: str | Path) -> PlainElmo | None:
-    """The model at ``path``; None if it is anything but an ELMo of ours that reads with LSTMs."""
+    """The model at ``path``; None if it is not a folder saved here with an ELMo that has the LSTM reader."""
     if not (Path(path) / MARKER).is_file():
         return None
 
@@ -163,7 +164,7 @@ def _plain(folder: Opened) -> PlainElmo | None:
     try:
         options: ElmoOptions = make_options(ElmoOptions, renamed("elmo", found["options"]))
     except OptionError:
-        return None  # who loads it says why
+        return None  # the full loader reports why
     parts, said = read_parts(folder), found.get("segmentation")
     words = parts.tables.get("vocab", [])
     alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
@@ -175,7 +176,7 @@ def _plain(folder: Opened) -> PlainElmo | None:
 
 
 def _fits(options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, n_classes: int) -> bool:
-    """Whether the weights are all there, float32 and of the shapes that the options ask for."""
+    """Whether the weights are complete, float32, and of the shapes that the options describe."""
     hidden, size, spelt = options.value("hidden"), options.value("projection"), 0
     wanted: dict[str, tuple[int, ...]] = {"mix.scalars": (options.n_layers + 1,), "mix.gamma": (1,)}
     if alphabet.names:

@@ -1,15 +1,15 @@
-"""The layers that a biLM reads with (读取层): LSTMs as in the paper, gated convolutions, or a masked transformer.
+"""The layers of a biLM (读取层): LSTMs as in the paper, gated convolutions, or a masked transformer.
 
-Peters et al., "Dissecting Contextual Word Embeddings: Architecture and Representation", EMNLP 2018. All have one shape:
-packed vectors of both directions ``(2, N, P)`` in, the same out, each direction in its own order of reading, so that a
-token sees itself and what was read before it.
+Peters et al., "Dissecting Contextual Word Embeddings: Architecture and Representation", EMNLP 2018. All have the same
+interface: packed vectors of both directions ``(2, N, P)`` in and out, each direction in its own reading order, so that
+a token sees itself and the tokens read before it.
 
     lstm          h = LSTM(x)                                    with projection and clipping (``neural/lstm.py``)
     cnn           y = (x + a·σ(b)) √½,   [a; b] = W x_{t-w+1 … t} + c           Dauphin et al. 2017
     transformer   y = x + attend(norm x);  z = y + feed(norm y)                 a norm after the last layer
 
-What differs from the paper: convolutions have no weight norm, and attention reaches back ``SPAN`` tokens at most, so
-that a text of any length is read at a cost that grows with its length.
+What differs from the paper: convolutions have no weight norm, and attention reaches back at most ``SPAN`` tokens, so
+that the cost is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from polyseme.neural.transformer import sinusoids
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.bilm import BiLMConfig
 
-SPAN = 128  # tokens before and with its own that a token attends to
+SPAN = 128  # tokens that a token attends to: itself and those before it
 
 
 class LstmLayer(nn.Module):
@@ -42,16 +42,16 @@ class LstmLayer(nn.Module):
         self.w_input = nn.Parameter(torch.empty(2, 4 * hidden, size))
         self.w_recurrent = nn.Parameter(torch.empty(2, 4 * hidden, size))
         self.bias = nn.Parameter(torch.empty(2, 4 * hidden))
-        # bilm-tf makes no projection, and no clip of the state, where it would not shrink it.
+        # bilm-tf neither projects nor clips the state if the projection would not shrink it.
         self.w_projection = nn.Parameter(torch.empty(2, size, hidden)) if size < hidden else None
 
     def forward(self, inputs: Tensor, sizes: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-        """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and the state at each row's own end."""
+        """Packed inputs ``(2, N, P)`` → packed states ``(2, N, P)``, and the last state of each row."""
         weights = LstmWeights(self.w_input, self.w_recurrent, self.bias, self.w_projection)
         return packed_lstm(inputs, sizes, weights, state, self.clips)
 
     def reset(self, generator: torch.Generator | None) -> None:
-        """bilm-tf's initial values."""
+        """Initialise the weights as bilm-tf does."""
         hidden, size = self.bias.shape[1] // 4, self.w_input.shape[2]
         bound = math.sqrt(6 / (2 * size + 4 * hidden))  # Glorot on the joint (2P, 4H) matrix
         self.w_input.uniform_(-bound, bound, generator=generator)
@@ -73,7 +73,7 @@ class ConvolutionLayer(nn.Module):
         self.bias = nn.Parameter(torch.empty(2, 2 * size))
 
     def forward(self, inputs: Tensor, sizes: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-        """As ``LstmLayer``; there is no state to hand on."""
+        """As ``LstmLayer``, but the state is empty."""
         rows, places = sizes[0] if sizes else 0, _places(sizes, inputs.device)
         grid = _on_grid(inputs, places, rows, len(sizes))  # (2, B, T, P)
         padded = F.pad(grid, (0, 0, self.width - 1, 0))
@@ -82,13 +82,13 @@ class ConvolutionLayer(nn.Module):
         return (inputs + F.glu(mixed, dim=2)) * math.sqrt(0.5), _no_state(inputs, rows)
 
     def reset(self, generator: torch.Generator | None) -> None:
-        """Normal, so that the output varies as much as the input."""
+        """Initialise from a normal distribution that keeps the variance from input to output."""
         self.weight.normal_(0, math.sqrt(4 / self.weight.shape[1]), generator=generator)
         self.bias.zero_()
 
 
 class TransformerLayer(nn.Module):
-    """One layer of masked attention and feed-forward of both directions, the norms first."""
+    """One layer of masked attention and feed-forward for both directions, with the norms first (pre-norm)."""
 
     def __init__(self, config: BiLMConfig, *, last: bool) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class TransformerLayer(nn.Module):
         self.shifts = nn.Parameter(torch.zeros(n_norms, 2, size))
 
     def forward(self, inputs: Tensor, sizes: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-        """As ``LstmLayer``; there is no state to hand on."""
+        """As ``LstmLayer``, but the state is empty."""
         rows = sizes[0] if sizes else 0
         x = inputs + torch.bmm(self._attended(self._normed(inputs, 0), sizes), self.w_join)
         inner = torch.relu(torch.baddbmm(self.b_up.unsqueeze(1), self._normed(x, 1), self.w_up))
@@ -115,7 +115,7 @@ class TransformerLayer(nn.Module):
         return plain * self.scales[number].unsqueeze(1) + self.shifts[number].unsqueeze(1)
 
     def _attended(self, x: Tensor, sizes: Sequence[int]) -> Tensor:
-        """``(2, N, P) -> (2, N, P)``: blocks of ``SPAN`` queries with the keys of their own and of the block before."""
+        """``(2, N, P) -> (2, N, P)``: blocks of ``SPAN`` queries attend to their own block and the one before."""
         size, n_steps, rows = x.shape[2], len(sizes), sizes[0] if sizes else 0
         if not n_steps:
             return x
@@ -140,7 +140,7 @@ class TransformerLayer(nn.Module):
         return flat.flatten(1, 2)[:, places]
 
     def reset(self, generator: torch.Generator | None) -> None:
-        """Normal by the width of the input, the parts that end in a sum smaller."""
+        """Initialise from normal distributions scaled by the input width, smaller where a residual is added."""
         size = self.w_join.shape[1]
         self.w_attend.normal_(0, 1 / math.sqrt(size), generator=generator)
         self.w_join.normal_(0, 0.5 / math.sqrt(size), generator=generator)
@@ -162,20 +162,20 @@ def make_layers(config: BiLMConfig) -> nn.ModuleList:
 
 
 def with_positions(x: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Packed vectors with the positions at which each direction reads them."""
+    """Packed vectors plus position embeddings, with positions in the reading order of each direction."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     return x + sinusoids(len(sizes), x.shape[2], x.device)[torch.from_numpy(step).to(x.device)]
 
 
 def _places(sizes: Sequence[int], device: torch.device) -> Tensor:
-    """Where each packed token is on a grid of ``sizes[0]`` rows and a column for each step ``(N,)``."""
+    """The index ``(N,)`` of each packed token in a grid of ``sizes[0]`` rows and one column per step."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     row = np.concatenate([np.arange(size) for size in sizes]) if len(sizes) else step
     return torch.from_numpy(row * len(sizes) + step).to(device)
 
 
 def _on_grid(packed: Tensor, places: Tensor, rows: int, n_steps: int) -> Tensor:
-    """``(2, N, D) -> (2, B, T, D)``, zero if a row has ended."""
+    """Packed ``(2, N, D)`` → ``(2, B, T, D)``, zero at padding."""
     grid = packed.new_zeros(2, rows * n_steps, packed.shape[2]).index_copy(1, places, packed)
     return grid.view(2, rows, n_steps, packed.shape[2])
 

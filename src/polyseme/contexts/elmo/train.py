@@ -1,11 +1,11 @@
-"""Training a biLM on a corpus: distinct words once, both directions together, a sampled softmax.
+"""Training a biLM on a corpus: distinct words are encoded once per batch, both directions together, sampled softmax.
 
 A step is ``BiLMTask.gradients`` here, ``BiLM.run`` in bilm.py, and ``packed_lstm`` with the other blocks in neural/.
 
-What differs from the paper's program: no vocabulary file and no token count to give; forward and backward perplexity of
-held-out text in every report (over a fixed sample of a large softmax, right to a few thousandths, so that a report
-costs a twentieth of the training between two of them at most); the best weights are kept; the softmax is saved.
-A word outside the softmax is spelled out where it is read, and is the class "unknown" only where it is predicted.
+What differs from the paper's program: it needs no vocabulary file and no token count; every report has the forward and
+backward perplexity of held-out text (estimated from a fixed sample of a large softmax, accurate to a few thousandths,
+so that reports take at most a twentieth of the time); the best weights are kept; the softmax is saved. A word outside
+the softmax is still read by its characters; it is the class "unknown" only as a target.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from polyseme.training.task import Loss, Part, Score, Task
 E = TypeVar("E", bound=Elmo)
 
 HELD_OUT_WORDS = 20_000
-REPORT_TOKENS = 500_000  # between two reports, where an epoch is longer
-RARE_CHARACTER = 2  # characters seen less often are read as unknown ones, so that those have a vector
+REPORT_TOKENS = 500_000  # tokens between two reports, if an epoch is longer
+RARE_CHARACTER = 2  # rarer characters are read as unknown, so that the unknown character has a trained vector
 SMALL_CORPUS = 100_000  # words up to which one process is as fast as several
-MASK_SHIFTS = 1 << 20  # places in the mask of dropout where a layer's piece may begin
+MASK_SHIFTS = 1 << 20  # offsets into the dropout mask at which the mask of a layer may start
 
 
 class BiLMTask(Task):
-    """Learns both directions' next words."""
+    """Learns to predict the next word in both directions."""
 
     module: BiLM
 
@@ -82,7 +82,7 @@ class BiLMTask(Task):
         counts = class_counts(words, training)
         self.sampler = ClassSampler(counts, options.negative or bilm.config.n_classes)
         self.report_classes = classes_to_report(counts)
-        self.states: list[State] = []  # where a stream stopped
+        self.states: list[State] = []  # last states of a stream
         self._mask = torch.empty(0)
 
     def n_steps(self, epoch: int) -> int:
@@ -91,7 +91,7 @@ class BiLMTask(Task):
     def gradients(self, epoch: int, index: int, part: Part) -> Loss:
         whole = self.batches.batch(epoch, index)
         batch, places = whole.share(*part) if part.of > 1 else (whole, None)
-        # Processes draw alike: one set of candidates and one mask for the whole batch, of which each takes its rows.
+        # All processes draw the same candidates and the same mask for the whole batch, and each takes its rows.
         random = np.random.default_rng((self.options.seed, epoch, index))
         candidates = self.sampler.draw(self.words.class_of[whole.targets].reshape(-1), random)
         if index == 0 or self.shareable or not self.states:
@@ -111,18 +111,20 @@ class BiLMTask(Task):
         return Loss(float(loss.detach()) * batch.n_predictions / 2, batch.n_predictions // 2)
 
     def _top_states(self, batch: Batch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
-        """Packed states ``(2, N, P)`` of the highest layer; dropout falls on each layer and the result."""
+        """Packed states ``(2, N, P)`` of the top layer, with dropout on the input of each layer and on the result."""
         bilm, device = self.module, self.device
         distinct, place = np.unique(batch.inputs, return_inverse=True)
         vectors = bilm.encoder(self.words.tokens.at(distinct, device), sparse=True)
         x = F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)).to(device), vectors)  # (W, P) -> (2, N, P)
         planes, last = bilm.run(x, batch.packing.sizes, self.states, dropped=dropped)
-        self.states = [State(h.detach(), c.detach()) for h, c in last]  # a stream's gradient ends with the batch
+        self.states = [State(h.detach(), c.detach()) for h, c in last]  # truncated backpropagation through time
         return dropped(planes[-1])
 
     def _dropout(self, whole: Batch, places: Ints | None, random: np.random.Generator) -> Callable[[Tensor], Tensor]:
-        """Dropout by pieces of a mask drawn before (a new mask each time costs a tenth of the training), one for the
-        whole batch each time; ``places`` are the tokens of it that are worked on here."""
+        """Dropout with slices of one large mask, since drawing new masks would take a tenth of the training time.
+
+        A slice is for the whole batch; ``places`` are the tokens of it that this process works on.
+        """
         if not self.options.dropout:
             return lambda x: x
         n = whole.n_predictions * self.module.config.projection
@@ -145,7 +147,7 @@ class BiLMTask(Task):
             n += batch.n_predictions // 2
         if not n:
             return None
-        forward, backward = exponentials(sums / n)  # the loop says what to do about one without bounds
+        forward, backward = exponentials(sums / n)  # the loop reports infinite ones
         return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
 
     def carried(self) -> dict[str, Tensor]:
@@ -165,7 +167,7 @@ def _drawn_mask(n: int, options: ElmoOptions) -> Tensor:
 
 
 def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> E:
-    """A biLM that learned from ``corpus``, starting from ``run.start`` where that is given."""
+    """Train a biLM on ``corpus``, starting from ``run.start`` if it is given."""
     start = run.start
     if start is not None and not isinstance(start, Elmo):
         raise OptionError(f"elmo can only continue from an elmo model, not from {start.method}")
@@ -178,7 +180,7 @@ def train_elmo(cls: type[E], corpus: Corpus, options: ElmoOptions, run: Run) -> 
 
 
 def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -> BiLMTask:
-    """Everything that is to be learned, before the first step."""
+    """The training task, ready for the first step."""
     if options.reader != "lstm" and options.sequences == "stream":
         raise OptionError(f"the {options.reader} reader has no states to carry over: train on sequences=sentences")
     if not corpus.n_tokens:
@@ -207,12 +209,12 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
 
 
 def class_counts(words: WordTable, training: Sentences) -> Ints:
-    """How often each class of the softmax is to be predicted."""
+    """How often each softmax class is a target."""
     return np.bincount(words.class_of, weights=training.id_counts(), minlength=len(words.classes) + WORD_SPECIALS)
 
 
 def _characters(corpus: Corpus) -> list[str]:
-    """The characters of the text, most frequent first."""
+    """The characters of the text without rare ones, the most frequent first."""
     counts: Counter[str] = Counter()
     numbers = word_counts(corpus.ids, len(corpus.all_words))
     for word, n in zip(corpus.all_words, numbers.tolist(), strict=True):
@@ -224,6 +226,6 @@ def _characters(corpus: Corpus) -> list[str]:
 
 @torch.no_grad()
 def _expect_frequent_classes(bilm: BiLM, words: WordTable, training: Sentences) -> None:
-    """Begin the softmax's bias at the log frequency of each class."""
+    """Initialise the softmax bias with the log frequency of each class."""
     counts = class_counts(words, training) + 1
     bilm.softmax_bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))

@@ -1,4 +1,4 @@
-"""A biLM that learns with a task."""
+"""Fine-tuning a biLM with a task."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from polyseme.contexts.elmo.bilm import BiLM, Tokens
 
 
 class ElmoReader:
-    """Sentences as a biLM reads them: the distinct words of a batch, and which stands where."""
+    """Turns sentences into the input of a biLM: the distinct words of a batch, and the word at each position."""
 
     def __init__(self, alphabet: Alphabet) -> None:
         self.alphabet = alphabet
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
-        """Letters, their lengths, names, ``(B, T + 2)`` places of the words, and lengths of the sentences."""
+        """Character ids and lengths of the distinct words, word ids, word index ``(B, T + 2)``, sentence lengths."""
         bos, eos = self.alphabet.bos, self.alphabet.eos
         number: dict[str, int] = {}
         lengths = [len(sentence) + 2 for sentence in sentences]
@@ -40,14 +40,14 @@ class ElmoReader:
 
 
 class ElmoLayers(nn.Module):
-    """Layers of a biLM, the boundaries removed."""
+    """The chosen layers of a biLM, without sentence boundaries."""
 
     def __init__(self, bilm: BiLM, wanted: Sequence[int]) -> None:
         super().__init__()
         self.bilm, self.wanted = bilm, list(wanted)
 
     def forward(self, letters: Tensor, sizes: Tensor, names: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
-        """``(B, T, L, D)``."""
+        """The layers, ``(B, T, L, D)``."""
         tokens = Tokens(
             letters if len(letters) else None,
             sizes.cpu().numpy() if len(sizes) else None,

@@ -1,1 +1,1 @@
-"""GPT: a Transformer that learns to continue with a text."""
+"""GPT: a Transformer trained to predict the next subword of a text."""

@@ -12,7 +12,7 @@ NORMS = ("post", "pre")
 
 @dataclass(frozen=True)
 class GptOptions(ShapeOptions):
-    """Shape of the network, and how it learns."""
+    """Options of the network and its training."""
 
     norm: str = option(
         "pre",

@@ -1,4 +1,4 @@
-"""Training GPT on a corpus, from nothing or from any causal language model."""
+"""Training GPT on a corpus, from scratch or from any causal language model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from polyseme.training.run import Run
 
 G = TypeVar("G", bound=Gpt)
 
-# The start, the delimiter and the end of the paper's inputs of tasks; the end also follows documents.
+# The start, delimiter and end tokens of the paper's task inputs; the end also follows each document.
 SPECIALS = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "sep_token": "<$>", "eos_token": "</s>"}
 
 
 def train_gpt(cls: type[G], corpus: Corpus, options: GptOptions, run: Run) -> G:
-    """A GPT that learned from ``corpus``, starting from ``run.start`` where that is given."""
+    """Train a GPT on ``corpus``, starting from ``run.start`` if it is given."""
     if not corpus.n_tokens or not len(corpus.vocabulary):
         raise TrainingError("the corpus has no words to train on")
     options = with_shape(options)
@@ -48,7 +48,7 @@ def train_gpt(cls: type[G], corpus: Corpus, options: GptOptions, run: Run) -> G:
 
 
 def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: GptOptions) -> CausalTask:
-    """All that is to be learned, before the first step."""
+    """The training task, ready for the first step."""
     table = PieceTable(corpus, pieces)
     training, held_out = split(table, options.hold_out, options.seed)
     parts = [

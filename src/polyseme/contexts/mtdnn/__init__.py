@@ -1,1 +1,1 @@
-"""MT-DNN: one Transformer below the heads of several tasks."""
+"""MT-DNN: one Transformer shared by the heads of several tasks."""

@@ -1,9 +1,9 @@
-"""The heads of MT-DNN 任务头: what is made of the Transformer's top states for each kind of task.
+"""The heads of MT-DNN 任务头: the output layers over the top hidden states, one for each kind of task.
 
-texts        softmax(W x)                      x: the state of the first piece
-pairs        the stochastic answer network over the states of both texts
-scores       w·x, squared error; scores are brought to 0 … 1
-ranking      Rel = σ(w·x),  p(the right one | its candidates) = softmax(Rel)
+texts        softmax(W x)                      x: the hidden state of the first token
+pairs        the stochastic answer network over the hidden states of both texts
+scores       w·x, squared error; scores are scaled to 0 … 1
+ranking      Rel = σ(w·x),  p(the right candidate | all candidates) = softmax(Rel)
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Text = str | tuple[str, str]
 
 
 class Pieces(NamedTuple):
-    """A batch of texts or pairs as the network reads them, ``(B, T)`` each."""
+    """A batch of texts or pairs as input of the network, ``(B, T)`` each."""
 
     ids: Tensor
     mask: Tensor
     types: Tensor
-    owner: Tensor  # FIRST or SECOND text; NEITHER at special pieces and padding
+    owner: Tensor  # FIRST or SECOND text; NEITHER at special tokens and padding
 
     def to(self, device: torch.device) -> Pieces:
-        """The same there."""
+        """A copy on the device."""
         return Pieces(*(tensor.to(device) for tensor in self))
 
 
 class Reader:
-    """Texts, or pairs of them, as pieces; what is too long for the network is cut."""
+    """Turns texts, or pairs of them, into subwords; inputs too long for the network are truncated."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner, self.pairs = runner, PairReader(runner)
@@ -63,13 +63,13 @@ class Reader:
 
 
 class Head(nn.Module, ABC):
-    """What a kind of task requests."""
+    """The output layer, loss and score of one kind of task."""
 
-    figure: str  # the name of its held-out score, the more the better
+    figure: str  # the name of its held-out score; higher is better
 
     @abstractmethod
     def forward(self, states: Tensor, first: Tensor, owner: Tensor) -> Tensor:
-        """From all states ``(B, T, D)``, the first piece's ``(B, D)``, and the text each piece is of: ``(B, K)``."""
+        """Outputs ``(B, K)`` from hidden states ``(B, T, D)``, that of the first token ``(B, D)``, and ``owner``."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -77,11 +77,11 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def score(self, outputs: NDArray[Any], targets: NDArray[Any]) -> float:
-        """How good outputs are."""
+        """The held-out score of the outputs."""
 
 
 class Classes(Head):
-    """Labels of texts."""
+    """Classifies texts."""
 
     figure = "accuracy"
 
@@ -100,7 +100,7 @@ class Classes(Head):
 
 
 class PairClasses(Classes):
-    """Labels of pairs."""
+    """Classifies pairs of texts."""
 
     def __init__(self, dim: int, n_classes: int, *, n_steps: int, dropout: float) -> None:
         nn.Module.__init__(self)
@@ -112,7 +112,7 @@ class PairClasses(Classes):
 
 
 class Scores(Head):
-    """Scores of pairs, or of texts."""
+    """Predicts the scores of pairs, or of texts."""
 
     figure = "pearson"
 
@@ -133,7 +133,7 @@ class Scores(Head):
 
 
 class Ranks(Head):
-    """The right second text of each first one: outputs are ``(queries, candidates)``, the right one first."""
+    """Ranks the candidates for each first text: outputs are ``(queries, candidates)``, with the right one first."""
 
     figure = "found"
 
@@ -152,14 +152,14 @@ class Ranks(Head):
 
 
 class HeadedNet(nn.Module):
-    """A Transformer, which others share, and a head."""
+    """A Transformer, shared with other tasks, and a head."""
 
     def __init__(self, network: Network, head: Head, dropout: float) -> None:
         super().__init__()
         self.network, self.head, self.dropout = network, head, nn.Dropout(dropout)
 
     def forward(self, pieces: Pieces) -> Tensor:
-        """What the head says, ``(B, K)``."""
+        """The output of the head, ``(B, K)``."""
         types = pieces.types if bool(pieces.types.any()) else None
         top = self.dropout(self.network.top(Batch(pieces.ids, pieces.mask, types)))
         rows = torch.arange(len(top), device=top.device)

@@ -12,7 +12,7 @@ from polyseme.training.schedules import SCHEDULES
 
 @dataclass(frozen=True)
 class MtDnnOptions(ShapeOptions):
-    """The network below, the heads above, and how they learn."""
+    """Options of the network, the heads and their training."""
 
     transformer: str = option(
         "", "pretrained Transformer to start from; default: one of this size, trained from scratch",
@@ -34,7 +34,7 @@ class MtDnnOptions(ShapeOptions):
     schedule: str = option("slanted", "learning rate schedule", choices=tuple(SCHEDULES))
 
     def ranked(self) -> dict[str, str]:
-        """The sources that are ranked, and the label of what comes first."""
+        """The sources to train as ranking, each with the label of its relevant pairs."""
         found = {}
         for one in self.ranking.split():
             name, equals, label = one.partition("=")

@@ -1,4 +1,4 @@
-"""Training MT-DNN: batches of every source in turn, through one network."""
+"""Training MT-DNN: batches from several sources through one network."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from polyseme.training.task import BatchTask, Part, Score
 
 M = TypeVar("M", bound=MtDnn)
 
-USUAL_RATE = 5e-5  # of a network that has learned before
-REPORT_BATCHES = 500  # between two reports, where an epoch is longer
+USUAL_RATE = 5e-5  # default learning rate for a pretrained network
+REPORT_BATCHES = 500  # batches between two reports, if an epoch is longer
 
 
 def train_mtdnn(cls: type[M], data: dict[str, Examples], options: MtDnnOptions, run: Run) -> M:
-    """A Transformer that learned from all these sources."""
+    """Train a Transformer on all these sources."""
     ranked = options.ranked()
     for name, examples in data.items():
         _check(name, examples, ranked)
@@ -74,13 +74,13 @@ def _check(name: str, data: Examples, ranked: dict[str, str]) -> None:
 
 
 def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[Network, Pieces, MtDnnOptions]:
-    """The network that is given, or a new one for these texts."""
+    """The given network, or a new one for these texts."""
     given = run.models.get("transformer")
     if given is None:
         options = with_shape(options)
         pieces = given_pieces(run.models) or _learned(data, options)
         return _network(pieces, options), pieces, options
-    inner = getattr(given, "encoder", given)  # that of a sentence-transformers model
+    inner = getattr(given, "encoder", given)  # a sentence-transformers model has it as ``encoder``
     if not isinstance(inner, TransformerEncoder):
         raise OptionError(
             f"option 'transformer' must name a Transformer, but {options.transformer} has method {given.method}"
@@ -146,24 +146,24 @@ def _targets(part: Examples, whole: Examples, low: float, high: float) -> NDArra
 
 
 class Rows:
-    """Texts or pairs, and what is to be told of them."""
+    """Texts or pairs, and their targets."""
 
     def __init__(self, texts: list[Text], targets: NDArray[Any]) -> None:
         self.texts, self.targets = texts, targets
-        # Characters, for pieces are not cut before they are read: about as long ones go together.
+        # Lengths in characters, to batch texts of similar length: they are tokenised only when they are read.
         self.sizes: Ints = np.array(
             [len(t) if isinstance(t, str) else len(t[0]) + len(t[1]) for t in texts], dtype=np.int64
         )
 
     def of(self, rows: Ints, random: np.random.Generator) -> tuple[list[Text], NDArray[Any]]:
-        """The texts of some rows, and their targets."""
+        """The texts and targets of these rows."""
         return [self.texts[row] for row in rows.tolist()], self.targets[rows]
 
 
 class RankedRows(Rows):
-    """First texts with a right second one each, and others to tell it from.
+    """First texts, each with its right second text and wrong candidates.
 
-    Those are the wrong ones of the same first text; where they are too few, second texts of others.
+    The candidates are the wrong second texts of the same first text and, if there are too few, random second texts.
     """
 
     def __init__(self, texts: list[Text], right: NDArray[np.bool_], options: MtDnnOptions) -> None:
@@ -189,7 +189,7 @@ class RankedRows(Rows):
 
 
 class HeadTask(BatchTask):
-    """Examples of one source through the shared network and a head."""
+    """Trains the shared network and one head on the examples of one source."""
 
     unit = "examples"
     module: HeadedNet
@@ -197,7 +197,7 @@ class HeadTask(BatchTask):
     def __init__(self, module: HeadedNet, runner: Runner, rows: Rows, held_out: Rows, options: MtDnnOptions) -> None:
         self.module, self.read, self.rows, self.held_out, self.options = module, Reader(runner), rows, held_out, options
         size = options.batch_size
-        if isinstance(rows, RankedRows):  # as many inputs as in a batch of another kind
+        if isinstance(rows, RankedRows):  # so that a batch has as many inputs as those of other tasks
             size = max(size // options.candidates, 1)
         self.size, self.batches = size, sized_batches(rows.sizes, size, options.seed)
         self.reports = max(1, round(len(rows.sizes) / size / REPORT_BATCHES))

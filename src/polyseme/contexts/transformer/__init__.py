@@ -1,1 +1,1 @@
-"""Transformer encoders: published ones of every architecture that ``transformers`` knows, and those trained here."""
+"""Transformer encoders: published ones of every architecture in ``transformers``, and those trained here."""

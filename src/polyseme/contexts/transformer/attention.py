@@ -1,8 +1,8 @@
-"""Attention between the words of a sentence (词间注意力), of every layer and head of a Transformer.
+"""Attention between the words of a sentence (词间注意力), in every layer and head of a Transformer.
 
-Pieces become words as in Clark et al., "What Does BERT Look At?", 2019: attention *to* a word is the sum over its
-pieces, attention *from* a word the mean over them. Special pieces are omitted, so a row sums to one less what goes to
-them.
+Attention between subwords becomes attention between words as in Clark et al., "What Does BERT Look At?", 2019:
+attention *to* a word is the sum over its subwords, attention *from* a word the mean over them. Special tokens are left
+out, so a row sums to one minus the attention to them.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from polyseme.nouns import FloatArray
 
 @dataclass(frozen=True)
 class Attention:
-    """How much each word of a sentence looks at each other."""
+    """The attention weights between the words of a sentence."""
 
     tokens: list[str]
     weights: FloatArray  # (layers, heads, from, to)
 
 
 class Attending:
-    """A network that tells its attention; its weights are those of the network it was made of."""
+    """A copy of a network that returns its attention; it shares the weights of the original."""
 
     def __init__(self, network: Network) -> None:
         whole = network.whole
         shared = {id(tensor): tensor for tensor in (*whole.parameters(), *whole.buffers())}
         self.network = copy.copy(network)
         self.network._modules = {"whole": copy.deepcopy(whole, shared)}
-        self.network.whole.set_attn_implementation("eager")  # the faster ways never hold the weights
+        self.network.whole.set_attn_implementation("eager")  # faster implementations do not return the weights
 
     @torch.inference_mode()
     def weights(self, batch: Batch, words: Ints) -> FloatArray:
-        """``(layers, heads, words, words)`` of a batch of one row; ``words``: the first piece, one after the last."""
+        """``(layers, heads, words, words)`` for a batch of one row; ``words (W, 2)``: start and end of each word."""
         found = self.network.attentions(batch)
         known = [layer[0] for layer in found if layer is not None]
         if not known or len(known) < len(found):
@@ -49,7 +49,7 @@ class Attending:
 
 
 def between_words(pieces: FloatArray, words: Ints) -> FloatArray:
-    """``(L, H, T, T) -> (L, H, W, W)``: sums over the pieces looked at, means over those that look."""
+    """``(L, H, T, T) -> (L, H, W, W)``: sums over the subwords attended to, means over those that attend."""
     member = np.zeros((len(words), pieces.shape[-1]), dtype=np.float32)
     for word, (first, last) in enumerate(words.tolist()):
         member[word, first:last] = 1

@@ -1,4 +1,4 @@
-"""Learning to predict the next piece of a stream. 因果语言模型"""
+"""Training a causal language model 因果语言模型: predict the next subword."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.training.task import BatchTask, Part, Score
 
 PIECES_A_REPORT = 2_000_000
-IGNORED = -100  # a target that is none
+IGNORED = -100  # target at padding
 
 
 class CausalTask(BatchTask):
-    """Learns from stretches of text, each read from its beginning."""
+    """Learns to predict every subword of an example from those before it."""
 
     module: Network
     unit = "pieces"
@@ -59,7 +59,7 @@ class CausalTask(BatchTask):
         return Score(total / n, {"perplexity": math.exp(min(total / n, 700))}) if n else None
 
     def _loss(self, module: Network, examples: Examples, epoch: int, numbers: range) -> tuple[Tensor, int]:
-        """The sum of -log p of every piece but the first of each example."""
+        """The sum of -log p over all subwords but the first of each example, and their number."""
         read_examples = [examples.example(epoch, number) for number in numbers]
         found = [example.ids for example in read_examples]
         longest = max(len(ids) for ids in found)
@@ -71,7 +71,7 @@ class CausalTask(BatchTask):
             table[row, : len(ids)] = ids
             targets[row, : len(ids) - 1] = ids[1:]
         read, told = (torch.from_numpy(array).to(self.device) for array in (table[:, :-1].copy(), targets))
-        # A place sees none after it, so padding needs no mask.
+        # In a causal network no position sees the padding after it, so no mask is needed.
         more = {name: torch.from_numpy(array[:, :-1].copy()) for name, array in extras(read_examples, longest).items()}
         batch = Batch(read, **{name: array.to(self.device) for name, array in more.items()})
         states = module.top(batch).reshape(-1, module.dim)

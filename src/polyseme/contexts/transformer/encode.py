@@ -1,4 +1,4 @@
-"""Sequences of pieces through a network: of like length together, long ones in windows, each as if it stood alone."""
+"""Runs sequences of subwords through a network: batched by length, long ones in windows, independent of each other."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from polyseme.contexts.transformer.pieces import Ints, Pieces
 from polyseme.contexts.transformer.windows import Window, windows
 from polyseme.nouns import FloatArray, Layers
 
-BATCH_PIECES = 384  # more do not fit the caches, fewer leave the multiplications small
-QUANTISED_PIECES = 768  # of whole numbers more fit
-USUAL_LIMIT = 512  # of pieces at once, where neither network nor tokenizer says one
+BATCH_PIECES = 384  # more do not fit in the caches, fewer make the matrix products too small
+QUANTISED_PIECES = 768  # more int8 numbers fit
+USUAL_LIMIT = 512  # subwords at once, if neither the network nor the tokenizer gives a limit
 
 
 class Runner:
-    """A network and its tokenizer, ready to read."""
+    """Encodes sequences with a network and its tokenizer; ``room`` is the limit without special tokens."""
 
     def __init__(self, network: Network, pieces: Pieces, *, limit: int | None = None) -> None:
         self.network, self.pieces = network, pieces
@@ -32,7 +32,10 @@ class Runner:
     def run(
         self, sequences: Sequence[Ints], layers: Layers, mix: Sequence[float] | None = None
     ) -> Iterator[tuple[int, Tensor]]:
-        """The number of a sequence and its states ``(planes, before + pieces + behind, D)``, in no certain order."""
+        """The index of each sequence and its hidden states ``(planes, before + pieces + behind, D)``, in any order.
+
+        The states include those of the special tokens before and after the sequence.
+        """
         weights = layers.weights(mix)
         parts = [windows(len(ids), self.room, causal=self.network.causal) for ids in sequences]
         jobs = [(number, window) for number, own in enumerate(parts) for window in own]
@@ -47,18 +50,18 @@ class Runner:
                     yield number, unfinished.pop(number).states()
 
     def alone(self, ids: Ints) -> Batch:
-        """A sequence as a batch of its own, special pieces around it."""
+        """A batch of one sequence with its special tokens."""
         return self._batch([ids], [(0, windows(len(ids), self.room, causal=self.network.causal)[0])])
 
     def together(self, sequences: Sequence[Ints]) -> Batch:
-        """Sequences that the network can read at once as one batch, special pieces around each."""
+        """A batch of sequences with their special tokens; none may be longer than the network's limit."""
         return self._batch(sequences, [(number, Window.whole(len(ids))) for number, ids in enumerate(sequences)])
 
     def _length(self, window: Window) -> int:
         return len(self.pieces.before) + window.end - window.start + len(self.pieces.behind)
 
     def _batches(self, jobs: list[tuple[int, Window]]) -> Iterator[list[tuple[int, Window]]]:
-        """Windows of like length together, longest first; of one length if padding would change what is read."""
+        """Batches of windows of similar length, longest first; of equal length if padding would change the result."""
         most = QUANTISED_PIECES if self.network.quantised else BATCH_PIECES
         jobs = sorted(jobs, key=lambda job: (-self._length(job[1]), job[0]))
         start = 0
@@ -92,7 +95,10 @@ class Runner:
         return total[None]
 
     def _answers(self, states: Tensor, window: Window, n: int) -> Tensor:
-        """The states that a window answers for; the first has the special pieces before, the last those behind."""
+        """The part of a window's states that goes into the result.
+
+        The first window also gives the special tokens before the sequence, the last window those after it.
+        """
         offset = len(self.pieces.before) - window.start
         first = 0 if window.first == 0 else window.first + offset
         last = self._length(window) if window.last == n else window.last + offset
@@ -100,14 +106,14 @@ class Runner:
 
 
 class _Whole:
-    """The states of a sequence in several windows, until all are there."""
+    """Collects the states of a sequence from several windows."""
 
     def __init__(self, n_windows: int) -> None:
         self.missing = n_windows
         self.found: dict[int, Tensor] = {}
 
     def add(self, window: Window, states: Tensor) -> bool:
-        """Whether that was the last one."""
+        """Add the states of a window; returns whether the sequence is complete."""
         self.found[window.start] = states.clone()
         self.missing -= 1
         return self.missing == 0
@@ -117,16 +123,16 @@ class _Whole:
 
 
 def word_states(states: FloatArray, words: Ints, pooling: str) -> FloatArray:
-    """Pieces' states → words' states, ``(P, T, D) -> (P, W, D)``; zeros for a word without a piece.
+    """Pool subword states into word states, ``(P, T, D) -> (P, W, D)``; zeros for a word without subwords.
 
-    ``words`` holds the first piece of each word and the one after its last.
+    ``words (W, 2)`` holds the start and end of each word among the subwords.
     """
     first, last = words[:, 0], words[:, 1]
     count = last - first
     if not len(words) or not states.shape[1]:
         return np.zeros((len(states), len(words), states.shape[2]), dtype=np.float32)
     if pooling == "mean" and (count > 1).any():
-        padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # bounds may be at the end
+        padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # reduceat needs every end as an index
         sums = np.add.reduceat(padded, words.reshape(-1), axis=1)[:, ::2]
         found = sums / np.maximum(count, 1)[None, :, None].astype(np.float32)
     else:

@@ -1,7 +1,7 @@
-"""Training examples made while training: stretches of a stream, and pairs of segments of a document.
+"""Training examples, created during training: segments of a stream, and pairs of segments of a document.
 
-Every example follows from the seed, the epoch and its number. An epoch goes over the text once; each begins at another
-place, so that no two cut it alike.
+An example depends only on the seed, the epoch and its number. An epoch goes over the text once; each starts at another
+position, so that the text is cut differently every time.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 from polyseme.contexts.transformer.pieces import Ints
 from polyseme.contexts.transformer.streams import FEW_DOCUMENTS, PieceCorpus, Stretch
 
-SHORT = 0.1  # of the pairs are shorter than they could be
-BLOCK = 20  # sentences that pass for a document in a text that has few
+SHORT = 0.1  # share of pairs that are shorter than the maximum
+BLOCK = 20  # sentences that count as a document in a text with few documents
 
 
 class Example(NamedTuple):
-    """Pieces, the word of each (-1: none), the segment of each (0 or 1), and of a pair whether it is a true one."""
+    """Subwords, the word of each (-1: none), the segment of each (0 or 1), and the label of a pair."""
 
     ids: Ints
     words: Ints
     types: Ints
     label: int = -1  # 0: B follows A; 1: it does not; -1: no pair
-    languages: Ints | None = None  # of each piece, where the network tells languages apart
-    positions: Ints | None = None  # where they do not just continue
+    languages: Ints | None = None  # of each subword, if the network has language embeddings
+    positions: Ints | None = None  # if they are not simply 0, 1, 2, …
 
 
 class Examples(Protocol):
-    """Examples by epoch and number; epoch -1 is the same every time, for what is held out."""
+    """Examples by epoch and number; epoch -1 is always the same, for held-out text."""
 
     def n_examples(self, epoch: int) -> int: ...
 
@@ -38,7 +38,7 @@ class Examples(Protocol):
 
 
 class StreamExamples:
-    """Stretches of ``room`` pieces, one after the other, between the special pieces ``before`` and ``behind``."""
+    """Consecutive segments of ``room`` subwords, with the special tokens ``before`` and ``behind`` around each."""
 
     def __init__(self, text: PieceCorpus, *, room: int, before: list[int], behind: list[int], seed: int) -> None:
         self.text, self.room, self.before, self.behind, self.seed = text, room, before, behind, seed
@@ -49,7 +49,7 @@ class StreamExamples:
         return -(-self.text.n_pieces // self.room)
 
     def example(self, epoch: int, number: int) -> Example:
-        """The example with this number; after the end of the text its beginning follows, unless ``epoch`` is -1."""
+        """The example with this number; the text wraps around at its end, unless ``epoch`` is -1."""
         n, start = self.text.n_pieces, int(self._starts(epoch)[number])
         end = start + min(self.room, n)
         parts = [self.text.stretch(start, min(end, n))]
@@ -67,10 +67,10 @@ class StreamExamples:
 
 
 class PairExamples:
-    """Segments A and B of one document, or (``nsp``) B of another, or (``sop``) B before A.
+    """Pairs of consecutive segments A and B; in half of them B is from another document (``nsp``) or swapped (``sop``).
 
-    As in google-research/bert: a chunk of sentences that fills the length (at times a shorter one) is cut at a random
-    sentence; with nsp, B is of another document half of the time, and what is left of the chunk comes again.
+    As in google-research/bert: a chunk of sentences that fills the length (sometimes a shorter one) is cut at a random
+    sentence. If B is from another document, the unused rest of the chunk is used in the next pairs.
     """
 
     def __init__(self, text: PieceCorpus, *, kind: str, room: int, cls: int, sep: int, seed: int) -> None:
@@ -78,7 +78,7 @@ class PairExamples:
         self._plan = lru_cache(maxsize=2)(self._make_plan)
 
     def n_examples(self, epoch: int) -> int:
-        """Their number differs a little from epoch to epoch."""
+        """The number of pairs, which differs a little from epoch to epoch."""
         return len(self._plan(epoch))
 
     def example(self, epoch: int, number: int) -> Example:
@@ -117,7 +117,7 @@ class PairExamples:
             cut = place + (int(random.integers(1, n)) if n > 1 else 1)
             if self.kind == "nsp" and len(ends) > 1 and (n == 1 or random.random() < 0.5):
                 found.append(((place, cut), self._elsewhere(first, wanted, starts, ends, random), 1))
-                place = cut  # the rest comes again
+                place = cut  # the rest is used again
                 continue
             if n > 1:
                 swapped = int(self.kind == "sop" and random.random() < 0.5)
@@ -128,7 +128,7 @@ class PairExamples:
     def _elsewhere(
         self, first: int, wanted: int, starts: Ints, ends: Ints, random: np.random.Generator
     ) -> tuple[int, int]:
-        """Sentences of another document, from a random one on."""
+        """The range of sentences of another document, from a random sentence on."""
         other = int(random.integers(len(ends) - 1))
         other += int(starts[other] >= first)
         begin = int(random.integers(starts[other], ends[other]))
@@ -140,14 +140,14 @@ class PairExamples:
 
 
 def _documents(ends: Ints) -> Ints:
-    """Ends of documents; of a text of few, ends of blocks of it, so that there is something else to draw from."""
+    """The ends of documents; a text with few of them is divided into blocks, so that there are others to draw from."""
     if len(ends) >= FEW_DOCUMENTS or not len(ends):
         return ends
     return np.union1d(ends, np.arange(BLOCK, int(ends[-1]), BLOCK))
 
 
 def joined(parts: list[Stretch]) -> Stretch:
-    """Stretches in a row, their words numbered on."""
+    """Concatenates stretches; word numbers continue from one to the next."""
     if len(parts) == 1:
         return parts[0]
     words, known = [], 0
@@ -158,7 +158,7 @@ def joined(parts: list[Stretch]) -> Stretch:
 
 
 def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: int = -1) -> Example:
-    """``before`` A ``behind`` B ``behind``; the special pieces are not words."""
+    """The example ``before`` A ``behind`` B ``behind``; special tokens do not count as words."""
     ids, words, types = [np.array(before, dtype=np.int64)], [np.full(len(before), -1)], [np.zeros(len(before))]
     known = 0
     for number, part in enumerate(parts):
@@ -172,12 +172,12 @@ def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: i
 
 
 def truncated(a: Stretch, b: Stretch, room: int, random: np.random.Generator) -> tuple[Stretch, Stretch]:
-    """Cut off the longer of the two, piece by piece, from a random end, until both fit."""
+    """Truncate the longer of the two, subword by subword at a random end, until both fit into ``room``."""
     n_a, n_b = len(a.ids), len(b.ids)
     excess = n_a + n_b - room
     if excess <= 0:
         return a, b
-    level = min(excess, abs(n_a - n_b))  # first the longer one down to the other
+    level = min(excess, abs(n_a - n_b))  # first cut the longer one to the length of the other
     rest = excess - level
     longer, shorter = (level + (rest + 1) // 2, rest // 2)
     off_a, off_b = (longer, shorter) if n_a >= n_b else (shorter, longer)

@@ -1,11 +1,12 @@
-"""What a Transformer that is a language model expects: words in a place, the surprise of a text, how a text continues.
+"""Predictions of a Transformer language model: words at a position, the perplexity of a text, its continuation.
 
-A masked model (BERT) sees both sides of a place whose piece is masked:
+A masked model (BERT) sees both sides of a masked position:
 
-    p(w | left, right)            perplexity: exp of the mean -log p of each piece, masked in turn (Salazar et al. 2020)
+    p(w | left, right)            perplexity: exp of the mean -log p of each subword, masked in turn
+                                  (pseudo-perplexity, Salazar et al. 2020)
 
-A causal one (GPT) sees what precedes. Of the words it expects after the left side, those come first that make the
-right side likely too:
+A causal model (GPT) sees only the left side. The words it predicts from there are reranked by how likely they make the
+right side:
 
     p(w | left, right) ∝ p(w | left) · p(right | left, w)
 """
@@ -29,24 +30,24 @@ from polyseme.contexts.transformer.windows import windows
 from polyseme.errors import OptionError, TextError
 from polyseme.nouns import Progress, silent
 
-BEAM = 48  # beginnings of a word that are followed up
-REREAD = 64  # words that a causal model reads the right side after
+BEAM = 48  # beam width for words of several subwords
+REREAD = 64  # words that a causal model reranks by the right side
 TEXTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class TextPerplexity:
-    """How surprised the model is by each piece of the texts."""
+    """Perplexity per subword, and what it was computed on."""
 
     perplexity: float
-    bits_per_character: float  # compares models whose pieces differ
-    tokens: int  # pieces that were predicted
+    bits_per_character: float  # comparable between models with different subwords
+    tokens: int  # subwords that were predicted
     sentences: int
-    unknown: int  # of them, pieces that stand for what the tokenizer does not know
+    unknown: int  # subwords that are the unknown token
 
 
 class Place(NamedTuple):
-    """Pieces before and after a word, and how many it has."""
+    """The subwords before and after a word, and the number of subwords of the word."""
 
     left: list[int]
     n_pieces: int
@@ -54,29 +55,29 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Pieces that are read at once, and where in them the place begins."""
+    """Subwords of one input, and the index in them where the word begins."""
 
     ids: list[int]
     at: int
 
 
 class Expectation:
-    """Answers of one language model."""
+    """The predictions of one language model."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner, self.network, self.pieces = runner, runner.network, runner.pieces
         names = [*self.pieces.names, *[""] * (self.network.vocabulary_size - len(self.pieces.names))]
         special = {self.pieces.tokenizer.token_to_id(name) for name in self.pieces.specials.values()}
-        self.special = torch.tensor([n in special or not name for n, name in enumerate(names)])  # and rows without one
-        # WordPiece marks a piece that continues with a word; a Chinese character stands unmarked everywhere.
+        self.special = torch.tensor([n in special or not name for n, name in enumerate(names)])  # and rows without name
+        # WordPiece marks subwords inside a word with ##, but a Chinese character is unmarked everywhere.
         self.inside = torch.tensor([name.startswith("##") for name in names])
         self.alone = torch.tensor([len(name) == 1 and ord(name) > 0x2E7F for name in names])
 
-    # ---- a place
+    # ---- one position
 
     @torch.inference_mode()
     def words(self, place: Place, topn: int, *, own: str) -> list[tuple[str, float]]:
-        """Words for a place, best first, each of as many pieces as the one that is there, with probabilities."""
+        """Words for a position with their probabilities, best first; each has as many subwords as the word there."""
         found = self._masked(place) if self.network.is_masked_lm else self._causal(place)
         best: dict[str, float] = {}
         for ids, score in found:
@@ -87,7 +88,7 @@ class Expectation:
         return [(word, math.exp(score)) for word, score in ranked[:topn]]
 
     def _masked(self, place: Place) -> list[tuple[list[int], float]]:
-        """Beams of pieces, filled in from left to right."""
+        """Beam search over the masked subwords of the word, from left to right."""
         mask = self._mask()
         beams: list[tuple[list[int], float]] = [([], 0.0)]
         for number in range(place.n_pieces):
@@ -102,7 +103,7 @@ class Expectation:
         return beams
 
     def _barred(self, number: int) -> Tensor:
-        """Pieces that no word has there: special ones, and by their marks those that begin it or continue with it."""
+        """Mask of subwords that cannot be the ``number``-th of a word: special tokens and, by their mark ##, others."""
         if not bool(self.inside.any()):
             return self.special
         return self.special | (self.inside if number == 0 else ~self.inside & ~self.alone)
@@ -130,18 +131,18 @@ class Expectation:
         return mask
 
     def _around(self, left: list[int], inner: list[int], right: list[int]) -> Row:
-        """The part of both sides that the network reads at once."""
+        """``inner`` with as much of both sides as the network can read at once."""
         room = max(self.runner.room - len(inner), 0)
         n_left = min(len(left), max(room - len(right), room // 2))
         n_right = min(len(right), room - n_left)
         before, behind = self.pieces.before, self.pieces.behind
         kept = left[len(left) - n_left :]
-        # A causal model would take the closing pieces for the end of the text.
+        # A causal model would take the final special tokens as the end of the text.
         end = [] if self.network.causal else behind
         return Row([*before, *kept, *inner, *right[:n_right], *end], len(before) + n_left)
 
     def _log_probabilities(self, rows: Sequence[Row], places: Sequence[int]) -> Tensor:
-        """log p over all pieces at one place of each row, ``(rows, V)``; all alike where nothing is before it."""
+        """log p of all subwords at one position of each row, ``(rows, V)``; zeros if the position is negative."""
         found = torch.zeros(len(rows), self.network.vocabulary_size)
         order = [n for n in sorted(range(len(rows)), key=lambda n: -len(rows[n].ids)) if places[n] >= 0]
         for chosen in _by_budget(order, [len(row.ids) for row in rows]):
@@ -160,7 +161,7 @@ class Expectation:
 
     @torch.inference_mode()
     def fill(self, parts: Sequence[Ints], topn: int) -> list[list[tuple[str, float]]]:
-        """For every mask between the parts of a text, the pieces that are expected there."""
+        """The predicted subwords with their probabilities for each mask between the parts of a text."""
         if not self.network.is_masked_lm:
             left = [int(n) for part in parts[:1] for n in part]
             right = [int(n) for part in parts[1:] for n in part]
@@ -186,7 +187,7 @@ class Expectation:
 
     @torch.inference_mode()
     def perplexity(self, texts: Iterable[str], progress: Progress = silent) -> TextPerplexity:
-        """The perplexity over all pieces of all texts; streams."""
+        """The perplexity over all subwords of a stream of texts."""
         total, n, count, characters, unknown = 0.0, 0, 0, 0, 0
         unk = self.pieces.id_of("unk")
         stream = iter(texts)
@@ -203,12 +204,12 @@ class Expectation:
 
     @torch.inference_mode()
     def surprises(self, ids: list[int]) -> list[float]:
-        """-log p of each piece; 0 for the first of a causal model, where nothing precedes it."""
+        """-log p of each subword; 0 for the first one in a causal model, if nothing precedes it."""
         found = list(self._text_surprises(ids))
         return [0.0] * (len(ids) - len(found)) + found
 
     def _text_surprises(self, ids: list[int]) -> Iterator[float]:
-        """-log p of each piece; of a causal model all that have something before them."""
+        """-log p of each subword; a causal model leaves out the first one if nothing precedes it."""
         if self.network.causal:
             before = len(self.pieces.before)
             for window in windows(len(ids), self.runner.room, causal=True):
@@ -224,7 +225,7 @@ class Expectation:
             yield from (float(-scores[n, ids[start + n]]) for n in range(len(some)))
 
     def _pieces_surprise(self, row: list[int]) -> list[float]:
-        """-log p of every piece but the first, read by a causal model."""
+        """-log p of every subword but the first, with a causal model."""
         if len(row) < 2:
             return []
         where = torch.arange(len(row) - 1)
@@ -233,15 +234,15 @@ class Expectation:
         return found
 
     def _surprise(self, rows: Sequence[list[int]], starts: Sequence[int]) -> list[float]:
-        """Sums of -log p from a place on, of each row."""
+        """For each row, the sum of -log p from the position in ``starts`` on."""
         return [sum(self._pieces_surprise(row)[start - 1 :]) for row, start in zip(rows, starts, strict=True)]
 
-    # ---- continuing
+    # ---- generation
 
     def generate(
         self, ids: list[int], length: int, *, temperature: float, top_k: int, top_p: float, seed: int
     ) -> list[int]:
-        """``ids`` and ``length`` pieces more, or fewer where the model ends its text."""
+        """``ids`` followed by ``length`` new subwords, or fewer if the model ends the text."""
         end = self.pieces.id_of("eos")
         found = [*self.pieces.before, *ids] or [n for n in (self.pieces.id_of("bos"), end, 0) if n is not None][:1]
         given = len(found)
@@ -269,7 +270,7 @@ def _exponential(mean: float) -> float:
 
 
 def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> list[tuple[list[int], float]]:
-    """The ``width`` best beams with one piece more."""
+    """The ``width`` best beams, extended by one subword."""
     totals = scores + torch.tensor([score for _, score in beams])[:, None]
     best = torch.topk(totals.reshape(-1), min(width, totals.numel()))
     size = scores.shape[1]
@@ -281,7 +282,7 @@ def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> l
 
 
 def _by_budget(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows, longest first, as many at a time as make a batch."""
+    """Rows in batches of about ``BATCH_PIECES`` subwords; ``order`` has the longest first."""
     start = 0
     while start < len(order):
         n = max(BATCH_PIECES // max(lengths[order[start]], 1), 1)
@@ -290,7 +291,7 @@ def _by_budget(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[in
 
 
 def split_at_masks(text: str, *names: str) -> list[str]:
-    """The parts of a text between its masks, however they are written."""
+    """The parts of a text between its masks, which may be written as any of ``names``."""
     for name in names:
         text = text.replace(name, "\0")
     return text.split("\0")

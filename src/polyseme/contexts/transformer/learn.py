@@ -1,9 +1,9 @@
-"""Pieces learned from the words of a corpus: WordPiece (BERT) or byte-pair encoding (GPT, XLM). 子词
+"""Subwords 子词 learned from the words of a corpus: WordPiece (BERT) or byte-pair encoding (GPT, XLM).
 
-Begin with characters, and join the most frequent pair of neighbours within words until there are as many pieces as
-wanted. A Chinese character is a piece of its own, words are cut at spaces and punctuation, and pieces never reach over
-that, so the pieces of a word are the same in the word alone and in running text, here and in ``transformers``. A piece
-that continues with a word is marked ``##``, also in BPE: GPT's own mark, ``</w>``, would double the Chinese characters.
+Starting from characters, the most frequent pair of neighbours within words is merged until the vocabulary has the given
+size. Each Chinese character is a subword. Words are split at spaces and punctuation, and no subword crosses them, so a
+word has the same subwords alone and in running text, here and in ``transformers``. A subword inside a word is marked
+with ``##``, also in BPE: the mark of GPT, ``</w>``, would give every Chinese character two entries.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ BERT_SPECIALS = {
     "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]",
 }  # fmt: skip
 INSIDE = "##"
-ALPHABET = 0.85  # of the pieces, at most so many are single characters
-WORDS_COUNTED = 2_000_000  # more do not change which pieces are learned
+ALPHABET = 0.85  # largest share of single characters in the vocabulary
+WORDS_COUNTED = 2_000_000  # more do not change which subwords are learned
 AT_ONCE = 10_000
 LONGEST_WORD = 100
-# A character inside a word is another sign than at its beginning; while pieces are learned it is moved to a private
-# plane. (The library can mark it too, but numbers the marked ones in random order, so that ties fall differently.)
+# A character inside a word is another symbol than at its beginning: during learning it is moved to a private Unicode
+# plane. (The library can mark it too, but numbers the marked ones in random order, so that ties break differently.)
 _PLANE, _LAST = 0xF0000, 0xFFFD
 
 
 def learn_wordpieces(words: Vocabulary, size: int, segmentation: Segmentation, *, limit: int) -> Pieces:
-    """BERT's pieces, with [CLS] before and [SEP] after a text."""
+    """A WordPiece tokenizer as in BERT, with [CLS] before and [SEP] after a text."""
     tokenizer = _tokenizer(segmentation)
     learned = _learn(tokenizer, words, size, list(BERT_SPECIALS.values()))
     tokenizer.model = models.WordPiece(learned.numbers, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
@@ -50,7 +50,7 @@ def learn_byte_pairs(
     words: Vocabulary, size: int, segmentation: Segmentation, specials: dict[str, str], *, single: str, pair: str,
     limit: int,
 ) -> Pieces:  # fmt: skip
-    """Byte-pair pieces; ``single`` and ``pair`` say where special ones stand around one text ($A) and two ($A, $B)."""
+    """A BPE tokenizer; ``single`` and ``pair`` are templates of special tokens for one text ($A) and two ($A, $B)."""
     tokenizer, names = _tokenizer(segmentation), list(dict.fromkeys(specials.values()))
     learned = _learn(tokenizer, words, size, names)
     tokenizer.model = models.BPE(
@@ -101,7 +101,7 @@ def _learn(tokenizer: Tokenizer, words: Vocabulary, size: int, specials: list[st
 
 
 def _parts(tokenizer: Tokenizer, words: Vocabulary) -> Counter[str]:
-    """What the words are cut into at spaces and punctuation, and how often; characters inside moved to their plane."""
+    """Counts of the parts of words between spaces and punctuation, with inner characters moved to the private plane."""
     counts: Counter[str] = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
         for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(readable(word))):
@@ -111,13 +111,13 @@ def _parts(tokenizer: Tokenizer, words: Vocabulary) -> Counter[str]:
 
 
 def _marked(piece: str) -> str:
-    """A learned piece as it is written: its characters moved back, and marked where it continues with a word."""
+    """A learned subword in its final form: characters moved back, and marked with ## if it is inside a word."""
     plain = "".join(chr(ord(c) - _PLANE) if ord(c) >= _PLANE else c for c in piece)
     return INSIDE + plain if ord(piece[0]) >= _PLANE else plain
 
 
 def _repeated(counts: Counter[str]) -> Iterator[str]:
-    """Each part as often as it occurs, or in proportion to it, in lines of bounded length."""
+    """Each part as often as it occurs (scaled down for a large text), in lines of bounded length."""
     scale = max(sum(counts.values()) / WORDS_COUNTED, 1)
     for part, count in counts.items():
         n = max(round(count / scale), 1)

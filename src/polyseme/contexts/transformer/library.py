@@ -1,4 +1,4 @@
-"""``transformers``, kept from its hub and from writing to the terminal."""
+"""``transformers`` without access to the hub and without output to the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformers.utils import logging
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Whatever is loaded inside comes from local files alone, without progress bars and reports."""
+    """Inside, models are loaded from local files only, without progress bars and log messages."""
     hub, verbosity, bars = (
         huggingface_hub.constants.HF_HUB_OFFLINE,
         logging.get_verbosity(),
@@ -30,6 +30,6 @@ def offline() -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what went wrong inside a library, for a message of one line."""
+    """The first line of a library's error, for a one-line message."""
     text = str(error).strip().split("\n")[0].strip()
     return f"{type(error).__name__}: {text[:160]}" if text else type(error).__name__

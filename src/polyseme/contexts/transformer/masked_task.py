@@ -1,8 +1,8 @@
-"""Learning to tell masked pieces, and of pairs whether they are true ones. 掩码语言模型
+"""Training a masked language model 掩码语言模型: predict masked subwords and, optionally, the label of a pair.
 
-    loss = mean over the chosen pieces of -log p(piece | the example with them masked)  [+ mean of -log p(label | pair)]
+    loss = mean over the chosen subwords of -log p(subword | masked example)  [+ mean of -log p(label | pair)]
 
-The head, most of the work of a small network with many pieces, runs on the chosen places alone.
+The head, which is most of the work in a small network with a large vocabulary, runs on the chosen positions only.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ PIECES_A_REPORT = 2_000_000
 
 @dataclass(frozen=True)
 class Masked:
-    """A batch to learn from: what is read, and the pieces to be told."""
+    """A training batch: the masked input, and the subwords to predict."""
 
     batch: Batch
-    rows: Tensor  # (N,) of the chosen places
+    rows: Tensor  # (N,) of the chosen positions
     places: Tensor
     targets: Tensor
     labels: Tensor | None  # (B,) of pairs
 
 
 class MaskedTask(BatchTask):
-    """Learns from examples whose pieces are masked differently every time."""
+    """Learns to predict masked subwords; examples are masked differently in every epoch."""
 
     module: Network
     unit = "predictions"
@@ -104,7 +104,7 @@ class MaskedTask(BatchTask):
         return told, module.pair_scores(states) if masked.labels is not None else None
 
     def _masked(self, examples: Examples, epoch: int, numbers: range) -> Masked:
-        """Examples side by side, padded to the longest."""
+        """A masked batch of these examples, padded to the longest."""
         found = [examples.example(epoch, number) for number in numbers]
         longest = max(len(example.ids) for example in found)
         ids = np.full((len(found), longest), self.padding, dtype=np.int64)
@@ -138,7 +138,7 @@ class MaskedTask(BatchTask):
 
 
 def extras(examples: list[Example], longest: int) -> dict[str, Ints]:
-    """Languages and positions, where examples have them, ``(B, T)`` each."""
+    """Languages and positions, if the examples have them, ``(B, T)`` each."""
     found = {}
     for name in ("languages", "positions"):
         arrays = [getattr(example, name) for example in examples]

@@ -1,8 +1,9 @@
-"""Which pieces of an example are to be told, and what is put in their place. 遮盖
+"""Masking 遮盖: which subwords of an example are predicted, and what replaces them.
 
-Of the 15 % that are chosen, 80 % become [MASK], 10 % stay and 10 % become any piece (Devlin et al. 2018). Chosen are
-single pieces, whole words, or one to three words in a row with p(n) ∝ 1/n (Lan et al. 2019): words as the corpus cuts
-them, so that of 电话 both characters are masked or none. Words that would exceed the number wanted are skipped.
+Of the 15 % that are chosen, 80 % become [MASK], 10 % stay and 10 % become a random subword (Devlin et al. 2018). The
+units are single subwords, whole words, or one to three consecutive words with p(n) ∝ 1/n (Lan et al. 2019). Words are
+those of the corpus segmentation, so that both characters of 电话 are masked or neither. Units that would exceed the
+wanted number are skipped.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ LONGEST_NGRAM = 3
 
 @dataclass(frozen=True)
 class Masking:
-    """How pieces are chosen and replaced."""
+    """How subwords are chosen and replaced."""
 
     unit: str  # token | word | ngram
     share: float
     masked: float  # of the chosen, the share that is masked
-    kept: float  # … that is masked or left as it is
+    kept: float  # … that is masked or kept
     mask: int
-    ordinary: Ints  # the pieces that may stand for another: all but special ones
+    ordinary: Ints  # the possible random replacements: all subwords but special tokens
 
     def choose(self, words: Ints, size: int, random: np.random.Generator) -> Ints:
-        """Places of an example, ascending. ``words`` numbers its words, -1 if none is; ``size`` is its length."""
+        """The chosen positions, sorted. ``words``: the word of each position (-1: none); ``size``: their number."""
         wanted = max(1, round(self.share * size))
         if self.unit == "token":
             places = np.flatnonzero(words >= 0)
@@ -46,19 +47,19 @@ class Masking:
                 found += len(group)
                 if found == wanted:
                     break
-        if not chosen and groups:  # every word is longer than what is wanted: of one of them a part
+        if not chosen and groups:  # every word is longer than the wanted number: take part of one
             chosen.append(groups[int(random.integers(len(groups)))][:wanted])
         return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
     def replaced(self, ids: Ints, random: np.random.Generator) -> Ints:
-        """What occurs in the place of the chosen pieces ``ids``."""
+        """The replacements of the chosen subwords ``ids``."""
         draw = random.random(len(ids))
         others = self.ordinary[random.integers(len(self.ordinary), size=len(ids))]
         return np.where(draw < self.masked, self.mask, np.where(draw < self.kept, ids, others))
 
 
 def _groups(words: Ints) -> list[Ints]:
-    """The places of each word, in their order."""
+    """The positions of each word, in order."""
     places = np.flatnonzero(words >= 0)
     if not len(places):
         return []
@@ -68,7 +69,7 @@ def _groups(words: Ints) -> list[Ints]:
 
 
 def _joined(groups: list[Ints], random: np.random.Generator) -> list[Ints]:
-    """One to three words as one, from the beginning of the text on."""
+    """Join the words of a text into groups of one to three."""
     weights: NDArray[np.float64] = 1 / np.arange(1, LONGEST_NGRAM + 1)
     lengths = random.choice(LONGEST_NGRAM, size=len(groups), p=weights / weights.sum()) + 1
     found, place = [], 0

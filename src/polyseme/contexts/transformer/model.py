@@ -1,7 +1,7 @@
 """A Transformer encoder (Transformer 编码器): BERT, RoBERTa, ALBERT, ELECTRA, DistilBERT, XLM-R, GPT-2 and their kin.
 
 Vaswani et al., "Attention Is All You Need", 2017; Devlin et al., "BERT", 2018. The architectures are those of
-``transformers``; what is here makes a ContextEncoder of them: words instead of pieces, sentences of any length, and
+``transformers``; this module makes them ContextEncoders: words instead of subwords, sentences of any length, and
 vectors that do not depend on the batch.
 """
 
@@ -50,13 +50,13 @@ from polyseme.text.segment import Segmentation
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-AHEAD_BYTES = 128 << 20  # of vectors of the sentences read ahead, to be sorted by length
+AHEAD_BYTES = 128 << 20  # vectors of the sentences that are read ahead and sorted by length
 AHEAD_CHARACTERS = 1 << 16
 SENTENCES_AT_ONCE = 4096
 
 
 class Given(NamedTuple):
-    """A sentence as text, its words and where they stand."""
+    """A sentence as text, its words, and their positions in the text."""
 
     text: str
     tokens: list[str]
@@ -64,7 +64,7 @@ class Given(NamedTuple):
 
 
 class TransformerEncoder(Model, ContextEncoder):
-    """A network, its tokenizer, and the mix of its layers."""
+    """A network, its tokenizer, and the weights of the layer mix."""
 
     method: ClassVar[str] = "transformer"
     Options: ClassVar[type] = TransformerOptions
@@ -81,25 +81,24 @@ class TransformerEncoder(Model, ContextEncoder):
     ) -> None:
         self.options, self.network, self.pieces = options, network, pieces
         self.dim, self.n_layers = network.dim, network.n_layers
-        self.reading = network  # what reads: the network itself, or the same in another precision
+        self.reading = network  # the network used for encoding: itself, or a copy in another precision
         self.mix = mix if mix is not None else ScalarMix(self.n_layers)
         self.about = about if about is not None else About()
 
     @property
     def segmentation(self) -> Segmentation:
-        """How raw text is segmented into words. Published tokenizers read text as it is written, so nothing is
-        normalised."""
+        """How raw text is segmented into words. By default text is not normalised, as published tokenizers expect."""
         return self.about.segmentation or Segmentation(normalise="none")
 
     @cached_property
     def runner(self) -> Runner:
-        """What reads the pieces."""
+        """Encodes sequences of subwords."""
         return Runner(packed(self.reading), self.pieces)
 
     def at_precision(self, precision: str) -> Self:
-        """The same model reading in ``int8``, faster and nearly alike, or in ``fp32``; it is saved as it was.
+        """The same model, encoding in ``int8`` (faster, with nearly the same vectors) or in ``fp32``.
 
-        A machine that cannot do it reads in fp32, and a warning says so.
+        It is still saved in fp32. On a machine without int8 support it stays in fp32, with a warning.
         """
         check("precision", precision, PRECISIONS)
         found = copy.copy(self)
@@ -109,17 +108,17 @@ class TransformerEncoder(Model, ContextEncoder):
         return found
 
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
-        """Its reader and its network, to learn with a task."""
+        """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted))
 
     # ---- reading sentences
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
-        """Vectors of every word, ``(layers, words, dim)``, sentence by sentence, in order; streams.
+        """The vectors of the words of each sentence, ``(layers, words, dim)``, in order, as a stream.
 
-        A word's vector is made of its pieces' (option ``pieces``). A sentence longer than the network reads at once is
-        read in overlapping windows. A sentence's vectors depend on nothing but the sentence.
+        The vector of a word is pooled from its subwords (option ``pieces``). A sentence longer than the network's limit
+        is read in overlapping windows. The vectors of a sentence depend on this sentence only.
         """
         chosen = Layers.read(layers, self.n_layers)
         given = (self._given(sentence) for sentence in several(sentences))
@@ -128,7 +127,7 @@ class TransformerEncoder(Model, ContextEncoder):
     def encode_pieces(
         self, texts: Iterable[str | tuple[str, str]], *, layers: LayerChoice = "all"
     ) -> Iterator[EncodedSentence]:
-        """Vectors of the pieces themselves, special ones too; a pair of texts is read as one input."""
+        """The vectors of the subwords and special tokens; a pair of texts is one input."""
         chosen = Layers.read(layers, self.n_layers)
         return (self._encoded_pieces(text, chosen) for text in several(texts))  # type: ignore[arg-type]
 
@@ -184,9 +183,9 @@ class TransformerEncoder(Model, ContextEncoder):
         return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
 
     def attention(self, sentence: Sentence) -> Attention:
-        """How much each word of a sentence looks at each other, ``(layers, heads, words, words)``.
+        """The attention weights between the words of a sentence, ``(layers, heads, words, words)``.
 
-        What goes to special pieces is omitted. The sentence must be one that the network reads at once.
+        Attention to special tokens is left out. The sentence must fit into the network's limit.
         """
         given = self._given(sentence)
         cut = self.pieces.cut([given.text])[0]
@@ -205,24 +204,24 @@ class TransformerEncoder(Model, ContextEncoder):
         weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()
         return weights
 
-    # ---- what the language model expects
+    # ---- predictions of the language model
 
     @property
     def language(self) -> str | None:
-        """``masked`` or ``causal``: it answers ``substitutes``, ``fill`` and ``perplexity``; None: it has no head."""
+        """``masked`` or ``causal`` if it has ``substitutes``, ``fill`` and ``perplexity``; None without an LM head."""
         return "masked" if self.network.is_masked_lm else "causal" if self.network.is_causal_lm else None
 
     @cached_property
     def expectation(self) -> Expectation:
-        """What answers the questions of a language model."""
+        """The predictions of the language model."""
         if self.language is None:
             raise OptionError("this model is not a language model: its files hold an encoder without a head for words")
         return Expectation(self.runner)
 
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
-        """The words the model expects in the place of a word, with their probabilities, best first.
+        """The words that the model predicts in place of a word, with their probabilities, best first.
 
-        They have as many pieces as the word that is there, which is not looked at.
+        They have as many subwords as the word there, which is not itself used.
         """
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
@@ -236,7 +235,7 @@ class TransformerEncoder(Model, ContextEncoder):
         return self.expectation.words(place, topn, own=given.tokens[position])
 
     def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
-        """For every ``[MASK]`` of a text, the pieces the model expects there, with their probabilities."""
+        """The predicted subwords for every ``[MASK]`` of a text, with their probabilities."""
         parts = split_at_masks(text, "[MASK]", self.pieces.specials.get("mask_token", "[MASK]"))
         if topn < 1 or len(parts) < 2:
             raise OptionError(
@@ -247,7 +246,7 @@ class TransformerEncoder(Model, ContextEncoder):
         return self.expectation.fill(self.pieces.ids(list(map(self.segmentation.normalised, parts))), topn)
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word, the sum over its pieces; the first piece of a causal model may have 0."""
+        """-log p of every word, summed over its subwords; in a causal model the first subword may count 0."""
         found = []
         for sentence in sentences:
             given = self._given(sentence)
@@ -258,7 +257,7 @@ class TransformerEncoder(Model, ContextEncoder):
         return found
 
     def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> TextPerplexity:
-        """How surprised the model is by each piece of the sentences; streams. A masked model reads each piece again."""
+        """The perplexity per subword over a stream of sentences. A masked model reads a sentence once per subword."""
         texts = (self._given(sentence).text for sentence in several(sentences))
         return self.expectation.perplexity(texts, progress)
 
@@ -266,10 +265,10 @@ class TransformerEncoder(Model, ContextEncoder):
         self, text: str = "", length: int = 50, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
         seed: int = 1,
     ) -> str:  # fmt: skip
-        """How a causal model continues with a text, for ``length`` pieces or to the end it finds itself.
+        """Continue a text with a causal model by ``length`` subwords, or until the model ends it.
 
-        ``temperature`` 0 takes the most likely piece each time; ``top_k`` (0: all) and ``top_p`` draw from the most
-        likely ones only, so many or so much of the probability.
+        ``temperature`` 0 always takes the most likely subword; ``top_k`` (0: all) and ``top_p`` restrict sampling to
+        the most likely ones, by their number or their total probability.
         """
         if self.language != "causal":
             raise OptionError("only a left-to-right language model can continue a text")
@@ -282,7 +281,7 @@ class TransformerEncoder(Model, ContextEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """Weights by the names that transformers gives them, config.json and the tokenizer's files."""
+        """The weights by their names in ``transformers``, config.json, and the files of the tokenizer."""
         tensors = {name: tensor.cpu().numpy() for name, tensor in state(self.network).items()}
         tensors["mix.scalars"] = self.mix.scalars.detach().numpy()
         tensors["mix.gamma"] = self.mix.gamma.detach().numpy()
@@ -291,7 +290,7 @@ class TransformerEncoder(Model, ContextEncoder):
 
     @classmethod
     def from_parts(cls, options: TransformerOptions | ShapeOptions, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from."""
+        """The model that was saved as ``parts``."""
         where = "the model folder"
         for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             if name not in parts.files:
@@ -313,7 +312,7 @@ class TransformerEncoder(Model, ContextEncoder):
 
 
 def check_vocabulary(network: Network, pieces: Pieces, *, where: object) -> None:
-    """Refuse a tokenizer with pieces that the network has no vector for."""
+    """Refuse a tokenizer with more subwords than the network has embeddings."""
     rows = len(network.whole.get_input_embeddings().weight)
     if len(pieces.names) > rows:
         raise FormatError(f"{where} has a tokenizer of {len(pieces.names):,} pieces and a network of {rows:,}")

@@ -1,7 +1,7 @@
-"""The network of a Transformer, of any architecture that ``transformers`` knows, as a torch module.
+"""The network of a Transformer, of any architecture in ``transformers``, as a torch module.
 
-It is built from a configuration and tensors that were read as data: no code of a model's author is run, the hub is
-never asked, and the configuration is held against the tensors before memory is taken for it.
+It is built from a configuration and tensors that were read as data: no code from a model's author is executed, the hub
+is never contacted, and the configuration is checked against the tensors before memory is allocated.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from transformers import (
 from polyseme.contexts.transformer.library import offline, reason
 from polyseme.errors import FormatError
 
-# Settings that would have transformers run, fetch or compress something; attention and number format are ours to say.
+# Settings that would make transformers execute, download or quantise something; attention and dtype are set here.
 _REFUSED = {"auto_map": "custom code", "quantization_config": "quantised weights"}
 _DROPPED = re.compile(r"_?attn_implementation.*|torch_dtype|dtype|_commit_hash|_name_or_path|fusion_config")
-_REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?)$")  # what a constructor makes so many of
+_REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?)$")  # numbers of modules to construct
 _MOST_REPEATED = 1000
 _LARGEST = 10_000_000
 _HEADS = re.compile(r"(cls\.predictions|lm_head|predictions|generator_|vocab_|pred_layer|mlm)\b|lm_head|_projector")
-# Classes that hold a masked-LM head and a head for pairs of sentences.
+# Classes with a masked-LM head and a head for pairs of sentences.
 _WITH_PAIRS = ("BertForPreTraining", "AlbertForPreTraining", "MobileBertForPreTraining", "MegatronBertForPreTraining")
 _USUAL_LIMIT = 512
 
 
 class Batch(NamedTuple):
-    """Pieces by number, ``(B, T)`` each; the mask is 0 if a row is padded, and None if none is."""
+    """The input of a network, ``(B, T)`` each; the mask is 0 at padding, and None if there is no padding."""
 
     ids: Tensor
     mask: Tensor | None = None
     types: Tensor | None = None  # 0 in the first text of a pair, 1 in the second
-    languages: Tensor | None = None  # of a network that tells languages apart
-    positions: Tensor | None = None  # where they do not just continue
+    languages: Tensor | None = None  # for a network with language embeddings
+    positions: Tensor | None = None  # if they are not simply 0, 1, 2, …
 
 
 class Network(nn.Module):
-    """A Transformer with its language-model head, where it has one. ``forward`` gives all layers."""
+    """A Transformer with its language-model head, if it has one. ``forward`` returns all layers."""
 
-    quantised = False  # whether its linear layers multiply whole numbers
+    quantised = False  # whether its linear layers compute in int8
 
     def __init__(self, whole: PreTrainedModel) -> None:
         super().__init__()
@@ -78,59 +78,59 @@ class Network(nn.Module):
         return found
 
     def forward(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Every layer's states, lowest first, ``(B, T, D)`` each."""
+        """The hidden states of every layer, lowest first, ``(B, T, D)`` each."""
         found = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
         layers: tuple[Tensor, ...] = found.hidden_states
         return layers
 
     def top(self, batch: Batch) -> Tensor:
-        """The highest layer alone, ``(B, T, D)``."""
+        """The hidden states of the top layer, ``(B, T, D)``."""
         found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
         return found
 
     def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
-        """Every layer's attention between pieces, ``(B, heads, T, T)`` each, where the network holds it."""
+        """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""
         found: tuple[Tensor | None, ...] | None = self.body(
             **self._given(batch), output_attentions=True, return_dict=True
         ).attentions
         return found or ()
 
     def logits(self, batch: Batch) -> Tensor:
-        """What the language model expects at every place, ``(B, T, V)``."""
+        """The logits of the language model at every position, ``(B, T, V)``."""
         found = self.whole(**self._given(batch), return_dict=True)
         scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
         return scores
 
     @property
     def tells_pairs(self) -> bool:
-        """Whether it has a head that judges pairs of segments."""
+        """Whether it has a head for pairs of segments (NSP, SOP)."""
         return _has_pairs(self.whole)
 
     def pair_scores(self, states: Tensor) -> Tensor:
-        """From the top layer, ``(B, T, D) -> (B, 2)``: B follows A, or it does not."""
+        """The logits of the pair head from the top layer, ``(B, T, D) -> (B, 2)``: B follows A, or it does not."""
         pooled = self.body.pooler(states)  # type: ignore[operator]
         found: Tensor = getattr(self.whole.cls, "seq_relationship", None)(pooled)  # type: ignore[misc]
         return found
 
     @property
     def vocabulary_size(self) -> int:
-        """Pieces that the language model tells apart."""
+        """The number of subwords in the softmax of the language model."""
         return int(self.whole.config.vocab_size)
 
     def head(self, states: Tensor) -> Tensor:
-        """What the language model expects from states of the top layer, ``(N, D) -> (N, V)``."""
+        """The logits of the language model from top hidden states, ``(N, D) -> (N, V)``."""
         found: Tensor = _head(self.whole)(states)
         return found
 
     def expected(self, batch: Batch, rows: Tensor, places: Tensor) -> Tensor:
-        """The same at some places alone, ``(N, V)``, where the head, most of the work, is not spent on the others."""
+        """The logits at some positions only, ``(N, V)``: the head, most of the work, does not run on the others."""
         if self.reads_head:
             return self.head(self.top(batch)[rows, places])
         return self.logits(batch)[rows, places]
 
     @torch.inference_mode()
     def _head_agrees(self) -> bool:
-        """Whether ``head`` gives what the whole network gives: an architecture may do more between the two."""
+        """Whether ``head`` gives the same logits as the whole network: some architectures do more in between."""
         batch = Batch(torch.tensor([[0, min(1, self.vocabulary_size - 1)]]))
         try:
             return torch.allclose(self.head(self(batch)[-1]), self.logits(batch), atol=1e-4)
@@ -146,7 +146,7 @@ class Network(nn.Module):
         return {name: tensor for name, tensor in given.items() if tensor is not None}
 
     def positions(self) -> int:
-        """The most pieces it can read at once; 0: not said."""
+        """The maximum number of tokens it can read at once; 0: unknown."""
         limits = [
             len(module.weight) - (0 if module.padding_idx is None else module.padding_idx + 1)
             for name, module in self.body.named_modules()
@@ -158,7 +158,7 @@ class Network(nn.Module):
 
     @torch.inference_mode()
     def _probed(self) -> tuple[int, int, bool]:
-        """Number of layers and length of a state, and whether a place does not see those after it: by trying."""
+        """The number of layers, the dimension of a state, and whether it is causal, found by a trial run."""
         most = self.whole.config.vocab_size - 1
         batch = Batch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
         with offline():
@@ -170,17 +170,17 @@ class Network(nn.Module):
         return len(layers), layers[0].shape[2], not apart and torch.allclose(layers[-1][0, 0], layers[-1][1, 0])
 
     def _reads_padding(self) -> bool:
-        """Whether the piece that it pads with is read like any other where no mask is given (XLM leaves it out)."""
+        """Whether the padding token is read like any other if no mask is given (XLM ignores it)."""
         ids = self._pieces(1)
         return self._alike(Batch(ids), Batch(ids, torch.ones_like(ids)))
 
     def _leaves_out_padding(self) -> bool:
-        """Whether a row is read alike with padding after it: no mask reaches convolutions and Fourier transforms."""
+        """Whether padding leaves a row unchanged: masks do not affect convolutions and Fourier transforms."""
         ids = self._pieces(3)
         return self._alike(Batch(ids[:, :1]), Batch(ids, (torch.arange(ids.shape[1]) == 0).long()[None]))
 
     def _pieces(self, padding: int) -> Tensor:
-        """A piece and so many that are padding, ``(1, 1 + padding)``, fewer if the network does not read so many."""
+        """A token followed by ``padding`` padding tokens, ``(1, 1 + padding)``, cut to the network's limit."""
         said, most = getattr(self.whole.config, "pad_token_id", None), self.whole.config.vocab_size - 1
         pad = said if isinstance(said, int) and 0 <= said <= most else 0
         first = min(1, most) if pad != 1 else 0
@@ -188,7 +188,7 @@ class Network(nn.Module):
 
     @torch.inference_mode()
     def _alike(self, first: Batch, second: Batch) -> bool:
-        """Whether the places of the first are read the same in both, by trying."""
+        """Whether the positions of the first batch have the same states in both, found by a trial run."""
         n = first.ids.shape[1]
         with offline():
             layers = zip(self(first), self(second), strict=True)
@@ -196,7 +196,7 @@ class Network(nn.Module):
 
 
 def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConfig:
-    """The settings of config.json as the class that transformers has for them."""
+    """The configuration object of ``transformers`` for the settings of a config.json."""
     for name, what in _REFUSED.items():
         if record.get(name):
             raise FormatError(f"{where} asks for {what} ({name}), which is not executed")
@@ -207,12 +207,12 @@ def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConf
     try:
         with offline():
             return CONFIG_MAPPING[kind].from_dict({k: v for k, v in record.items() if not _DROPPED.fullmatch(k)})
-    except Exception as error:  # whatever a class of settings finds wrong with them
+    except Exception as error:  # configuration classes raise errors of many kinds
         raise FormatError(f"{where} does not describe a valid {kind} ({reason(error)})") from None
 
 
 def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: object) -> Network:
-    """The network with these weights; one that is missing or misshapen is a FormatError."""
+    """The network with these weights; raises FormatError if any is missing or misshapen."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise FormatError(f"{where}: {name!r} holds numbers that are not finite")
@@ -231,13 +231,13 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
                     return Network(whole.eval())
         except FormatError as error:
             problem = str(error)
-        except Exception as error:  # whatever an architecture finds wrong with its weights
+        except Exception as error:  # architectures raise errors of many kinds
             problem = reason(error)
     raise FormatError(f"{where} does not contain the weights its configuration describes: {problem}")
 
 
 def state(network: Network) -> dict[str, Tensor]:
-    """The weights by the names that transformers writes, each once though several places may share it."""
+    """The weights by their names in ``transformers``; shared weights appear only once."""
     found: dict[str, Tensor] = {}
     seen: set[tuple[int, tuple[int, ...]]] = set()
     for name, tensor in network.whole.state_dict().items():
@@ -249,7 +249,7 @@ def state(network: Network) -> dict[str, Tensor]:
 
 
 def _head(whole: PreTrainedModel) -> Any:
-    """The layers between the top states and the scores, as the families of architectures name them."""
+    """The layers between the top hidden states and the logits, by the names in each family of architectures."""
     if hasattr(whole, "cls"):  # BERT
         return getattr(whole.cls, "predictions", whole.cls)
     if hasattr(whole, "generator_lm_head"):  # ELECTRA
@@ -283,7 +283,7 @@ def _has_pairs(whole: PreTrainedModel) -> bool:
 
 
 def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list[type[PreTrainedModel]]:
-    """Classes to try: the one the configuration names if it is a language model, and the bare encoder."""
+    """The classes to try: the one named in the configuration if it is a language model, then the bare encoder."""
     listed: Any = config.architectures
     named = str(listed[0]) if isinstance(listed, (list, tuple)) and listed else ""
     masked, causal = (_classes(m, config) for m in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
@@ -298,7 +298,7 @@ def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
-    """Whether states are the same but for rounding."""
+    """Whether states are equal up to rounding."""
     return float((one - other).abs().max()) <= 1e-5 * max(float(one.abs().max()), 1.0)
 
 
@@ -309,7 +309,7 @@ def _attention(cls: type[PreTrainedModel]) -> str:
 def _check_size(
     cls: type[PreTrainedModel], config: PreTrainedConfig, tensors: Mapping[str, Tensor], where: object
 ) -> None:
-    """Refuse settings that speak of far more numbers than there are, before they take memory."""
+    """Refuse a configuration with far more weights than the tensors have, before memory is allocated."""
     held = sum(tensor.numel() for tensor in tensors.values())
     positions = getattr(config, "max_position_embeddings", None)
     sizes = [n for n in (positions, getattr(config, "hidden_size", None)) if isinstance(n, int)]
@@ -318,16 +318,16 @@ def _check_size(
         try:
             with offline(), torch.device("meta"):
                 wanted = sum(parameter.numel() for parameter in cls(config).parameters())
-        except Exception as error:  # whatever a constructor finds wrong with its settings
+        except Exception as error:  # constructors raise errors of many kinds
             raise FormatError(f"{where} does not describe a valid {config.model_type} ({reason(error)})") from None
     if wanted > 4 * held + _LARGEST:
         raise FormatError(f"{where} describes at least {wanted:,} weights, but there are {held:,}")
 
 
 def _lacking(report: Mapping[str, Any], whole: PreTrainedModel) -> str:
-    """What is wrong by transformers' report of the loading.
+    """What is missing or misshapen according to the loading report of ``transformers``; empty if nothing is.
 
-    A pooler may be missing, since no vector depends on it, and a table of sines, since it is computed.
+    The pooler may be missing, since no vector depends on it, and sinusoidal embeddings, since they are computed.
     """
     for name, found, wanted in sorted(report["mismatched_keys"]):
         return f"{name!r} has the shape {tuple(found)}, not {tuple(wanted)}"

@@ -1,4 +1,4 @@
-"""Options of a Transformer that was read from published files."""
+"""Options of a Transformer loaded from published files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ PRECISIONS = ("fp32", "int8")
 
 @dataclass(frozen=True)
 class TransformerOptions:
-    """How its vectors are made of what the network computes."""
+    """How word vectors are computed from the output of the network."""
 
     pieces: str = option("mean", "pooling of a word's subword vectors into one", choices=POOLINGS)

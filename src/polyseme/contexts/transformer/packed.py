@@ -1,9 +1,9 @@
-"""Linear layers with weights as the processor multiplies them 预排权重: the same vectors, a tenth faster.
+"""Linear layers with prepacked weights 预排权重: the same vectors, a tenth faster.
 
-torch rearranges the weights of a linear layer for every product. Here a copy that is arranged once does the reading;
-the network itself, which is trained, saved and converted, stays as it is; a layer that has learned since is arranged
-again. torch's own compiler uses the same operations, but not every build has them; without them the network reads as it
-is.
+torch rearranges the weights of a linear layer for every product. Here encoding uses a copy whose weights are rearranged
+once; the network itself, which is trained, saved and converted, stays as it is, and a layer whose weights have changed
+is packed again. torch.compile uses the same operations, but not every build has them; without them the network is used
+as it is.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch import Tensor, nn
 
 from polyseme.contexts.transformer.network import Network
 
-USUAL_ROWS = 384  # of a product
-LARGEST = 100_000_000  # weights of all layers: their copy takes as much memory again
+USUAL_ROWS = 384  # rows of a typical matrix product
+LARGEST = 100_000_000  # weights of all layers at most, since the copy takes as much memory again
 
 
 class PackedLinear(nn.Module):
-    """A linear layer that reads; its weights and bias are those of ``layer``."""
+    """A linear layer for inference, with the weights of ``layer`` prepacked."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        self._layers = [layer]  # in a list: a module's weights would count as this copy's
+        self._layers = [layer]  # in a list, so that torch does not register its weights a second time
         self._arranged: Tensor | None = None
         self._state: tuple[int, int] | None = None
 
     @property
     def weight(self) -> Tensor:
-        """As it was before it was arranged, for architectures that ask for it."""
+        """The original weight, for architectures that access it."""
         return self._layers[0].weight
 
     @property
     def bias(self) -> Tensor | None:
-        """Of the layer itself."""
+        """The bias of the layer."""
         return self._layers[0].bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class PackedLinear(nn.Module):
 
 
 def packed(network: Network) -> Network:
-    """A network that reads as this one does with its weights arranged; the same one where that would not help."""
+    """A copy of the network with prepacked linear layers; the network itself if they cannot be packed."""
     layers = [module for module in network.body.modules() if type(module) is nn.Linear]
     fits = sum(layer.weight.numel() for layer in layers) <= LARGEST
     if network.quantised or not (layers and fits and all(map(_can_be_packed, layers)) and operations_run()):
@@ -72,7 +72,7 @@ def _can_be_packed(layer: nn.Linear) -> bool:
 
 @cache
 def operations_run() -> bool:
-    """Whether this build of torch has the operations, and they give what a linear layer gives."""
+    """Whether this build of torch has the operations, and they give the same result as a linear layer."""
     with torch.random.fork_rng(devices=[]):
         layer, x = nn.Linear(64, 32), torch.ones(3, 64)
     try:

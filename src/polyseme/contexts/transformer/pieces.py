@@ -1,7 +1,7 @@
-"""Texts as pieces (WordPiece, BPE, Unigram) by number, and which pieces a word is made of.
+"""Texts as subword ids (pieces: WordPiece, BPE, Unigram), and the subwords of each word.
 
-A list of words is read as a text: with a space between words, and none next to a Chinese character. So a word gets the
-pieces it has in running text, and a piece that reaches over several words is a piece of each.
+A list of words is joined into a text, with a space between words but none next to a Chinese character. So a word has
+the same subwords as in running text, and a subword that spans several words belongs to each of them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ from polyseme.errors import FormatError
 Ints = NDArray[np.int64]
 
 SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
-MOST_UNUSED = 1_000_000  # numbers of a vocabulary that no piece has
+MOST_UNUSED = 1_000_000  # unused ids of a vocabulary
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no tokenizer takes
+_SURROGATE = re.compile("[\ud800-\udfff]")  # lone surrogates, which no tokenizer accepts
 # Written without spaces: Han characters, kana, Thai, and their punctuation.
 _UNSPACED_CHARACTER = "[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]"
 _UNSPACED = re.compile(_UNSPACED_CHARACTER)
 _SPACE_BESIDE = re.compile(f"(?<={_UNSPACED_CHARACTER}) | (?={_UNSPACED_CHARACTER})")
-_BARE = ("▁", "Ġ")  # the mark of a word's beginning, standing alone
+_BARE = ("▁", "Ġ")  # the begin-of-word mark as a subword of its own
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The pieces of a text, without the special ones around it."""
+    """The subwords of a text, without special tokens."""
 
     ids: Ints  # (n,)
-    starts: Ints  # (n,) of each piece in the text
+    starts: Ints  # (n,) position of each subword in the text
     ends: Ints
 
     def words(self, spans: Sequence[tuple[int, int]], bare: frozenset[int]) -> Ints:
-        """First and last-but-one piece of each word, ``(words, 2)``; both alike where a word has none."""
+        """The start and end of each word among the subwords, ``(words, 2)``; equal for a word without subwords.
+
+        ``spans`` are the positions of the words in the text. A begin-of-word mark (``bare``) before others is skipped.
+        """
         bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
         first = np.searchsorted(self.ends, bounds[:, 0], side="right")
         last = np.maximum(np.searchsorted(self.starts, bounds[:, 1], side="left"), first)
@@ -52,10 +55,10 @@ class Cut:
 
 
 class Pieces:
-    """A tokenizer and its special pieces."""
+    """A tokenizer and its special tokens."""
 
     def __init__(self, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
-        """``settings`` are those of tokenizer_config.json: names of the special pieces, ``model_max_length``."""
+        """``settings`` are those of tokenizer_config.json: the special tokens and ``model_max_length``."""
         numbers = tokenizer.get_vocab(with_added_tokens=True).values()
         if (last := max(numbers, default=0)) > len(numbers) + MOST_UNUSED:
             raise ValueError(f"one of its {len(numbers):,} pieces has the number {last:,}")
@@ -65,7 +68,7 @@ class Pieces:
         self.specials = {name: str(settings[name]) for name in SPECIALS if isinstance(settings.get(name), str)}
         said = settings.get("model_max_length")
         self.limit = int(said) if isinstance(said, (int, float)) and 0 < said < NO_LIMIT else 0
-        self.tokenizer.encode("☃ 𐍈 龘")  # an error where there is no piece for what is unknown
+        self.tokenizer.encode("☃ 𐍈 龘")  # raises if there is no unknown token
         around = self.tokenizer.encode("a")
         inner = [place for place, special in enumerate(around.special_tokens_mask) if not special] or [0]
         self.before: list[int] = around.ids[: inner[0]]
@@ -74,15 +77,15 @@ class Pieces:
 
     @classmethod
     def read(cls, tokenizer: bytes, settings: bytes, *, where: object) -> Pieces:
-        """From the bytes of tokenizer.json and tokenizer_config.json."""
+        """Read from the bytes of tokenizer.json and tokenizer_config.json."""
         try:
             record = json.loads(settings)
             return cls(Tokenizer.from_buffer(tokenizer), record if isinstance(record, dict) else {})
-        except Exception as error:  # the tokenizers library raises bare ones
+        except Exception as error:  # the tokenizers library raises bare exceptions
             raise FormatError(f"{where} is not a tokenizer that can be read ({reason(error)})") from None
 
     def files(self) -> dict[str, bytes]:
-        """tokenizer.json and tokenizer_config.json, as ``transformers`` reads them too."""
+        """The contents of tokenizer.json and tokenizer_config.json, which ``transformers`` can read too."""
         settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             **self.specials,
@@ -97,14 +100,14 @@ class Pieces:
         return int(self.tokenizer.get_vocab_size(with_added_tokens=True))
 
     def id_of(self, special: str) -> int | None:
-        """The number of a special piece (``mask``, ``pad`` …); None if there is none."""
+        """The id of a special token (``mask``, ``pad`` …); None if there is none."""
         name = self.specials.get(f"{special}_token")
         found: int | None = None if name is None else self.tokenizer.token_to_id(name)
         return found
 
     @cached_property
     def marks(self) -> tuple[int, int, int] | None:
-        """Start, delimiter and end of a causal model's inputs of tasks (GPT); None if there is no end piece."""
+        """Ids of the start, delimiter and end tokens of GPT's task inputs; None if there is no end token."""
         end = self.id_of("eos")
         if end is None:
             return None
@@ -113,13 +116,13 @@ class Pieces:
 
     @cached_property
     def ordinary(self) -> Ints:
-        """All pieces but special ones, by number."""
+        """The ids of all subwords but special tokens."""
         special = [self.id_of(name.removesuffix("_token")) for name in self.specials]
         return np.setdiff1d(np.arange(len(self.names)), np.array([n for n in special if n is not None], dtype=np.int64))
 
     @cached_property
     def names(self) -> list[str]:
-        """Every piece as it is written in the vocabulary, by number."""
+        """The subwords as written in the vocabulary, by id."""
         numbers = self.tokenizer.get_vocab(with_added_tokens=True)
         names = [""] * (max(numbers.values(), default=-1) + 1)
         for name, number in numbers.items():
@@ -127,37 +130,37 @@ class Pieces:
         return names
 
     def cut(self, texts: Sequence[str]) -> list[Cut]:
-        """The pieces of each text and where they occur in it."""
+        """The subwords of each text and their positions in it."""
         found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
         return [_cut(encoding) for encoding in found]
 
     def ids(self, texts: Sequence[str]) -> list[Ints]:
-        """The pieces alone, which takes less time."""
+        """The subword ids of each text, without positions, which is faster."""
         found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
         return [np.array(encoding.ids, dtype=np.int64) for encoding in found]
 
     def spelt(self, ids: Sequence[int]) -> str:
-        """Pieces as they are written in a text, special ones omitted."""
+        """Subwords as text, without special tokens."""
         text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
         return _SPACE_BESIDE.sub("", text).removeprefix("##")
 
     def pair(self, first: str, second: str) -> tuple[Ints, Ints]:
-        """Two texts as one input, special pieces and all: the pieces and the types 0 and 1 of both texts."""
+        """Two texts as one input with special tokens: the ids, and the token types 0 and 1 of the texts."""
         found = self.encoded_pair(first, second)
         return np.array(found.ids, dtype=np.int64), np.array(found.type_ids, dtype=np.int64)
 
     def encoded_pair(self, first: str, second: str) -> Encoding:
-        """Two texts as one input, with all that the tokenizer knows of its pieces."""
+        """Two texts as one input, as the full encoding of the tokenizer."""
         return self.tokenizer.encode(readable(first), readable(second))
 
 
 def readable(text: str) -> str:
-    """The text with a sign in the place of each half character."""
+    """The text with lone surrogates replaced by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """The text that these words stand in, and where each stands."""
+    """The words joined into a text, and the start and end of each in it."""
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
     length, before = 0, ""

@@ -1,9 +1,9 @@
-"""Whole numbers of eight bits in the place of floats (int8 动态量化): faster reading, vectors that are nearly the same.
+"""Dynamic quantisation to int8 (int8 动态量化): faster encoding with nearly the same vectors.
 
-    y = s_x s_w (X_q W_qᵀ) + b        W_q, s_w: each row of the weights by its own scale;   X_q, s_x: each batch too
+    y = s_x s_w (X_q W_qᵀ) + b        W_q, s_w: one scale per row of the weights;   X_q, s_x: one scale per batch
 
-The linear layers of the body are changed, nothing else; what is saved, trained or converted stays float. Some machines
-announce instructions that they do not have and end the process when they are met, so a child process tries first.
+Only the linear layers of the body are quantised; models are still saved, trained and converted in float. Some machines
+report instructions that they do not have, and using them kills the process, so a child process tries them first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from polyseme.contexts.transformer.network import Network
 
 log = logging.getLogger(__name__)
 
-ENGINES = ("onednn", "x86")  # those that read eight whole bits of the inputs
+ENGINES = ("onednn", "x86")  # those that use all eight bits of the inputs
 _SECONDS = 120
 _TRIAL = """
 import warnings; warnings.simplefilter("ignore")
@@ -36,7 +36,7 @@ assert torch.allclose(found, layer(x), atol=0.1)
 
 
 def in_int8(network: Network) -> Network | None:
-    """The network with linear layers of whole numbers; None, and one line of warning, where that cannot be run."""
+    """The network with int8 linear layers; None, with a warning, if the machine or architecture does not support it."""
     if not int8_runs():
         log.warning("int8 does not run on this machine: reading in fp32")
         return None
@@ -57,7 +57,7 @@ def in_int8(network: Network) -> Network | None:
 
 @cache
 def int8_runs() -> bool:
-    """Whether a child process lives through a product of whole numbers that is nearly right."""
+    """Whether a child process can run an int8 product and gets nearly the right result."""
     try:
         done = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -66,7 +66,7 @@ def int8_runs() -> bool:
 
 
 def quantised_layers(module: nn.Module) -> nn.Module:
-    """A copy of a module whose linear layers multiply whole numbers, each row of weights with its own scale."""
+    """A copy of a module with int8 linear layers, with one scale per row of the weights."""
     from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
 
     supported = torch.backends.quantized.supported_engines
@@ -74,7 +74,7 @@ def quantised_layers(module: nn.Module) -> nn.Module:
     torch.backends.quantized.engine = next((one for one in ENGINES if one in supported), before)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it moves to another package some day
+            warnings.simplefilter("ignore")  # that it will move to another package
             layers = {nn.Linear: per_channel_dynamic_qconfig}
             found: nn.Module = quantize_dynamic(module, layers, dtype=torch.qint8)  # type: ignore[no-untyped-call]
             return found.eval()

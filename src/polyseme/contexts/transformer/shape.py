@@ -1,4 +1,4 @@
-"""Sizes of Transformers that are trained here, and the options that all of them have.
+"""Sizes of Transformers trained here, and the options they share.
 
 The sizes up to ``medium`` are those of Turc et al., "Well-Read Students Learn Better", 2019; ``base`` and ``large``
 those of BERT.
@@ -28,14 +28,14 @@ SIZES: dict[str, tuple[int, int, float]] = {
     "base": (12, 768, 1e-4),
     "large": (24, 1024, 5e-5),
 }
-HEAD_DIM = 64  # numbers of an attention head
+HEAD_DIM = 64  # dimension of an attention head
 
 O = TypeVar("O", bound="ShapeOptions")  # noqa: E741
 
 
 @dataclass(frozen=True)
 class ShapeOptions(TrainingOptions):
-    """Shape of the network, its pieces, and how it learns."""
+    """Options of the network, its tokenizer and its training."""
 
     size: str = option(
         "mini", "preset for layers, dim, heads and inner; values given explicitly take precedence", choices=tuple(SIZES)
@@ -69,7 +69,7 @@ class ShapeOptions(TrainingOptions):
 
 
 def with_shape(options: O) -> O:
-    """The options with every size spelled out: a saved model does not change when a preset does."""
+    """The options with all sizes filled in, so that a saved model does not change when a preset does."""
     layers, dim, lr = SIZES[options.size]
     dim = options.dim or dim
     heads = options.n_heads or max(dim // HEAD_DIM, 1)
@@ -86,5 +86,5 @@ def with_shape(options: O) -> O:
 
 
 def initial_deviation(options: ShapeOptions) -> float:
-    """The deviation of random weights. BERT's 0.02 suits 768 numbers; with fewer, layers would add almost nothing."""
+    """Standard deviation of the initial weights. BERT's 0.02 suits dim 768, but is too small for smaller networks."""
     return 1 / math.sqrt(options.dim or SIZES[options.size][1])

@@ -1,4 +1,4 @@
-"""The network that a training begins with: of a given shape, or a model that is trained further."""
+"""The initial network of a training run: a new one of a given shape, or a copy of a model to train further."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Ne
 
 
 def bert_config(pieces: Pieces, options: ShapeOptions) -> BertConfig:
-    """A BERT of the given shape over these pieces."""
+    """The configuration of a BERT of the given shape for this tokenizer."""
     return BertConfig(
         vocab_size=len(pieces.names), hidden_size=options.dim, num_hidden_layers=options.n_layers,
         num_attention_heads=options.n_heads, intermediate_size=options.inner, max_position_embeddings=options.length,
@@ -46,7 +46,7 @@ def bert_config(pieces: Pieces, options: ShapeOptions) -> BertConfig:
 
 
 def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces] | None:
-    """Copies of a model's network and pieces; one without a head for words gets a fresh one. None: no start."""
+    """Copies of the network and tokenizer of ``start``, with a new LM head if it has none; None without ``start``."""
     if start is None:
         return None
     if not isinstance(start, TransformerEncoder):
@@ -64,7 +64,7 @@ def further(start: Model | None, kind: str, seed: int) -> tuple[Network, Pieces]
 
 
 def copied(start: TransformerEncoder, seed: int) -> tuple[Network, Pieces]:
-    """A model's network and pieces, with weights of their own."""
+    """Copies of a model's network and tokenizer."""
     whole = start.network.whole
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), seed)
     network.whole.load_state_dict(whole.state_dict())
@@ -78,7 +78,7 @@ def _own_pieces(start: TransformerEncoder) -> Pieces:
 
 @torch.no_grad()
 def expect_frequent(bias: Tensor, frequencies: Ints) -> None:
-    """Begin the output's bias at the log frequency of each piece."""
+    """Initialise the output bias with the log frequency of each subword."""
     counts = frequencies.astype(np.float64) + 1
     bias.copy_(torch.from_numpy(np.log(counts / counts.sum())).to(bias.dtype))
 

@@ -1,4 +1,4 @@
-"""A corpus as pieces, read where it is: nothing but a table of its words and the sentences' lengths is in memory."""
+"""A corpus as subwords, read from disk: only the subwords of its words and the sentence lengths are in memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FEW_DOCUMENTS = 10
 
 @dataclass(frozen=True)
 class Stretch:
-    """Pieces in a row, and which word each belongs to; words are numbered within the stretch, -1 is not a word."""
+    """Consecutive subwords, and the word of each, numbered within the stretch (-1: not part of a word)."""
 
     ids: Ints
     words: Ints
 
 
 class PieceTable:
-    """The pieces of every word of a corpus."""
+    """The subwords of every word of a corpus."""
 
     def __init__(self, corpus: Corpus, pieces: Pieces) -> None:
         self.corpus = corpus
@@ -42,7 +42,7 @@ class PieceTable:
 
     @cached_property
     def sentence_sizes(self) -> Ints:
-        """Pieces of every sentence."""
+        """The number of subwords of every sentence."""
         corpus, offsets = self.corpus, self.corpus.sentence_offsets
         sizes = np.zeros(len(corpus), dtype=np.int64)
         for first in range(0, len(corpus), SENTENCES_AT_ONCE):
@@ -53,7 +53,7 @@ class PieceTable:
         return sizes
 
     def frequencies(self, n_pieces: int) -> Ints:
-        """How often each piece occurs in the corpus."""
+        """How often each subword occurs in the corpus."""
         words = np.zeros(len(self.counts), dtype=np.int64)
         for start in range(0, len(self.corpus.ids), TOKENS_AT_ONCE):
             words += np.bincount(self.corpus.ids[start : start + TOKENS_AT_ONCE], minlength=len(words))
@@ -61,7 +61,7 @@ class PieceTable:
         return np.bincount(self.flat, weights=by_place, minlength=n_pieces).astype(np.int64)
 
     def pieces_of(self, ids: NDArray[np.integer]) -> Stretch:
-        """The pieces of words by number, one after the other."""
+        """The subwords of a sequence of word ids."""
         counts = self.counts[ids]
         total = int(counts.sum())
         words = np.repeat(np.arange(len(ids)), counts)
@@ -71,7 +71,7 @@ class PieceTable:
 
 
 class PieceCorpus:
-    """Some sentences of a corpus as one stream of pieces; ``end`` is put after a sentence or a document."""
+    """Some sentences of a corpus as one stream of subwords; ``end`` follows each document or sentence (``behind``)."""
 
     def __init__(self, table: PieceTable, sentences: Ints, *, end: int | None = None, behind: str = "document") -> None:
         self.corpus, self.table, self.sentences, self.end = table.corpus, table, sentences, end
@@ -84,11 +84,11 @@ class PieceCorpus:
 
     @property
     def n_pieces(self) -> int:
-        """Length of the stream."""
+        """The length of the stream."""
         return int(self.offsets[-1])
 
     def stretch(self, start: int, end: int) -> Stretch:
-        """Pieces ``start … end`` of the stream."""
+        """The subwords ``start … end`` of the stream."""
         first = int(np.searchsorted(self.offsets, start, side="right")) - 1
         last = int(np.searchsorted(self.offsets, end, side="left"))
         whole = self.sentences_between(first, last)
@@ -96,7 +96,7 @@ class PieceCorpus:
         return Stretch(whole.ids[start - offset : end - offset], whole.words[start - offset : end - offset])
 
     def sentences_between(self, first: int, last: int) -> Stretch:
-        """The pieces of the sentences ``first … last`` of these."""
+        """The subwords of the sentences ``first … last`` of the stream."""
         offsets, ids = self.corpus.sentence_offsets, self.corpus.ids
         parts: list[Stretch] = []
         known = 0
@@ -113,7 +113,7 @@ class PieceCorpus:
 
 
 def split(table: PieceTable, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Sentences to train on and to hold out: whole documents drawn at random, or the end of a text of few documents."""
+    """Training and held-out sentences: the latter are random documents, or the end of a text with few documents."""
     corpus, sizes = table.corpus, table.sentence_sizes
     everything = np.arange(len(corpus))
     wanted = min(share * int(sizes.sum()), HELD_OUT_PIECES)

@@ -1,4 +1,4 @@
-"""A Transformer that was trained here: what BERT, GPT, XLM and MT-DNN have in common."""
+"""The base class of Transformers trained here: BERT, GPT, XLM and MT-DNN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TrainedTransformer(TransformerEncoder, Trainable):
-    """``recipe`` is the function ``module:name`` that trains it, loaded when it is called: a model is read without."""
+    """A trainable Transformer. ``recipe`` is its training function as ``module:name``, imported only for training."""
 
     recipe: ClassVar[str]
 

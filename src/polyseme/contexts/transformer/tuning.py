@@ -1,7 +1,7 @@
-"""A Transformer that learns with a task: words from pieces, long sentences in windows, pairs as one input.
+"""Fine-tuning a Transformer with a task: words pooled from subwords, long sentences in windows, pairs as one input.
 
-A batch reads few of the pieces there are, and a step would spend more time on the others than on them: the gradient of
-the table of pieces holds the rows that were read, and the optimiser moves these alone.
+A batch contains few of the subwords in the vocabulary, and a dense update would spend most of its time on the others.
+So the gradient of the embedding table is sparse, and the optimiser updates only the rows that were read.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import joined, readable
 
-LARGE_TABLE = 4096  # rows, from which on a gradient of some of them costs less than one of all
+LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
 
 
-RATES = ((512, 0.1), (768, 0.05))  # of encoders up to so many numbers a state, as shares of the added layer's rate
-WIDE_RATE, OTHER_RATE = 0.02, 0.1  # of wider ones, and of encoders that are no Transformers
+RATES = ((512, 0.1), (768, 0.05))  # up to this dimension, the encoder's learning rate as a share of the new layers'
+WIDE_RATE, OTHER_RATE = 0.02, 0.1  # for wider Transformers, and for encoders that are not Transformers
 
 
 def usual_rate(module: nn.Module) -> float:
-    """The share of the learning rate that suits the encoder in a module: the wider it is, the less."""
+    """The default factor of the learning rate for the encoder in a module: the wider it is, the smaller."""
     width = next((one.dim for one in module.modules() if isinstance(one, Network)), None)
     if width is None:
         return OTHER_RATE
@@ -34,9 +34,9 @@ def usual_rate(module: nn.Module) -> float:
 
 
 def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight: float = 0.0) -> None:
-    """Make all networks in a module ready to learn, with this share of their numbers dropped.
+    """Prepare all networks in a module for fine-tuning: set their dropout and, with ``sparse``, sparse gradients.
 
-    A language model that also learns from its own loss, of weight ``lm_weight``, moves all rows of its table.
+    A causal language model with its own loss (``lm_weight``) updates all rows of its table, so its gradients are dense.
     """
     for network in [one for one in module.modules() if isinstance(one, Network)]:
         some_rows = sparse and not (lm_weight and network.is_causal_lm)
@@ -48,13 +48,16 @@ def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight
 
 
 class WordReader:
-    """Sentences of words as windows of pieces, and which word each piece is of."""
+    """Turns sentences of words into windows of subwords, with the word of each subword."""
 
     def __init__(self, runner: Runner, pieces: str) -> None:
         self.runner, self.pooling = runner, pieces
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
-        """Pieces ``(R, P)`` of all windows, their mask, each one's word among B·T (B·T: none), ``(B, T)`` counts."""
+        """Subword ids ``(R, P)`` of all windows, their mask, the word of each (0 … B·T - 1; B·T: none), and the counts.
+
+        The counts ``(B, T)`` are the numbers of subwords that are pooled into each word.
+        """
         pieces, room = self.runner.pieces, self.runner.room
         texts = [joined([readable(word) for word in words]) for words in sentences]
         cuts = pieces.cut([text for text, _ in texts])
@@ -77,14 +80,14 @@ class WordReader:
 
 
 class WordLayers(nn.Module):
-    """Layers of a Transformer as vectors of words."""
+    """The chosen layers of a Transformer as word vectors."""
 
     def __init__(self, network: Network, wanted: Sequence[int]) -> None:
         super().__init__()
         self.network, self.wanted = network, list(wanted)
 
     def forward(self, ids: Tensor, mask: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
-        """``(B, T, L, D)``: the mean of a word's pieces, or its first or last; zeros for a word without any."""
+        """``(B, T, L, D)``: the mean of the subwords of a word, or the first or last; zeros for a word without any."""
         layers = self.network(Batch(ids, None if bool(mask.all()) else mask))
         states = torch.stack([layers[number] for number in self.wanted], dim=2)  # (R, P, L, D)
         flat = states.flatten(0, 1)
@@ -93,10 +96,10 @@ class WordLayers(nn.Module):
 
 
 class PairReader:
-    """Pairs of texts as one input each: the cross-encoder's.
+    """Turns each pair of texts into one input, as for a cross-encoder.
 
-    A causal network reads ``<start> first <delimiter> second <end>`` (Radford et al., 2018), also where its tokenizer
-    would put the texts together without a mark.
+    A causal network reads ``<start> first <delimiter> second <end>`` (Radford et al., 2018), even if its tokenizer
+    would join the texts without special tokens.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -106,7 +109,7 @@ class PairReader:
         self.limit = max(runner.limit - (len(self.marks) if self.marks else 0), 1)
 
     def cut(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """The pieces of each pair and their types. Of one too long for the network the longer text gives way."""
+        """The ids and token types of each pair. If it is too long for the network, the longer text is truncated."""
         found = [self.fitted(first, second) for first, second in pairs]
         if self.marks is None:
             return [(one.ids, one.type_ids) for one in found]
@@ -116,12 +119,12 @@ class PairReader:
         return [(ids, [0] * len(ids)) for ids in marked]
 
     def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
-        """Pairs as one batch: pieces ``(B, P)``, their mask and types."""
+        """Pairs as one batch: ids ``(B, P)``, mask and token types."""
         ids, mask = padded_pieces([ids for ids, _ in cut], self.runner.padding)
         return ids, mask, filled([types for _, types in cut], 0)
 
     def fitted(self, first: str, second: str) -> Encoding:
-        """One pair, cut until the network can read it."""
+        """One pair, truncated until the network can read it."""
         found = self.runner.pieces.encoded_pair(first, second)
         while len(found.ids) > self.limit:
             share = 0.9 * self.limit / len(found.ids)
@@ -134,9 +137,9 @@ class PairReader:
 
 
 class FirstState(nn.Module):
-    """The top layer's state at the first piece of each input; of a causal network, at the last.
+    """The top hidden state at the first token of each input; for a causal network, at the last token.
 
-    A causal language model that learns also has its own loss, of weight ``lm_weight``.
+    In training, a causal language model adds its own loss with weight ``lm_weight``.
     """
 
     def __init__(self, network: Network, lm_weight: float = 0.0) -> None:
@@ -144,7 +147,7 @@ class FirstState(nn.Module):
         self.network, self.lm_weight = network, lm_weight if learns_to_expect(network) else 0.0
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
-        """States ``(B, D)`` and what is added to the losses ``(B,)``."""
+        """Hidden states ``(B, D)``, and the terms to add to the losses ``(B,)``."""
         padded = None if bool(mask.all()) else mask
         top = self.network(Batch(ids, padded, types if bool(types.any()) else None))[-1]
         place = (
@@ -157,26 +160,26 @@ class FirstState(nn.Module):
 
 
 def learns_to_expect(network: Network) -> bool:
-    """Whether a network has a loss of its own that can be learned next to a task: the next piece's."""
+    """Whether a network can train with its own language-model loss besides a task: if it is a causal LM."""
     return network.is_causal_lm and network.reads_head
 
 
 def surprise(network: Network, top: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
-    """-mean log p(the next piece) of each input, from its top layer: ``(B, T, D) -> (B,)``."""
-    behind = lengths - 1  # pieces with one before them
+    """The mean -log p(next subword) of each input, from its top layer: ``(B, T, D) -> (B,)``."""
+    behind = lengths - 1  # number of predictions
     real = torch.arange(top.shape[1] - 1, device=top.device) < behind.unsqueeze(1)  # (B, T - 1)
     losses = F.cross_entropy(network.head(top[:, :-1][real]), ids[:, 1:][real], reduction="none")
     return losses.new_zeros(len(top)).index_add(0, real.nonzero()[:, 0], losses) / behind.clamp_min(1)
 
 
 def padded_pieces(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Pieces ``(B, P)`` and their mask."""
+    """The rows padded to one length ``(B, P)``, and their mask."""
     lengths = torch.tensor([len(row) for row in rows])
     longest = max(int(lengths.max()), 1)
     return filled(rows, padding), (torch.arange(longest) < lengths[:, None]).long()
 
 
 def filled(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    """Rows as one tensor, ``value`` after the shorter ones."""
+    """The rows as one tensor, with ``value`` after shorter ones."""
     longest = max(max(map(len, rows)), 1)
     return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.int64)

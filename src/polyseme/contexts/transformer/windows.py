@@ -1,9 +1,9 @@
-"""A long sequence read in overlapping windows: which pieces each window reads, and which it answers for.
+"""Overlapping windows over a long sequence: the subwords that each window reads, and those it gives the states of.
 
-pieces    0 ……………………………………………………… n
+subwords  0 ……………………………………………………… n
 window 1  [------------------]
 window 2            [------------------]
-answers   [-------------)[-------------)…      in the middle of the overlap; of a causal model at its end,
+states    [-------------)[-------------)…      change in the middle of the overlap; in a causal model at its end,
                                                where the left context is longest
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Window(NamedTuple):
-    """Reads the pieces ``start … end`` and answers for ``first … last`` of them."""
+    """Reads the subwords ``start … end`` and gives the states of ``first … last``."""
 
     start: int
     end: int
@@ -23,12 +23,12 @@ class Window(NamedTuple):
 
     @classmethod
     def whole(cls, n: int) -> Window:
-        """Of all pieces."""
+        """One window over all subwords."""
         return cls(0, n, 0, n)
 
 
 def windows(n: int, room: int, *, causal: bool) -> list[Window]:
-    """Windows of ``room`` pieces over ``n``, each half over the one before; one where all fit."""
+    """Windows of ``room`` subwords over ``n``, each overlapping the previous by half; one window if all fit."""
     if n <= room:
         return [Window.whole(n)]
     stride = max(room // 2, 1)

@@ -4,11 +4,11 @@ Merity, Keskar and Socher, "Regularizing and Optimizing LSTM Language Models", I
 
     x_t = E[w_t]        h^l = LSTM_l(h^{l-1}; W_l, U_l ⊙ m_l)        p(w_{t+1}) = softmax(E h^L_t + b)
 
-m_l drops recurrent weights, the same at every step of a batch. Embedding dropout omits whole units. Variational
-dropout draws one mask for each row of a batch and keeps it over time. Two penalties are added to the loss, on the last
-layer's output: AR, α·mean((m ⊙ h_t)²), on the dropped one, and TAR, β·mean((h_t - h_{t-1})²), on the other.
+m_l drops recurrent weights, the same ones at every step of a batch. Embedding dropout drops whole units. Variational
+dropout draws one mask for each row of a batch and keeps it over time. Two penalties on the output of the last layer are
+added to the loss: AR, α·mean((m ⊙ h_t)²), after dropout, and TAR, β·mean((h_t - h_{t-1})²), before it.
 
-Tokens are packed, step by step (``neural/packing.py``), so the same forward serves streams, sentences and fine-tuning.
+Tokens are packed (``neural/packing.py``), so the same forward pass serves streams, sentences and fine-tuning.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Layer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1, 4 * n_cells))
 
     def dropped(self, share: float) -> LstmWeights:
-        """The weights for a batch, some of the recurrent ones omitted."""
+        """The weights for a batch, with dropout on the recurrent ones."""
         return LstmWeights(self.input, dropout(self.recurrent, share), self.bias)
 
 
 @dataclass(frozen=True)
 class Read:
-    """What the network made of a batch."""
+    """The output of the network for a batch."""
 
-    planes: list[Tensor]  # each (N, width): the vectors read, then the output of every layer
-    dropped: Tensor  # (N, dim): the last of them, before the softmax
+    planes: list[Tensor]  # each (N, width): the embeddings, then the output of every layer
+    dropped: Tensor  # (N, dim): the last output after dropout, the input of the softmax
     states: list[State]  # of every layer, at the end of each row
 
 
 class AwdLstm(nn.Module):
-    """A table of vectors, LSTM layers, and a softmax that shares the table."""
+    """An embedding table, LSTM layers, and a softmax that shares the table."""
 
     def __init__(self, n_units: int, options: UlmfitOptions) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class AwdLstm(nn.Module):
         self.layers = nn.ModuleList(Layer(*sizes) for sizes in options.layer_sizes())
 
     def forward(self, units: Tensor, sizes: Sequence[int], states: Sequence[State] | None = None) -> Read:
-        """Packed units ``(N,)`` of which step t has ``sizes[t]``, read on from ``states``; dropout in training mode."""
+        """Read packed units ``(N,)``, of which step t has ``sizes[t]``, from ``states`` on (default: zero)."""
         options, training = self.options, self.training
         rows = torch.cat([torch.arange(size) for size in sizes]).to(units.device) if sizes else units.new_zeros(0)
         x = self.vectors(units)
@@ -79,7 +79,7 @@ class AwdLstm(nn.Module):
         return Read(planes, x, last)
 
     def vectors(self, units: Tensor) -> Tensor:
-        """``(N,) -> (N, dim)``, in training with some units omitted whole. The table's gradient is sparse."""
+        """Embeddings ``(N,) -> (N, dim)``, in training with whole units dropped. The table has a sparse gradient."""
         found = F.embedding(units, self.table, sparse=True)
         if not self.training or not self.options.dropout_embedding:
             return found
@@ -88,13 +88,13 @@ class AwdLstm(nn.Module):
         return found * kept[place].unsqueeze(1)
 
     def _variational(self, x: Tensor, rows: Tensor, sizes: Sequence[int], share: float) -> Tensor:
-        """Leave out the same features of a row at every step: ``(N, D)``, with the row of each token."""
+        """Variational dropout on ``x (N, D)``: one mask for all steps of a row; ``rows`` is the row of each token."""
         if not self.training or not share or not sizes:
             return x
         return x * F.dropout(x.new_ones(sizes[0], x.shape[1]), share)[rows]
 
     def penalty(self, read: Read, sizes: Sequence[int]) -> Tensor:
-        """AR and TAR of a batch, to be added to its mean loss."""
+        """The AR and TAR penalties of a batch, to be added to its mean loss."""
         raw, options = read.planes[-1], self.options
         penalty = options.activation_penalty * read.dropped.square().mean()
         if options.change_penalty and len(sizes) > 1:
@@ -104,5 +104,5 @@ class AwdLstm(nn.Module):
         return penalty
 
     def log_probabilities(self, outputs: Tensor) -> Tensor:
-        """``(M, dim) -> (M, units)``."""
+        """Log probabilities of the next unit, ``(M, dim) -> (M, units)``."""
         return torch.log_softmax(torch.addmm(self.bias, outputs, self.table.t()), dim=1)

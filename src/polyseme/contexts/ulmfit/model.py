@@ -1,4 +1,4 @@
-"""ULMFiT (通用语言模型微调): a language model whose states are vectors of words in their context.
+"""ULMFiT (通用语言模型微调): a language model whose hidden states are contextual word vectors.
 
 Howard and Ruder, "Universal Language Model Fine-tuning for Text Classification", ACL 2018. Three stages:
 
@@ -6,10 +6,10 @@ Howard and Ruder, "Universal Language Model Fine-tuning for Text Classification"
     2  ``train ulmfit TASK_TEXT --from MODEL``      the same, trained further on the text of the task
     3  ``fit classify --head ulmfit --encoder …``   the classifier over it
 
-A model reads in one direction; the average of a forward and a backward classifier is the paper's ensemble. What differs
-from the paper: units may be characters or byte-pair pieces, so that Chinese needs no large vocabulary; see ``train.py``
-for the optimiser. As a context encoder it gives a word the state at its last unit (its first, read backward). Layers
-narrower than the widest are filled up with zeros.
+A model reads in one direction; the paper's ensemble is the average of a forward and a backward classifier. What differs
+from the paper: units can be characters or byte-pair subwords, so that Chinese needs no large vocabulary; for training
+see ``train.py``. As a context encoder, the vector of a word is the state at its last unit (at its first, if read
+backward). Layers narrower than the widest are padded with zeros.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 SENTENCES_AT_ONCE = 512
 UNITS_AT_ONCE = 4096
-LONGEST_PIECE = 4096  # units of a sentence that are read in one go; the state continues
-LEAST_ROWS = 4  # read at every step: products of fewer rows are added up in another order
+LONGEST_PIECE = 4096  # units of a sentence that are read at once; the state is carried over
+LEAST_ROWS = 4  # rows at every step: with fewer, matrix products add in another order
 
 
 @dataclass(frozen=True)
 class Surprise:
-    """Perplexity over units, and how many of them are unknown."""
+    """Perplexity per unit, and what it was computed on."""
 
     perplexity: float
     tokens: int
@@ -75,7 +75,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @classmethod
     def train(cls, data: Corpus, options: UlmfitOptions, run: Run) -> Self:
-        """Learn from a corpus; with ``run.start``, continue from a model (stage 2)."""
+        """Train on a corpus; with ``run.start``, train that model further (stage 2)."""
         from polyseme.training.loop import fit
 
         start = run.start
@@ -88,19 +88,19 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @classmethod
     def untrained(cls, data: Corpus, options: UlmfitOptions) -> Self:
-        """The units of a corpus and a network that has learned nothing."""
+        """A model with the units of a corpus and random weights."""
         task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, None)
         return cls(task.options, units, task.module, about=About(data.segmentation, data.facts))
 
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
-        """Its reader and its network, to learn with a task."""
+        """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted))
 
     # ---- reading sentences
 
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
-        """Vectors of every word, sentence by sentence, in order; streams."""
+        """The vectors of the words of each sentence, in order, as a stream."""
         wanted = Layers.read(layers, self.n_layers)
         lists = self.token_lists(sentences)
         return (
@@ -131,7 +131,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def _states(self, texts: list[list[int]]) -> list[FloatArray]:
-        """For each text, the states after each of its units, in the text's order: ``(layers, units, dim)``."""
+        """For each text, the states at its units in text order, ``(layers, units, dim)``."""
         rows = [[BOUNDARY, *self._turned(text)] for text in texts]
         packing = Packing.of([len(row) for row in rows], least=LEAST_ROWS)
         index = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
@@ -149,16 +149,16 @@ class Ulmfit(Trainable, ContextEncoder):
     def _turned(self, units: list[int]) -> list[int]:
         return units[::-1] if self.options.direction == "backward" else units
 
-    # ---- what the language model expects
+    # ---- predictions of the language model
 
     @property
     def language(self) -> str:
-        """It predicts units from one side: it answers ``substitutes`` and ``perplexity``."""
+        """``causal``: it predicts units from one side, and has ``substitutes`` and ``perplexity``."""
         return "causal"
 
     @torch.inference_mode()
     def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
-        """How surprised the model is by each unit and the boundary after a sentence, over the whole softmax."""
+        """The perplexity over units and the boundary after each sentence, with the full softmax."""
         total, n, read, unknown, characters = 0.0, 0, 0, 0, 0
         for words in self.token_lists(sentences):
             units = self._turned(self.units.numbers(words)[0])
@@ -177,7 +177,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word, the sum over its units, from the words before it (after it, where it reads so)."""
+        """-log p of every word, summed over its units, given the words before it (after it, if it reads backward)."""
         found = []
         for words in sentences:
             units, sizes = self.units.numbers(list(words))
@@ -196,7 +196,7 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @torch.inference_mode()
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
-        """The units the model expects at a word's place, from what it has read before it, with their probabilities."""
+        """The units that the model predicts in place of a word, with their probabilities, best first."""
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
         words = self.tokens_of(sentence)
@@ -212,7 +212,7 @@ class Ulmfit(Trainable, ContextEncoder):
         ]
 
     def _next(self, units: list[int], states: Any = None) -> tuple[Tensor, Any]:
-        """Log probabilities of what follows ``units`` (a boundary before them, where there are no states)."""
+        """Log probabilities of the unit after ``units``, and the states; without ``states`` a boundary comes first."""
         given = units if states is not None else [BOUNDARY, *units]
         found = self.module(torch.tensor(given), [1] * len(given), states)
         return self.module.log_probabilities(found.dropped[-1:])[0], found.states
@@ -228,7 +228,7 @@ class Ulmfit(Trainable, ContextEncoder):
         top_p: float = 1.0,
         seed: int = 1,
     ) -> str:
-        """Text that continues from ``prompt``: at most ``length`` units, sampled; a boundary is a new line."""
+        """``prompt`` continued by ``length`` sampled units; a sentence boundary becomes a new line."""
         if self.options.direction != "forward":
             raise OptionError("a model that reads backward cannot continue a text: train one with direction=forward")
         sampling = Sampling(temperature, top_k, top_p, seed)
@@ -243,7 +243,7 @@ class Ulmfit(Trainable, ContextEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """Weights by their names in the module, the units, and the merges of byte pairs."""
+        """The weights by their names in the module, the units, and the merges of the byte pairs."""
         tensors = {name: tensor.detach().cpu().numpy() for name, tensor in self.module.state_dict().items()}
         files = {"tokenizer.json": self.units.pieces.to_json()} if self.units.pieces else {}
         return Parts(tensors, {"vocab": self.units.known}, files)
@@ -252,7 +252,7 @@ class Ulmfit(Trainable, ContextEncoder):
     def from_parts(cls, options: UlmfitOptions, parts: Parts, about: About) -> Self:
         merges = parts.files.get("tokenizer.json")
         units = Units(options.units, parts.tables.get("vocab", []), BytePairs.from_json(merges) if merges else None)
-        with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+        with torch.device("meta"):  # shapes only: no memory is allocated before they are checked
             module = AwdLstm(len(units), options)
         wanted = module.state_dict()
         if set(wanted) != set(parts.tensors):

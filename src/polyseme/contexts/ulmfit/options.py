@@ -15,7 +15,7 @@ DIRECTIONS = ("forward", "backward")
 
 @dataclass(frozen=True)
 class UlmfitOptions(TrainingOptions):
-    """Shape of the AWD-LSTM, and how it learns. The defaults suit a CPU; the paper has 400, 1150 and 3 layers."""
+    """Options of the AWD-LSTM and its training. The defaults suit a CPU; the paper: dim 400, hidden 1150, 3 layers."""
 
     direction: str = shape("forward", "reading direction", choices=DIRECTIONS)
     units: str = shape("words", "units to predict: words, characters or byte-pair subwords", choices=UNITS)
@@ -51,6 +51,6 @@ class UlmfitOptions(TrainingOptions):
     )
 
     def layer_sizes(self) -> list[tuple[int, int]]:
-        """Inputs and cells of each layer; the last is as wide as a vector, so that the softmax can share the table."""
+        """Input size and cells of each layer; the last has ``dim`` cells, so that the softmax can share the table."""
         widths = [self.dim, *[self.hidden] * (self.n_layers - 1), self.dim]
         return list(pairwise(widths))

@@ -1,8 +1,8 @@
-"""Training ULMFiT's language model on a corpus: from nothing (stage 1), or on the text of a task (stage 2).
+"""Training the language model of ULMFiT on a corpus, from scratch (stage 1) or further on the text of a task (stage 2).
 
-What differs from the papers: the softmax is sampled by default, Adam takes the place of averaged SGD, the learning rate
-is not scaled by the length of a step, and the text begins at another place in every epoch instead of being shuffled.
-A unit that is new to the model to continue from begins as the mean of its units' vectors.
+What differs from the papers: a sampled softmax by default, AdamW instead of averaged SGD, a learning rate that is not
+scaled by the length of a step, and text that starts at another position in every epoch instead of being shuffled. In
+stage 2, a new unit starts as the mean of all known embeddings.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from polyseme.contexts.ulmfit.model import Ulmfit
 
 HELD_OUT = 20_000  # units at most
-REPORT_UNITS = 1_000_000  # between two reports, where an epoch is longer
-EVALUATED = 32  # rows that held-out text is read in
-SHORT, SPREAD, LEAST = 0.05, 5.0, 5  # of the steps' lengths: share of half ones, deviation, shortest
+REPORT_UNITS = 1_000_000  # units between two reports, if an epoch is longer
+EVALUATED = 32  # rows of held-out text that are read in parallel
+SHORT, SPREAD, LEAST = 0.05, 5.0, 5  # lengths of steps: share of half-length ones, standard deviation, minimum
 
 
 class Stream:
-    """Rows of consecutive text, read side by side in steps of varying length."""
+    """Rows of consecutive text, read in parallel in steps of varying length."""
 
     def __init__(self, units: Ints, *, rows: int, unroll: int, seed: int) -> None:
         self.units, self.unroll, self.seed = units, unroll, seed
@@ -45,7 +45,7 @@ class Stream:
         self._laid_out = lru_cache(maxsize=2)(self._lay_out)
 
     def n_steps(self, epoch: int) -> int:
-        """Steps of an epoch."""
+        """The number of steps in an epoch."""
         return len(self._edges(epoch)) - 1
 
     def step(self, epoch: int, index: int) -> tuple[Tensor, Tensor]:
@@ -63,7 +63,10 @@ class Stream:
         return edges
 
     def _lay_out(self, epoch: int) -> Ints:
-        """The text of an epoch, one column a row: ``(length + 1, B)``, the last line the first of the next column."""
+        """The text of an epoch, one column per row of the batch: ``(length + 1, B)``.
+
+        The last unit of a column is the first of the next one.
+        """
         random = np.random.default_rng((self.seed, epoch, 1))
         turned = np.roll(self.units[:-1], -int(random.integers(len(self.units) - 1))) if epoch else self.units[:-1]
         columns = turned[: self.rows * self.length].reshape(self.rows, self.length)
@@ -93,7 +96,7 @@ class LanguageModelTask(BatchTask):
         return self.stream.n_steps(epoch)
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
-        """Training further, lower layers learn more slowly; the table, which is the softmax too, does not."""
+        """In further training, lower layers have a lower learning rate; the table (and softmax) has the full one."""
         n, rates = self.options.n_layers if self.further else 0, self.options.layer_rates
         return {f"layers.{layer}.": ParameterGroup(lr_factor=rates ** (layer + 1 - n)) for layer in range(n)}
 
@@ -133,7 +136,7 @@ class LanguageModelTask(BatchTask):
 
 
 def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> tuple[LanguageModelTask, Units]:
-    """Everything that is to be learned, before the first step, and the units it is learned in."""
+    """The training task, ready for the first step, and the units of the model."""
     training, held_out = _split(corpus, options.hold_out)
     if start is not None:
         options = keeping_shape(options, start.options)
@@ -153,7 +156,7 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
 
 
 def _split(corpus: Corpus, share: float) -> tuple[Ints, Ints]:
-    """Sentences to train on and to hold out, the choice depending on the text alone."""
+    """Training and held-out sentences; the choice depends on the text alone."""
     lengths = np.diff(corpus.sentence_offsets)
     filled = np.flatnonzero(lengths > 0)
     if not len(filled):
@@ -167,7 +170,7 @@ def _split(corpus: Corpus, share: float) -> tuple[Ints, Ints]:
 
 def _units(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> Units:
     if start is not None and options.units == "bpe":
-        return start.units  # its merges cut any word
+        return start.units  # its merges apply to any word
     units = learn_units(corpus, options.units, min_count=options.min_count, max_size=options.max_size)
     if start is None:
         return units
@@ -177,14 +180,14 @@ def _units(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> Unit
 
 @torch.no_grad()
 def _expect_frequent_units(module: AwdLstm, text: Ints) -> None:
-    """Begin the softmax's bias at the log frequency of each unit."""
+    """Initialise the softmax bias with the log frequency of each unit."""
     counts = np.bincount(text, minlength=len(module.table)) + 1
     module.bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
 
 
 @torch.no_grad()
 def _take_over(module: AwdLstm, units: Units, start: Ulmfit) -> None:
-    """The weights of ``start``; units it did not know begin as the mean of its units."""
+    """Copy the weights of ``start``; units that are new to it start as the mean of its units."""
     known = start.module.state_dict()
     n = SPECIALS + len(start.units.known)
     for name, tensor in module.state_dict().items():

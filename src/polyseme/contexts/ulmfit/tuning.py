@@ -1,4 +1,4 @@
-"""An AWD-LSTM that learns with a task: words from units, long texts in stretches whose state is handed on (BPT3C)."""
+"""Fine-tuning an AWD-LSTM with a task: long texts are read in stretches, with the state carried over (BPT3C)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from polyseme.contexts.ulmfit.units import BOUNDARY, Units
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing
 
-STRETCH = 70  # units through which a gradient goes back in time
-LEARNING = 20  # stretches at the end of a text that a gradient reaches at all, so that memory is bounded
+STRETCH = 70  # units of backpropagation through time
+LEARNING = 20  # stretches at the end of a text that get gradients, so that memory is bounded
 
 
 class UnitReader:
-    """Sentences of words as units, and which unit's state is each word's."""
+    """Turns sentences of words into units, with the unit whose state is the vector of each word."""
 
     def __init__(self, units: Units, direction: str) -> None:
         self.units, self.backward = units, direction == "backward"
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
-        """``(B, U)`` units after a boundary, in the order in which they are read; their lengths; ``(B, T)`` places."""
+        """Units ``(B, U)`` after a boundary, in reading order; their lengths; the position of each word ``(B, T)``."""
         numbered = [self.units.numbers(list(words)) for words in sentences]
         lengths = [len(units) + 1 for units, _ in numbered]
         index = np.full((len(sentences), max(lengths)), BOUNDARY, dtype=np.int64)
@@ -38,14 +38,14 @@ class UnitReader:
 
 
 class UlmfitLayers(nn.Module):
-    """Layers of an AWD-LSTM as vectors of words."""
+    """The chosen layers of an AWD-LSTM as word vectors."""
 
     def __init__(self, awd: AwdLstm, dim: int, wanted: Sequence[int]) -> None:
         super().__init__()
         self.awd, self.dim, self.wanted = awd, dim, list(wanted)
 
     def forward(self, index: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """``(B, T, L, D)``; layers narrower than D are filled up with zeros."""
+        """The layers ``(B, T, L, D)``; those narrower than D are padded with zeros."""
         packing = Packing.of(lengths.tolist())
         rows, times = (torch.from_numpy(of).to(index.device) for of in (packing.row, packing.time[0]))
         packed = torch.zeros_like(index)
@@ -55,7 +55,7 @@ class UlmfitLayers(nn.Module):
         return torch.stack([F.pad(planes[n], (0, self.dim - planes[n].shape[1]))[wanted] for n in self.wanted], dim=2)
 
     def _planes(self, units: Tensor, sizes: list[int]) -> list[Tensor]:
-        """For each layer, the states after all packed units, ``(N, width)``."""
+        """For each layer, the states at all packed units, ``(N, width)``."""
         starts = list(range(0, len(sizes), STRETCH))
         found, states, done = [], None, 0
         for number, start in enumerate(starts):

@@ -1,7 +1,7 @@
-"""What the language model reads and predicts 单位: words, characters, or pieces of words (byte-pair encoding).
+"""The units 单位 that the language model reads and predicts: words, characters, or subwords (byte-pair encoding).
 
-Number 0 is the boundary between sentences, number 1 an unknown unit; the units follow, the most frequent first. Where
-words are written apart, characters have a space before a word.
+Id 0 is the sentence boundary, id 1 the unknown unit; the units follow, the most frequent first. With characters, words
+that are written with a space between them have a space unit too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a model, and how words become numbers of them."""
+    """The units of a model; turns words into unit ids."""
 
     kind: str  # words | chars | bpe
     known: list[str]
@@ -41,7 +41,7 @@ class Units:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """unit → number."""
+        """unit → id."""
         return {unit: number for number, unit in enumerate(self.known, SPECIALS)}
 
     def cut(self, word: str, before: str = "") -> list[str]:
@@ -54,7 +54,7 @@ class Units:
         return [SPACE, *word] if apart else list(word) or [word]
 
     def numbers(self, words: list[str]) -> tuple[list[int], list[int]]:
-        """The units of a sentence by number, and how many each word has."""
+        """The unit ids of a sentence, and the number of units of each word."""
         found: list[int] = []
         sizes, before = [], ""
         for word in words:
@@ -65,7 +65,7 @@ class Units:
         return found, sizes
 
     def text(self, numbers: Iterable[int]) -> str:
-        """What units say, as text: characters side by side, words with spaces where they are written apart."""
+        """Unit ids as text: characters concatenated, words with spaces where they are written apart."""
         units = ["\n" if n == BOUNDARY else "�" if n == UNKNOWN else self.known[n - SPECIALS] for n in numbers]
         if self.pieces is not None:
             return self.pieces.join(units)
@@ -95,7 +95,7 @@ def _counted_words(corpus: Corpus) -> Iterator[tuple[str, int]]:
 
 
 def stream_of(corpus: Corpus, which: Ints, units: Units) -> Ints:
-    """Sentences as one row of unit numbers, a boundary before each and one after the last."""
+    """Sentences as one sequence of unit ids, with a boundary before each and after the last."""
     if units.kind == "words":
         return _stream_of_words(corpus, which, units)
     table = [units.numbers([word])[0] for word in corpus.all_words]

@@ -1,1 +1,1 @@
-"""XLM: one Transformer for several languages."""
+"""XLM: one Transformer for several languages (cross-lingual language model)."""

@@ -1,4 +1,4 @@
-"""Examples of XLM: streams of one language, translations side by side, and both in turns."""
+"""Training examples of XLM: streams of one language, pairs of translations, and a mixture of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAIRS_AT_ONCE = 4096
 
 
 class OneLanguage:
-    """A stream whose pieces are all of one language."""
+    """A stream of text in one language."""
 
     def __init__(self, stream: StreamExamples, language: int) -> None:
         self.stream, self.language = stream, language
@@ -31,7 +31,7 @@ class OneLanguage:
 
 
 class Translations:
-    """``</s> x </s> </s> y </s>``: positions begin again at y, and every piece has the language of its side."""
+    """``</s> x </s> </s> y </s>``: positions restart at y, and every subword has the language of its side."""
 
     def __init__(
         self, pairs: Parallel, pieces: Pieces, languages: tuple[int, int], *, end: int, length: int, seed: int
@@ -49,11 +49,11 @@ class Translations:
         self._order = lru_cache(maxsize=2)(self._make_order)
 
     def n_examples(self, epoch: int) -> int:
-        """All pairs."""
+        """The number of pairs."""
         return len(self.sides[0])
 
     def example(self, epoch: int, number: int) -> Example:
-        """The pair with this number; a side that is too long is cut off."""
+        """The pair with this number; a side that is too long is truncated."""
         place = int(self._order(epoch)[number])
         parts = [side[place][: self.room].astype(np.int64) for side in self.sides]
         ids, words, positions, languages = [], [], [], []
@@ -74,7 +74,7 @@ class Translations:
 
 
 class Mixture:
-    """Steps of several sources: each draws one of them by ``weights``, and continues where that source was left."""
+    """Mixes several sources: each step draws one of them by ``weights`` and continues where that source stopped."""
 
     def __init__(self, sources: Sequence[Examples], weights: Sequence[float], *, batch_size: int, seed: int) -> None:
         self.sources, self.batch_size, self.seed = sources, batch_size, seed
@@ -87,7 +87,7 @@ class Mixture:
         return -(-total // self.batch_size) * self.batch_size
 
     def example(self, epoch: int, number: int) -> Example:
-        """The example with this number; all of a step are of one source."""
+        """The example with this number; all examples of a step are from one source."""
         step, row = divmod(number, self.batch_size)
         source, before = self._plan(epoch)[step]
         n = self.sources[source].n_examples(epoch)
@@ -95,7 +95,7 @@ class Mixture:
         return self.sources[source].example(epoch + again * 1000, place)
 
     def _make_plan(self, epoch: int) -> list[tuple[int, int]]:
-        """For every step its source, and how many steps that source had before."""
+        """For every step, its source and how many steps of that source came before."""
         random = np.random.default_rng((self.seed, epoch, 5))
         n_steps = self.n_examples(epoch) // self.batch_size
         drawn = random.choice(len(self.sources), size=n_steps, p=self.weights).tolist()
@@ -108,7 +108,7 @@ class Mixture:
 
 
 class OneAfterTheOther:
-    """All examples of several sources, for what is held out."""
+    """All examples of several sources in order, for held-out text."""
 
     def __init__(self, sources: Sequence[Examples]) -> None:
         self.sources = sources

@@ -1,15 +1,15 @@
-"""XLM (跨语言语境词向量): one Transformer that reads several languages with the same pieces.
+"""XLM (跨语言语境词向量): one Transformer for several languages, with a shared subword vocabulary.
 
 Lample & Conneau, "Cross-lingual Language Model Pretraining", 2019.
 
     CLM   max Σ log p(x_i | x_<i)                        on streams of one language
     MLM   max Σ over masked log p(x_i | masked x)         on streams of one language
-    TLM   the same on  </s> x </s> </s> y </s>,  y a translation of x: positions begin again at y, and every piece has
-          the language of its side, so that a masked word may be told from the other language
-    input = piece + position + language
+    TLM   the same on  </s> x </s> </s> y </s>,  y a translation of x: positions restart at y, and every subword has
+          the language of its side, so that a masked word can be predicted from the other language
+    input = subword + position + language
 
-What differs from the paper: the language of a text that is given later is recognised by its pieces, unless it is named;
-no dropout unless it is requested; weights begin with deviation 1/√dim.
+What differs from the paper: when encoding, the language of a text is detected from its subwords unless it is given;
+there is no dropout by default; weights are initialised with standard deviation 1/√dim.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class LanguageRunner(Runner):
-    """A runner that gives every sequence its language: the one that is named, or the one its pieces are of."""
+    """A runner that adds the language of every sequence: the given one, or the one detected from its subwords."""
 
     def __init__(self, network: Network, pieces: Pieces, frequencies: FloatArray) -> None:
         super().__init__(network, pieces)
@@ -48,7 +48,7 @@ class LanguageRunner(Runner):
         self.language: int | None = None
 
     def language_of(self, ids: Ints) -> int:
-        """argmax over languages of Σ log p(piece | language)."""
+        """argmax over languages of Σ log p(subword | language)."""
         if self.language is not None:
             return self.language
         return int(self.log_frequencies[:, ids].sum(axis=1).argmax())
@@ -60,7 +60,7 @@ class LanguageRunner(Runner):
 
 
 class Xlm(TrainedTransformer):
-    """A network of several languages, and how often each language has each piece."""
+    """A network for several languages, and the frequency of each subword in each language."""
 
     method: ClassVar[str] = "xlm"
     Options: ClassVar[type] = XlmOptions
@@ -83,13 +83,13 @@ class Xlm(TrainedTransformer):
 
     @cached_property
     def runner(self) -> LanguageRunner:
-        """What reads the pieces."""
+        """Encodes sequences of subwords."""
         return LanguageRunner(packed(self.reading), self.pieces, self.frequencies)
 
     def encode_tokens(
         self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None
     ) -> Iterator[EncodedSentence]:
-        """Vectors of every word; ``language`` names that of all sentences; unless given it is recognised by pieces."""
+        """The vectors of the words of each sentence; ``language`` is that of all sentences (default: detected)."""
         if language is None:
             return super().encode_tokens(sentences, layers=layers)
         if language not in self.languages:
@@ -106,15 +106,15 @@ class Xlm(TrainedTransformer):
             self.runner.language = None
 
     def language_of(self, text: str) -> str:
-        """The language whose text has the pieces of this one most often."""
+        """The most likely language of a text, by the frequencies of its subwords."""
         return self.languages[self.runner.language_of(self.pieces.ids([self.segmentation.normalised(text)])[0])]
 
     def generate(self, text: str = "", length: int = 50, **_: Any) -> str:
-        """Not offered: XLM of transformers continues by masks, which a model of the next piece does not know."""
+        """Not supported: XLM in ``transformers`` generates by filling masks, which a causal model has not learned."""
         raise OptionError("xlm models give vectors and probabilities: train gpt to continue a text")
 
     def parts(self) -> Parts:
-        """Those of every Transformer, and the languages."""
+        """The parts of every Transformer, and the languages."""
         parts = super().parts()
         return Parts(
             {**parts.tensors, "languages": self.frequencies}, {**parts.tables, "languages": self.languages}, parts.files
@@ -122,7 +122,7 @@ class Xlm(TrainedTransformer):
 
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from."""
+        """The model that was saved as ``parts``."""
         tensors = dict(parts.tensors)
         frequencies, languages = tensors.pop("languages", None), parts.tables.get("languages", [])
         plain = TransformerEncoder.from_parts(options, Parts(tensors, {}, parts.files), about)

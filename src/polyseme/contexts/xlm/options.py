@@ -13,7 +13,7 @@ OBJECTIVES = ("clm", "mlm", "tlm", "mlm+tlm")
 
 @dataclass(frozen=True)
 class XlmOptions(ShapeOptions):
-    """Shape of the network, what it learns, and how."""
+    """Options of the network, its objective and its training."""
 
     objective: str = option(
         "mlm+tlm",

@@ -42,7 +42,7 @@ SPECIALS = {
 
 
 def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOptions, run: Run) -> X:
-    """An XLM that learned from ``data``, further from ``run.start`` where that is given."""
+    """Train an XLM on ``data``, starting from ``run.start`` if it is given."""
     start = run.start
     if start is not None and not isinstance(start, Xlm):
         raise OptionError(f"xlm can only continue from an xlm model, not from {start.method}")
@@ -72,7 +72,7 @@ def make_task(
     network: Network, pieces: Pieces, tables: dict[str, PieceTable], languages: list[str], pairs: Parallel | None,
     options: XlmOptions,
 ) -> MaskedTask | CausalTask:  # fmt: skip
-    """All that is to be learned, before the first step."""
+    """The training task, ready for the first step."""
     end, padding = pieces.id_of("eos"), pieces.id_of("pad") or 0
     assert end is not None
     training: list[Examples] = []
@@ -119,7 +119,7 @@ def make_task(
 
 
 def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[Parallel | None, dict[str, Corpus]]:
-    """The parallel text, and a corpus for every language; of a side without one, the side itself."""
+    """The parallel text, and a corpus for every language; a language without one uses its side of the parallel text."""
     pairs = data.get(PARALLEL)
     texts = {name: text for name, text in data.items() if isinstance(text, Corpus)}
     if not isinstance(pairs, Parallel):
@@ -134,7 +134,7 @@ def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[P
 
 
 def _shared_vocabulary(texts: list[Corpus], exponent: float) -> Vocabulary:
-    """The words of all languages; rarer languages count for more, by the same exponent by which they are drawn."""
+    """The words of all languages; smaller languages get more weight, with the same exponent as in sampling."""
     totals = np.array([max(text.n_tokens, 1) for text in texts], dtype=np.float64)
     shares = totals / totals.sum()
     wanted = shares**exponent / (shares**exponent).sum()
@@ -169,7 +169,7 @@ def _network(pieces: Pieces, n_languages: int, options: XlmOptions) -> Network:
 def _taken_over(
     start: Xlm, texts: dict[str, Corpus], options: XlmOptions
 ) -> tuple[list[str], Network, Pieces, XlmOptions]:
-    """Copies of the parts of the model to continue from, which must know the languages and read in the same way."""
+    """Copies of the parts of the model to train further, which must have the same languages and kind of objective."""
     for name in texts:
         if name not in start.languages:
             raise OptionError(f"the model knows the languages {', '.join(start.languages)}, and not {name}")
@@ -184,7 +184,7 @@ def _taken_over(
 
 
 def _frequencies(tables: dict[str, PieceTable], languages: list[str], n_pieces: int, start: Xlm | None) -> FloatArray:
-    """How often each language has each piece, ``(languages, V)``; every piece a little."""
+    """The smoothed frequency of each subword in each language, ``(languages, V)``."""
     rows = []
     for number, name in enumerate(languages):
         if name in tables:
@@ -197,7 +197,7 @@ def _frequencies(tables: dict[str, PieceTable], languages: list[str], n_pieces: 
 
 
 def _plain(texts: dict[str, Corpus]) -> Segmentation:
-    """How text of any of the languages is cut: as the first, without its dictionary of words."""
+    """The segmentation for text of any language: that of the first, without its dictionary."""
     first = next(iter(texts.values())).segmentation
     return replace(first, method="auto", words=(), function=None)
 

@@ -1,7 +1,7 @@
-"""The ELMo inside a model that AllenNLP saved (``best.th``, ``weights.th``), with the mix its task learned.
+"""The ELMo inside a saved AllenNLP model (``best.th``, ``weights.th``), with the layer mix its task learned.
 
-Such a file has no options: sizes are read off the weights, and clips (3) and skip connections are those of every
-released biLM.
+Such a file has no options: the sizes are taken from the weights, and clipping (3) and skip connections are those of
+every released biLM.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEY = re.compile(r"(?P<prefix>.*)_elmo_lstm\._token_embedder\._char_embedding_w
 
 
 def open_allennlp(path: str | Path) -> Elmo:
-    """The biLM of a saved AllenNLP model; ``layers="mix"`` then gives the sum that its task learned."""
+    """The biLM of a saved AllenNLP model; ``layers="mix"`` gives the weighted sum that its task learned."""
     file = Tensors(path)
     prefix = next((m["prefix"] for name in file.names if (m := _KEY.fullmatch(name))), None)
     if prefix is None:
@@ -40,7 +40,7 @@ def open_allennlp(path: str | Path) -> Elmo:
     except OptionError as error:
         raise FormatError(f"{path} does not contain a valid biLM: {error}") from None
     tensors = highway_tensors(token, "_highways._layers.", config.n_highway, config.n_filters)
-    # Row 0 stands for padded words, which are never read here.
+    # Row 0 is for padded words, which are never read here.
     tensors["encoder.characters"] = token.get("_char_embedding_weights", (BYTE_ROWS + 1, config.char_dim))[1:].clone()
     for number, (width, count) in enumerate(config.filters):
         weight = token.get(f"char_conv_{number}.weight", (count, config.char_dim, width))

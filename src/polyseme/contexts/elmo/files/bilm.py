@@ -1,8 +1,8 @@
-"""bilm-tf's and AllenNLP's published biLMs: an options.json and a weights.hdf5, read and written.
+"""Reads and writes the published biLMs of bilm-tf and AllenNLP: an options.json and a weights.hdf5.
 
-What the file keeps otherwise than ``BiLM``: matrices are used from the right (x @ W), gates are in TensorFlow's order
-i, g, f, o, the forget gate's +1 is left to the program, ``W_0`` is input and recurrent weights, one above the other.
-Every shape is compared with options.json before anything is read, so memory is bounded by what the file really holds.
+The file differs from ``BiLM``: matrices multiply from the right (x @ W), gates are in TensorFlow's order i, g, f, o,
+the +1 of the forget gate is not included in its bias, and ``W_0`` stacks the input weights on the recurrent ones. Every
+shape is compared with options.json before anything is read, so memory is bounded by what the file really holds.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from polyseme.options import make_options
 
 _LSTM = "RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
 _DAMAGES = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError)  # what h5py raises
-_HIGHEST_RATIO = 64  # of a dataset's size to the file's: weights hardly compress
+_HIGHEST_RATIO = 64  # of a dataset's size to the file's size, since weights hardly compress
 
 
 def open_bilm(path: str | Path) -> Elmo:
-    """The biLM in a folder, or next to one of its two files."""
+    """The biLM in a folder, or the one that a given file (options or weights) belongs to."""
     return read_bilm(*find_pair(path))
 
 
 def read_bilm(options_file: str | Path, weight_file: str | Path) -> Elmo:
-    """The biLM of these two files, whatever they are called."""
+    """The biLM of these two files."""
     return of_one_version([options_file, weight_file], lambda: _read_bilm(options_file, weight_file))
 
 
@@ -58,9 +58,10 @@ def _read_bilm(options_file: str | Path, weight_file: str | Path) -> Elmo:
 def read_cached_bilm(
     options_file: str | Path, weight_file: str | Path, embedding_file: str | Path, vocabulary: list[str]
 ) -> Elmo:
-    """The biLM reading word ids instead of letters, by bilm-tf's file of token vectors (``embedding``, one row a word).
+    """The biLM reading word ids instead of characters, with bilm-tf's file of token vectors (``embedding``).
 
-    ``<S>`` and ``</S>`` must be among the words; a word outside gets the vector of ``<UNK>``, or zeros without it.
+    That dataset has one row per word. ``<S>`` and ``</S>`` must be in the vocabulary; a word outside it gets the vector
+    of ``<UNK>``, or zeros without it.
     """
     given = elmo_options(read_options(options_file), where=str(options_file))
     projection = given.value("projection")
@@ -83,7 +84,7 @@ def read_cached_bilm(
 
 
 def elmo_options(record: Mapping[str, Any], *, where: str) -> ElmoOptions:
-    """Our options from an options.json that ``read_options`` found to be one."""
+    """Our options from the record that ``read_options`` returned."""
     lstm, cnn = record["lstm"], record["char_cnn"]
     try:
         filters = tuple((width, number) for width, number in cnn["filters"])
@@ -170,7 +171,7 @@ def _reordered(array: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class _Weights:
-    """An HDF5 file whose datasets are read only in the shape they should have, and only if they are in the file."""
+    """An HDF5 file whose datasets are read only if they have the expected shape and are stored in the file itself."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -216,7 +217,7 @@ class _Weights:
         return array
 
     def _dataset(self, name: str) -> Any:
-        """The dataset, followed from group to group; None if it is not. Links out of the file are refused."""
+        """The dataset of this path, or None. Links out of the file are refused."""
         here: Any = self._file
         try:
             for part in name.split("/"):
@@ -236,7 +237,7 @@ class _Weights:
 
 
 def write_bilm(model: Elmo, options_file: str | Path, weight_file: str | Path, *, force: bool = True) -> None:
-    """Write bilm-tf's pair of files, into one folder. Only a biLM that reads bytes has a place in that format."""
+    """Write the two files of bilm-tf into one folder. The format only supports biLMs that read bytes."""
     config = model.bilm.config
     if model.alphabet.kind != "bytes":
         raise FormatError(

@@ -1,4 +1,4 @@
-"""The LSTMs and highways that AllenNLP and ELMoForManyLangs save, under our names."""
+"""LSTM and highway weights that AllenNLP and ELMoForManyLangs saved, under our names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyseme.neural.torch_file import Tensors
 
 
 def lstm_tensors(tensors: Tensors, n_layers: int, hidden: int, size: int) -> dict[str, Tensor]:
-    """Our names for the LSTMs of AllenNLP and ELMoForManyLangs: gates and forget bias are already as we keep them."""
+    """LSTM weights of AllenNLP and ELMoForManyLangs under our names; gate order and forget bias are as in ours."""
     found: dict[str, Tensor] = {}
     for layer in range(n_layers):
         both: dict[str, list[Tensor]] = {"w_input": [], "w_recurrent": [], "bias": [], "w_projection": []}
@@ -23,7 +23,7 @@ def lstm_tensors(tensors: Tensors, n_layers: int, hidden: int, size: int) -> dic
 
 
 def highway_tensors(tensors: Tensors, prefix: str, n_highway: int, width: int) -> dict[str, Tensor]:
-    """Our highways from theirs: one matrix [transform; gate] each, whose gate lets the *input* through."""
+    """Our highway weights from theirs: one matrix [transform; gate] per layer, whose gate passes the *input*."""
     found = {}
     for number in range(n_highway):
         weight = tensors.get(f"{prefix}{number}.weight", (2 * width, width))

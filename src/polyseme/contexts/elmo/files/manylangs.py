@@ -1,8 +1,8 @@
 """ELMoForManyLangs folders (哈工大多语言 ELMo): two json files, char.dic, word.dic and two state dicts.
 
 Che et al., "Towards Better UD Parsing: Deep Contextualized Word Embeddings, Ensemble, and Treebank Concatenation",
-CoNLL 2018 shared task. A word is its own vector next to its Unicode spelling. Their program exchanges the ids of the
-begin and the end of a word, in training and in use alike, so a faithful reader does too.
+CoNLL 2018 shared task. A word is read as a word embedding and as Unicode characters. Their program swaps the ids for
+the beginning and the end of a word, both in training and in use, so this reader does too.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.neural.torch_file import Tensors
 from polyseme.options import make_options
 
-# In the order of our tables: unknown, begin and end of the sentence, then of the word (exchanged), padding.
+# In the order of our tables: unknown, begin and end of sentence, begin and end of word (swapped), padding.
 _LETTER_SPECIALS = ("<oov>", "<bos>", "<eos>", "<eow>", "<bow>", "<pad>")
 _WORD_SPECIALS = ("<oov>", "<bos>", "<eos>")
 _LONGEST_DICTIONARY = 1 << 30
 _NO_CUT = 1000  # characters: longer than a word of any dictionary
-# The network of every language they published, under the two names that their program knows it by.
+# The network of all languages they published; their program has it under two names.
 _PUBLISHED_NAMES = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 _PUBLISHED: dict[str, Any] = {
     "encoder": {"name": "elmo", "projection_dim": 512, "cell_clip": 3, "proj_clip": 3, "dim": 4096, "n_layers": 2},
@@ -80,7 +80,7 @@ def _options(folder: Path) -> tuple[ElmoOptions, dict[str, bool]]:
             "alphabet": "+".join(kind for kind, used in reads.items() if used),
             "word_dim": token["word_dim"] or None,
             **(_spelling(token) if reads["chars"] else {"n_highway": 0}),
-            # Words are cut before they are looked up, though not by the program's other kind of embedder.
+            # Their 'cnn' embedder truncates words before it looks them up; their 'lstm' embedder does not.
             "max_characters": token["max_characters_per_token"] if token["name"].lower() == "cnn" else _NO_CUT,
             "hidden": encoder["dim"],
             "projection": encoder["projection_dim"],
@@ -102,7 +102,7 @@ def _check_kinds(folder: Path, encoder: str, token_embedder: str, *, spells: boo
     if encoder.lower() != "elmo":
         raise FormatError(f"{folder} has an encoder of type {encoder!r}; only 'elmo' is supported")
     if token_embedder.lower() == "lstm" and spells:
-        # In the published program it joins a matrix to tensors of three axes, which fails: no weights can come of it.
+        # The published program fails here, since it concatenates a matrix with 3-D tensors: no such weights can exist.
         raise FormatError(
             f"{folder} has a token_embedder of type 'lstm' that reads characters, which "
             "ELMoForManyLangs itself cannot run; only 'cnn' is supported"
@@ -125,17 +125,17 @@ def _spelling(token: dict[str, Any]) -> dict[str, Any]:
 
 
 def _network(folder: Path) -> dict[str, Any]:
-    """The network's description: the file that ``config_path`` names, looked for inside the folder only.
+    """The description of the network: the file that ``config_path`` names, searched for inside the folder only.
 
-    Downloaded folders name a file of their authors' disk and come without it; their program brings it along.
+    Downloaded folders name a file on their authors' disk and do not contain it, since their program includes it.
     """
     name = read_settings(folder / "config.json").get("config_path")
     if not isinstance(name, str):
         raise FormatError(f"{folder / 'config.json'} does not name the file of the network ('config_path')")
-    named = PureWindowsPath(name)  # of either system: it parts a path at both kinds of slashes
+    named = PureWindowsPath(name)  # splits at both kinds of slashes, whatever system wrote it
     outside = named.anchor or ".." in named.parts
     for path in (folder / named.name, *(() if outside else (folder.joinpath(*named.parts),))):
-        if os.path.isfile(path):  # False, too, for what cannot be a path
+        if os.path.isfile(path):  # also False for an invalid path
             return read_settings(path)
     if named.name in _PUBLISHED_NAMES:
         return _PUBLISHED
@@ -144,7 +144,7 @@ def _network(folder: Path) -> dict[str, Any]:
 
 
 def _dictionary(path: Path) -> dict[str, int]:
-    """``token<TAB>id`` a line; a line with the id alone speaks of U+3000, which their reader strips."""
+    """Lines of ``token<TAB>id``; a line with the id alone is for U+3000, which their reader strips."""
     found = {}
     try:
         lines = read_small(path, _LONGEST_DICTIONARY).decode("utf-8").split("\n")

@@ -1,4 +1,4 @@
-"""Published ELMo files, told apart by content: bilm-tf's pair, ELMoForManyLangs folders, AllenNLP's saved models."""
+"""Recognises published ELMo files by content: pairs of bilm-tf, ELMoForManyLangs folders, saved AllenNLP models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_options(path: Path) -> bool:
 
 
 def read_options(path: str | Path) -> dict[str, Any]:
-    """An options.json, as far as it can be told from other JSON."""
+    """The contents of an options.json; raises if the JSON does not describe a biLM."""
     record = read_settings(Path(path))
     if not all(isinstance(record.get(part), dict) for part in ("lstm", "char_cnn")):
         raise FormatError(f"{path} does not describe a biLM: it has no 'lstm' and 'char_cnn'")
@@ -31,12 +31,12 @@ def read_options(path: str | Path) -> dict[str, Any]:
 
 
 def is_hdf5(path: Path) -> bool:
-    """Does this file begin as an HDF5 file does?"""
+    """Does this file start with the signature of HDF5?"""
     return _first_bytes(path, 8) == _HDF5
 
 
 def _first_bytes(path: Path, n: int) -> bytes:
-    """None of what is not a plain file."""
+    """The first ``n`` bytes; empty if it is not a plain file that can be read."""
     try:
         with open_plain(path) as file:
             return file.read(n)
@@ -54,11 +54,11 @@ def is_weights(path: Path) -> bool:
         with h5py.File(path, "r") as file:
             return "RNN_0" in file or "char_embed" in file
     except (OSError, RuntimeError, ValueError, KeyError):
-        return "weights" in path.name  # damaged: the reader says how
+        return "weights" in path.name  # damaged: the reader reports how
 
 
 def is_allennlp_state(path: Path) -> bool:
-    """Is this file the state of an AllenNLP model that holds an ELMo?"""
+    """Is this file the state dict of an AllenNLP model with an ELMo in it?"""
     head = _first_bytes(path, 1 << 20)
     return (head[:4] == b"PK\x03\x04" or head[:1] == b"\x80") and _STATE_KEY in head
 
@@ -74,19 +74,19 @@ def tells_manylangs(path: Path, head: bytes) -> bool:
 
 
 def tells_bilm(path: Path, head: bytes) -> bool:
-    """Is this a folder with a biLM's options, or either file of its pair?"""
+    """Is this a folder with a biLM's options.json, or either of a biLM's two files?"""
     if path.is_dir():
         return any(is_options(file) for file in sorted(path.glob("*.json")))
     return is_weights(path) or (path.suffix == ".json" and is_options(path))
 
 
 def tells_allennlp(path: Path, head: bytes) -> bool:
-    """Is this the state of an AllenNLP model that holds an ELMo?"""
+    """Is this the state dict of an AllenNLP model with an ELMo in it?"""
     return path.is_file() and is_allennlp_state(path)
 
 
 def find_pair(path: str | Path) -> tuple[Path, Path]:
-    """Options and weights, from their folder or from one of the two."""
+    """The options and weights files, from their folder or from one of the two."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     options = [p for p in sorted(folder.glob("*.json")) if is_options(p)]
@@ -95,7 +95,7 @@ def find_pair(path: str | Path) -> tuple[Path, Path]:
         if is_hdf5(path):
             weights, options = [path], _like(path, options)
         else:
-            read_options(path)  # says what is wrong with it
+            read_options(path)  # raises if something is wrong with it
             options, weights = [path], _like(path, weights)
     for what, found in (("options.json", options), ("weights.hdf5", weights)):
         if not found:
@@ -107,7 +107,7 @@ def find_pair(path: str | Path) -> tuple[Path, Path]:
 
 
 def _like(path: Path, candidates: list[Path]) -> list[Path]:
-    """The candidates that share the path's name up to 'options' or 'weights'; all of them where none does."""
+    """The candidates with the same name as ``path`` apart from 'options' or 'weights'; all of them if none has."""
 
     def bare(p: Path) -> str:
         return p.stem.replace("options", "").replace("weights", "")

@@ -1,1 +1,1 @@
-"""Published files of Transformers: Hugging Face folders, TensorFlow checkpoints of BERT."""
+"""Published files of Transformers: Hugging Face folders and TensorFlow checkpoints of BERT."""

@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli), the checksum of TensorFlow's checkpoints, eight bytes at a time; Python's own zlib has another.
+"""CRC-32C (Castagnoli), the checksum of TensorFlow checkpoints, eight bytes at a time; zlib has another polynomial.
 
 crc(byte, c) = table[(c ⊕ byte) & 255] ⊕ (c >> 8),   reflected polynomial 0x82F63B78
 """
@@ -14,7 +14,7 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _tables() -> NDArray[np.uint32]:
-    """Eight tables ``(8, 256)``: what a byte changes when 0 … 7 others follow it."""
+    """Eight tables ``(8, 256)``: the effect of a byte on the checksum when 0 … 7 other bytes follow it."""
     tables = np.zeros((8, 256), dtype=np.uint32)
     for byte in range(256):
         value = byte
@@ -31,7 +31,7 @@ _TABLES = _tables()
 
 
 def masked_crc32c(data: bytes | memoryview | NDArray[np.uint8]) -> int:
-    """The checksum as TensorFlow and LevelDB write it: rotated and moved by a constant."""
+    """The checksum as TensorFlow and LevelDB store it: rotated, plus a constant."""
     array = data if isinstance(data, np.ndarray) else np.frombuffer(data, dtype=np.uint8)
     crc = int(_crc32c(array, _TABLES))
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF

@@ -1,7 +1,7 @@
 """Hugging Face folders: config.json, the weights, and a tokenizer in any of its forms.
 
-Weights are read as data (safetensors, or torch files of tensors alone), the tokenizer through ``transformers``'
-``AutoTokenizer`` from local files. Code that a folder brings along is never run.
+Weights are read as data (safetensors, or torch files that contain only tensors), the tokenizer by ``AutoTokenizer`` of
+``transformers`` from local files. Code in the folder is never executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOKENIZER_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 
 
 def open_huggingface(path: str | Path) -> TransformerEncoder:
-    """The encoder in a folder."""
+    """The encoder in a Hugging Face folder."""
     folder = Path(path)
     record = read_settings(folder / "config.json")
     config = configuration(record, where=folder / "config.json")
@@ -44,13 +44,13 @@ def open_huggingface(path: str | Path) -> TransformerEncoder:
 
 
 def write_huggingface(model: TransformerEncoder, path: str | Path, *, force: bool = False) -> None:
-    """A folder that ``transformers`` reads: AutoModel, AutoTokenizer, and the language model if it has a head."""
+    """Write a folder for ``transformers``: AutoModel, AutoTokenizer, and AutoModelFor…LM if there is a head."""
     with new_export(path, "transformers", force=force) as folder:
         write_into(model, folder)
 
 
 def write_into(model: TransformerEncoder, folder: Path) -> None:
-    """The files themselves."""
+    """Write the model's files into an existing folder."""
     parts = model.parts()
     for name, content in parts.files.items():
         (folder / name).write_bytes(content)
@@ -59,7 +59,7 @@ def write_into(model: TransformerEncoder, folder: Path) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder, whatever file or files they are in."""
+    """The tensors of a folder, from one file or several."""
     name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
     if name is None:
         others = [name for name in OF_OTHERS if (folder / name).is_file()]
@@ -73,7 +73,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _listed(folder: Path, index: Path) -> list[Path]:
-    """The files that an index spreads the weights over."""
+    """The files that an index lists for the weights."""
     places = read_settings(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(n, str) and n == Path(n).name for n in places.values()):
         raise FormatError(f"{index} does not say which files the weights are in")
@@ -91,7 +91,7 @@ def _safe_tensors(file: Path) -> dict[str, Tensor]:
 
 
 def read_tokenizer(folder: Path) -> Pieces:
-    """The tokenizer of a folder: tokenizer.json, vocab.txt, vocab.json with merges.txt, a SentencePiece model."""
+    """The tokenizer of a folder: tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model."""
     settings: dict[str, Any] = {}
     if (folder / "tokenizer_config.json").exists():
         settings = read_settings(folder / "tokenizer_config.json")
@@ -101,7 +101,7 @@ def read_tokenizer(folder: Path) -> Pieces:
     try:
         with offline():
             tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever transformers finds wrong with it
+    except Exception as error:  # transformers raises errors of many kinds
         if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
             raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
         raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
@@ -111,7 +111,7 @@ def read_tokenizer(folder: Path) -> Pieces:
     found["model_max_length"] = tokenizer.model_max_length
     try:
         return Pieces(tokenizer.backend_tokenizer, found)
-    except Exception as error:  # the tokenizers library raises bare ones
+    except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
 
 

@@ -1,4 +1,4 @@
-"""Published Transformers, told by the names of their files: no library is needed to tell them."""
+"""Recognises published Transformers by the names of their files, without importing their libraries."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError
 
-# In the order in which they are looked for. An index lists the files that the weights are spread over.
+# In search order. An index lists the files of weights that are split over several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 OF_OTHERS = ("tf_model.h5", "flax_model.msgpack", "model.onnx", "model.ckpt.index")
 
 
 def tells_sentence_transformers(path: Path, head: bytes) -> bool:
-    """Is this a folder of sentence-transformers?"""
+    """Is this a sentence-transformers folder?"""
     return (path / "modules.json").is_file()
 
 
 def tells_huggingface(path: Path, head: bytes) -> bool:
-    """Is this a folder of a model of Hugging Face's?"""
+    """Is this a Hugging Face model folder?"""
     if not path.is_dir():
         return False
     if any((path / name).is_file() for name in WEIGHTS):

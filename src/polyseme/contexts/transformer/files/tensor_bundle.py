@@ -1,8 +1,9 @@
 """TensorFlow's checkpoint format (TensorBundle), read without TensorFlow.
 
-``PREFIX.index`` is a LevelDB table: blocks of sorted keys, each key with what it shares with the one before, then a
-block that lists the blocks, then a footer. A value is a protocol-buffer message: number format, shape, and where in
-``PREFIX.data-00000-of-00001`` the numbers lie. Every block and every tensor has a checksum, and all are checked.
+``PREFIX.index`` is a LevelDB table: blocks of sorted keys, each stored as the length of the prefix shared with the
+previous key and the rest, then a block that lists the blocks, then a footer. A value is a protocol-buffer message:
+number format, shape, and the position in ``PREFIX.data-00000-of-00001``. Every block and every tensor has a checksum,
+and all are checked.
 
     footer (48 bytes)   metaindex handle, index handle (varints), padding, magic
     block               entries, restart offsets (uint32 each), their number; then 1 byte compression, 4 bytes checksum
@@ -33,7 +34,7 @@ _BFLOAT16 = 14
 
 @dataclass
 class Entry:
-    """Where a tensor lies."""
+    """The type, shape and position of a tensor."""
 
     dtype: int = 0
     shape: list[int] = field(default_factory=list)
@@ -68,14 +69,14 @@ class TensorBundle:
         if key:
             self.entries[key.decode("utf-8")] = _entry(value)
             return
-        for number, content in fields(value):  # the header: how many files there are, and how their bytes lie
+        for number, content in fields(value):  # the header: number of files and byte order
             if number == 1 and isinstance(content, int):
                 self.n_shards = content
             elif number == 2 and content:
                 raise FormatError(f"{self.index} was written on a big-endian machine, which is not supported")
 
     def read(self, name: str) -> NDArray[Any]:
-        """A tensor; its checksum is checked."""
+        """The tensor ``name``; verifies its checksum."""
         entry = self.entries[name]
         file = self.prefix.with_name(f"{self.prefix.name}.data-{entry.shard:05d}-of-{self.n_shards:05d}")
         dtype = np.dtype(np.uint16 if entry.dtype == _BFLOAT16 else _DTYPES.get(entry.dtype, "V"))

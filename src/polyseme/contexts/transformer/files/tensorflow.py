@@ -1,6 +1,6 @@
-"""BERT as google-research/bert saved it: bert_config.json, vocab.txt, and a TensorFlow checkpoint.
+"""BERT as saved by google-research/bert: bert_config.json, vocab.txt, and a TensorFlow checkpoint.
 
-The names and the orientation of the weights become those of ``transformers``:
+Weights are renamed and transposed as in ``transformers``:
 
     bert/encoder/layer_0/attention/self/query/kernel  →  bert.encoder.layer.0.attention.self.query.weight, transposed
     …/LayerNorm/gamma, beta                           →  ….LayerNorm.weight, bias
@@ -45,7 +45,7 @@ _LARGEST_VOCABULARY = 64 << 20
 
 
 def open_tensorflow(path: str | Path) -> TransformerEncoder:
-    """The BERT in a folder, or of the checkpoint that one of its files belongs to."""
+    """The BERT in a folder, or in the checkpoint that the given file belongs to."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     bundle = TensorBundle(_index(path, folder))
@@ -71,7 +71,7 @@ def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
 
 
 def _index(path: Path, folder: Path) -> Path:
-    """The .index file that is meant: the one named, the only one, or the one that ``checkpoint`` names as latest."""
+    """The .index file to read: that of ``path``, the only one, or the latest according to the file ``checkpoint``."""
     if path.is_file():
         stem = path.name.removesuffix(".index").partition(".data-")[0]
         return path.with_name(f"{stem}.index")
@@ -107,7 +107,7 @@ def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
 
 
 def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
-    """Google's tokenizer. Whether it lowers letters is not written down: it does if no piece has a capital."""
+    """Google's tokenizer. No file says whether it lowercases: it does if no subword has a capital letter."""
     try:
         if vocabulary.stat().st_size > _LARGEST_VOCABULARY:
             raise FormatError(f"{vocabulary} is too large to be a vocabulary")
@@ -125,5 +125,5 @@ def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
     try:
         tokenizer = BertWordPieceTokenizer(numbers, lowercase=not capitals)
         return Pieces(tokenizer._tokenizer, {**_SPECIALS, "model_max_length": limit})
-    except Exception as error:  # the tokenizers library raises bare ones
+    except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{vocabulary} is not a readable vocabulary ({reason(error)})") from None
