@@ -97,6 +97,15 @@ def test_candidates_are_the_wrong_ones_of_the_same_text_and_then_others():
     assert {first for first, _ in found[4:]} == {"q2"}
 
 
+def test_a_right_text_is_never_drawn_as_a_wrong_candidate():
+    texts = [("q1", "right"), ("q1", "right too"), ("q2", "alone")]
+    rows = RankedRows(texts, np.ones(3, dtype=bool), MtDnnOptions(candidates=3))
+    found, _ = rows.of(np.zeros(20, dtype=np.int64), np.random.default_rng(0))
+    assert {second for _, second in found[1::3] + found[2::3]} == {"alone"}
+    only = RankedRows(texts[:2], np.ones(2, dtype=bool), MtDnnOptions(candidates=3))  # nothing else to draw
+    assert len(only.of(np.zeros(1, dtype=np.int64), np.random.default_rng(0))[0]) == 3
+
+
 def sources() -> dict[str, Examples]:
     sentences = [f"the {a} {x}" for a in ANIMALS for x in ACTS]
     pairs = [(s, t, "same" if s.split()[1] == t.split()[1] else "other") for s in sentences for t in sentences]

@@ -16,6 +16,7 @@ from polyseme.contexts.transformer.examples import PairExamples, StreamExamples,
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.learn import learn_byte_pairs, learn_wordpieces
 from polyseme.contexts.transformer.masking import Masking
+from polyseme.contexts.transformer.network import Batch
 from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
 from polyseme.contexts.xlm.examples import Mixture, Translations
@@ -383,3 +384,45 @@ def test_xlm_predicts_the_next_piece_of_each_language(dictionary, corpus):
     assert model.about.curve[-1]["perplexity"] > 1
     with pytest.raises(OptionError, match="parallel"):
         polyseme.train("xlm", {"zh": corpus}, **{**options, "objective": "tlm"})
+
+
+@pytest.fixture(scope="module")
+def bilingual(corpus):
+    english = Corpus.from_sentences(["It rains again today.", "The sun shines on us all."] * 20)
+    return polyseme.train("xlm", {"zh": corpus, "en": english}, objective="mlm", epochs=1, **SMALL)
+
+
+def test_every_reader_of_xlm_knows_the_language_of_a_text(bilingual):
+    """Fine-tuning, pairs and predictions read a text in its language, as ``encode_tokens`` does."""
+    sentences = [["It", "rains", "again"], ["The", "sun", "shines", "on", "us"]]
+    tuned = bilingual.tuned()
+    with torch.no_grad():
+        layers = tuned.network.eval()(*tuned.read(sentences)).numpy()
+    for row, encoded in enumerate(bilingual.encode_tokens(sentences, language="en")):
+        np.testing.assert_allclose(
+            layers[row, : len(sentences[row])], encoded.layers.transpose(1, 0, 2), atol=2e-5, rtol=1e-4
+        )
+    ids = torch.tensor([bilingual.pieces.ids(["It rains again today."])[0].tolist()])
+    english = torch.ones_like(ids)  # its number
+    found, given = (bilingual.network.top(Batch(ids, languages=languages)) for languages in (None, english))
+    torch.testing.assert_close(found, given)
+    assert not torch.allclose(found, bilingual.network.top(Batch(ids, languages=0 * ids)))
+
+
+def test_a_piece_of_several_words_belongs_to_each_of_them(bilingual):
+    sentences = [list("It rains again today.".replace(" ", ""))]  # characters, of which pieces hold several
+    tuned = bilingual.tuned()
+    *_, subwords, words, counts = tuned.read(sentences)
+    assert len(set(subwords.tolist())) < len(subwords)
+    assert torch.bincount(words, minlength=counts.numel()).tolist() == counts.flatten().tolist()
+    with torch.no_grad():
+        layers = tuned.network.eval()(*tuned.read(sentences)).numpy()
+    encoded = next(bilingual.encode_tokens(sentences)).layers
+    np.testing.assert_allclose(layers[0], encoded.transpose(1, 0, 2), atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("method", "more"), [("xlm", {"objective": "mlm"}), ("gpt", {"norm": "post"})])
+def test_a_width_that_the_network_cannot_have_is_refused(method, more, corpus):
+    data = {"zh": corpus} if method == "xlm" else corpus
+    with pytest.raises(OptionError, match="leave inner out"):
+        polyseme.train(method, data, **{**SMALL, "inner": 17, **more})

@@ -16,7 +16,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.shape import shape_of, with_shape
 from polyseme.contexts.transformer.start import bert_config, expect_frequent, fresh, further, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.errors import OptionError, TrainingError
@@ -93,11 +93,9 @@ def _network(pieces: Pieces, options: BertOptions) -> Network:
 
 def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:
     """The given options with the shape of the model to train further."""
-    config = network.whole.config
     length = min(options.length, network.positions() or options.length)
-    shape = {"n_layers": network.n_layers - 1, "dim": network.dim, "n_heads": config.num_attention_heads}
     pairs = options.pairs if network.tells_pairs else "none"
-    return replace(options, length=length, pairs=pairs, inner=getattr(config, "intermediate_size", None), **shape)
+    return replace(options, length=length, pairs=pairs, **shape_of(network))
 
 
 def _frequencies(task: MaskedTask, network: Network) -> np.ndarray:

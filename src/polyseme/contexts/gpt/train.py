@@ -14,7 +14,7 @@ from polyseme.contexts.transformer.examples import StreamExamples
 from polyseme.contexts.transformer.learn import learn_byte_pairs
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.shape import check_inner, initial_deviation, shape_of, with_shape
 from polyseme.contexts.transformer.start import fresh, further, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.errors import TrainingError
@@ -41,7 +41,7 @@ def train_gpt(cls: type[G], corpus: Corpus, options: GptOptions, run: Run) -> G:
     else:
         network, pieces = started
         length = min(options.length, network.positions() or options.length)
-        options = replace(options, length=length, n_layers=network.n_layers - 1, dim=network.dim)
+        options = replace(options, length=length, **shape_of(network))
     fit(make_task(network, pieces, corpus, options), options, run)
     about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
     return cls(options, network, pieces, about=about)
@@ -82,4 +82,5 @@ def _network(pieces: Pieces, options: GptOptions) -> Network:
     }  # fmt: skip
     if options.norm == "pre":
         return fresh(GPT2LMHeadModel, GPT2Config(**shape, n_inner=options.inner), options.seed)
+    check_inner(options)
     return fresh(OpenAIGPTLMHeadModel, OpenAIGPTConfig(**shape), options.seed)

@@ -29,7 +29,7 @@ from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
-from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.shape import shape_of, with_shape
 from polyseme.contexts.transformer.start import bert_config, copied, fresh, given_pieces
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import sized_batches
@@ -90,7 +90,7 @@ def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[
         if isinstance(module, nn.Dropout):
             module.p = options.dropout
     lr = options.lr or USUAL_RATE
-    return network, own, replace(options, lr=lr, n_layers=network.n_layers - 1, dim=network.dim)
+    return network, own, replace(options, lr=lr, **shape_of(network))
 
 
 def _learned(data: dict[str, Examples], options: MtDnnOptions) -> Pieces:
@@ -169,9 +169,11 @@ class RankedRows(Rows):
     def __init__(self, texts: list[Text], right: NDArray[np.bool_], options: MtDnnOptions) -> None:
         self.n_candidates = options.candidates
         pairs: list[Any] = texts
-        self.all_seconds = [second for _, second in pairs]
+        self.all_seconds: list[str] = [second for _, second in pairs]
+        self.right: dict[str, set[str]] = {}
         self.wrong: dict[str, list[str]] = {}
         for (first, second), fits in zip(pairs, right.tolist(), strict=True):
+            self.right.setdefault(first, set()).update([second] if fits else [])
             self.wrong.setdefault(first, []).extend([] if fits else [second])
         kept = [text for text, fits in zip(texts, right.tolist(), strict=True) if fits]
         super().__init__(kept, np.zeros(len(kept), dtype=np.int64))
@@ -183,9 +185,15 @@ class RankedRows(Rows):
             own = self.wrong[first]
             others = [own[i] for i in random.permutation(len(own))[: self.n_candidates - 1]]
             while len(others) < self.n_candidates - 1:
-                others.append(self.all_seconds[int(random.integers(len(self.all_seconds)))])
+                others.append(self._random_second(first, random))
             found += [(first, one) for one in (second, *others)]
         return found, self.targets[rows]
+
+    def _random_second(self, first: str, random: np.random.Generator) -> str:
+        """The second text of a random pair, not a right one for ``first`` if there are others."""
+        start, n = int(random.integers(len(self.all_seconds))), len(self.all_seconds)
+        candidates = (self.all_seconds[(start + step) % n] for step in range(n))
+        return next((one for one in candidates if one not in self.right[first]), self.all_seconds[start])
 
 
 class HeadTask(BatchTask):

@@ -179,7 +179,7 @@ class TransformerEncoder(Model, ContextEncoder):
         if len(ids) > self.runner.limit:
             raise OptionError(f"a pair of texts has {len(ids)} pieces, and the model reads {self.runner.limit} at once")
         batch = Batch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
-        found = torch.stack([layer[0] for layer in self.network(batch)]).numpy()
+        found = torch.stack([layer[0] for layer in self.runner.network(batch)]).numpy()
         return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
 
     def attention(self, sentence: Sentence) -> Attention:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -53,6 +53,7 @@ class Network(nn.Module):
     """A Transformer with its language-model head, if it has one. ``forward`` returns all layers."""
 
     quantised = False  # whether its linear layers compute in int8
+    detect: Callable[[Batch], Tensor] | None = None  # gives the languages of a batch that comes without them
 
     def __init__(self, whole: PreTrainedModel) -> None:
         super().__init__()
@@ -139,9 +140,10 @@ class Network(nn.Module):
 
     def _given(self, batch: Batch) -> dict[str, Tensor]:
         mask = torch.ones_like(batch.ids) if batch.mask is None and self.wants_mask else batch.mask
+        languages = self.detect(batch) if batch.languages is None and self.detect else batch.languages
         given = {
             "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types,
-            "langs": batch.languages, "position_ids": batch.positions,
+            "langs": languages, "position_ids": batch.positions,
         }  # fmt: skip
         return {name: tensor for name, tensor in given.items() if tensor is not None}
 

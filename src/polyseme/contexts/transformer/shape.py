@@ -19,6 +19,8 @@ from polyseme.training.schedules import SCHEDULES
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from polyseme.contexts.transformer.network import Network
+
 # layers, dimension of a vector, learning rate
 SIZES: dict[str, tuple[int, int, float]] = {
     "tiny": (2, 128, 2e-3),
@@ -83,6 +85,24 @@ def with_shape(options: O) -> O:
         "lr": options.lr or lr,
     }
     return replace(options, **given)
+
+
+def shape_of(network: Network) -> dict[str, Any]:
+    """The options that describe the shape of a network to train further."""
+    config, dim = network.whole.config, network.dim
+    inner = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * dim
+    return {
+        "n_layers": network.n_layers - 1,
+        "dim": dim,
+        "n_heads": getattr(config, "num_attention_heads", None),
+        "inner": inner,
+    }
+
+
+def check_inner(options: ShapeOptions) -> None:
+    """Refuse ``inner`` for architectures whose feed-forward layers always have four times the dimension."""
+    if options.inner and options.dim and options.inner != 4 * options.dim:
+        raise OptionError(f"this network has feed-forward layers of 4 × dim, {4 * options.dim}: leave inner out")
 
 
 def initial_deviation(options: ShapeOptions) -> float:

@@ -48,35 +48,37 @@ def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight
 
 
 class WordReader:
-    """Turns sentences of words into windows of subwords, with the word of each subword."""
+    """Turns sentences of words into windows of subwords, with the subwords of each word."""
 
     def __init__(self, runner: Runner, pieces: str) -> None:
         self.runner, self.pooling = runner, pieces
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
-        """Subword ids ``(R, P)`` of all windows, their mask, the word of each (0 … B·T - 1; B·T: none), and the counts.
+        """Subword ids ``(R, P)`` of all windows and their mask; which subwords are pooled into which words; the counts.
 
-        The counts ``(B, T)`` are the numbers of subwords that are pooled into each word.
+        Subwords ``(N,)`` are numbered over all windows, words ``(N,)`` over all sentences: a subword may belong to
+        several words. The counts ``(B, T)`` are the numbers of subwords that are pooled into each word.
         """
         pieces, room = self.runner.pieces, self.runner.room
         texts = [joined([readable(word) for word in words]) for words in sentences]
         cuts = pieces.cut([text for text, _ in texts])
         longest = max(max(map(len, sentences)), 1)
-        nobody = len(sentences) * longest
-        rows, owners = [], []
+        rows: list[list[int]] = []
+        places: list[tuple[int, int, int]] = []  # window, position in it, word
         counts = np.zeros((len(sentences), longest), dtype=np.int64)
         for number, (cut, (_, spans)) in enumerate(zip(cuts, texts, strict=True)):
-            owner = np.full(len(cut.ids), nobody, dtype=np.int64)
-            for place, (first, last) in enumerate(cut.words(spans, pieces.bare).tolist()):
-                chosen = {"first": slice(first, min(first + 1, last)), "last": slice(max(last - 1, first), last)}
-                own = chosen.get(self.pooling, slice(first, last))
-                owner[own] = number * longest + place
-                counts[number, place] = own.stop - own.start
-            for start in range(0, max(len(cut.ids), 1), room):
-                rows.append([*pieces.before, *cut.ids[start : start + room].tolist(), *pieces.behind])
-                inside = owner[start : start + room].tolist()
-                owners.append([*[nobody] * len(pieces.before), *inside, *[nobody] * len(pieces.behind)])
-        return (*padded_pieces(rows, self.runner.padding), filled(owners, nobody), torch.from_numpy(counts))
+            for word, (first, last) in enumerate(cut.words(spans, pieces.bare).tolist()):
+                chosen = {"first": range(first, min(first + 1, last)), "last": range(max(last - 1, first), last)}
+                own = chosen.get(self.pooling, range(first, last))
+                counts[number, word] = len(own)
+                for piece in own:
+                    window, position = divmod(piece, room)
+                    places.append((len(rows) + window, len(pieces.before) + position, number * longest + word))
+            starts = range(0, max(len(cut.ids), 1), room)
+            rows += [[*pieces.before, *cut.ids[start : start + room].tolist(), *pieces.behind] for start in starts]
+        ids, mask = padded_pieces(rows, self.runner.padding)
+        windows, positions, words = torch.tensor(places, dtype=torch.int64).reshape(-1, 3).unbind(dim=1)
+        return ids, mask, windows * ids.shape[1] + positions, words, torch.from_numpy(counts)
 
 
 class WordLayers(nn.Module):
@@ -86,13 +88,13 @@ class WordLayers(nn.Module):
         super().__init__()
         self.network, self.wanted = network, list(wanted)
 
-    def forward(self, ids: Tensor, mask: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, subwords: Tensor, words: Tensor, counts: Tensor) -> Tensor:
         """``(B, T, L, D)``: the mean of the subwords of a word, or the first or last; zeros for a word without any."""
         layers = self.network(Batch(ids, None if bool(mask.all()) else mask))
         states = torch.stack([layers[number] for number in self.wanted], dim=2)  # (R, P, L, D)
         flat = states.flatten(0, 1)
-        summed = flat.new_zeros(counts.numel() + 1, *flat.shape[1:]).index_add(0, owner.flatten(), flat)
-        return (summed[:-1] / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])
+        summed = flat.new_zeros(counts.numel(), *flat.shape[1:]).index_add(0, words, flat[subwords])
+        return (summed / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])
 
 
 class PairReader:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
@@ -37,6 +38,20 @@ from polyseme.store.model import About
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class Languages:
+    """Detects the language of each row of a batch, for readers that do not pass it to the network themselves."""
+
+    def __init__(self, frequencies: FloatArray) -> None:
+        self.log_frequencies = torch.log(torch.from_numpy(frequencies))  # (languages, V)
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """argmax over languages of Σ log p(subword | language), at every position, ``(B, T)``."""
+        scores = self.log_frequencies.to(batch.ids.device)[:, batch.ids]  # (languages, B, T)
+        if batch.mask is not None:
+            scores = scores * batch.mask
+        return scores.sum(dim=2).argmax(dim=0)[:, None].expand_as(batch.ids)
 
 
 class LanguageRunner(Runner):
@@ -80,6 +95,7 @@ class Xlm(TrainedTransformer):
     ) -> None:
         super().__init__(options, network, pieces, mix=mix, about=about)
         self.languages, self.frequencies = languages, frequencies
+        network.detect = Languages(frequencies)
 
     @cached_property
     def runner(self) -> LanguageRunner:

@@ -15,7 +15,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import initial_deviation, with_shape
+from polyseme.contexts.transformer.shape import check_inner, initial_deviation, shape_of, with_shape
 from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
@@ -153,6 +153,7 @@ def _learned(vocabulary: Vocabulary, segmentation: Segmentation, options: XlmOpt
 
 
 def _network(pieces: Pieces, n_languages: int, options: XlmOptions) -> Network:
+    check_inner(options)
     config = XLMConfig(
         vocab_size=len(pieces.names), emb_dim=options.dim, n_layers=options.n_layers, n_heads=options.n_heads,
         max_position_embeddings=options.length, n_langs=max(n_languages, 2), use_lang_emb=True,
@@ -179,8 +180,7 @@ def _taken_over(
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), options.seed)
     network.whole.load_state_dict(whole.state_dict())
     length = min(options.length, network.positions())
-    shape: dict[str, Any] = {"n_layers": network.n_layers - 1, "dim": network.dim, "length": length}
-    return start.languages, network, start.pieces, replace(options, **shape)
+    return start.languages, network, start.pieces, replace(options, length=length, **shape_of(network))
 
 
 def _frequencies(tables: dict[str, PieceTable], languages: list[str], n_pieces: int, start: Xlm | None) -> FloatArray:
