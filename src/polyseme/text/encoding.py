@@ -94,7 +94,7 @@ def is_plain(chunk: bytes) -> bool:
 
 
 def _is_doubtful(sample: bytes) -> bool:
-    """Whether the bytes have NULs or many controls: in UTF-16, Thai looks like ASCII with a control every other byte."""
+    """Whether the bytes have NULs or many controls: Thai in UTF-16 looks like ASCII with controls in between."""
     return b"\0" in sample or 10 * len(sample.translate(None, _CONTROLS)) < 9 * len(sample)
 
 
