@@ -1,1 +1,1 @@
-"""Files and folders: written whole, described, locked, read as one version."""
+"""Files and folders: written atomically, described by checksums, locked, and read in one consistent version."""

@@ -1,8 +1,8 @@
-"""Files and folders that appear atomically: written in a folder next to their place, then renamed.
+"""Write files and folders atomically: in a working folder next to the target, then renamed.
 
-Where the path is a symbolic link, its place is where the link leads. The folder to work in, ``.NAME.part``, is locked:
-of two writers of one path the second is refused (see locks.py). It holds what is ``new`` and, where two names cannot
-change places in one step, what is ``old``, which the next writer puts back if this one dies in between.
+If the path is a symbolic link, the target is what the link points to. The working folder, ``.NAME.part``, is locked: of
+two writers of the same path the second is refused (see locks.py). It contains ``new``, what is being written, and, if
+the system cannot swap two names in one step, ``old``, which the next writer puts back if this one dies in between.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from polyseme.disk.room import SCRATCH, told_when_full
 from polyseme.disk.together import is_settling, put_back, replace_together, settle
 from polyseme.errors import FormatError, as_given
 
-LONGEST_NAME = 240  # bytes: a few more are needed next to it
+LONGEST_NAME = 240  # bytes; the working folder's name is a few bytes longer
 
-# Raises where what is at a path may not be replaced; called with the path and, once it is there, the new folder.
+# Raises if what is at a path may not be replaced; called with the path and, once it is written, the new folder.
 Check = Callable[[Path, Path | None], None]
 
 
 @contextmanager
 def writing(path: str | Path, *, follow: bool = True) -> Iterator[Path]:
-    """Be the only writer of ``path``; the folder to work in, which is gone when the block ends.
+    """Become the only writer of ``path``; yields the working folder, which is removed when the block ends.
 
-    A writer may ask again inside the block, as ``train`` does, which writes checkpoints and saves the model in the end.
-    A link is followed, or with ``follow`` False is itself what will be replaced.
+    The lock is reentrant: ``train`` holds it while it writes checkpoints and saves the model at the end.
+    A symbolic link is followed; with ``follow=False`` the link itself is replaced.
     """
     path = followed(path) if follow else Path(path)
     check_place(path)
@@ -52,7 +52,7 @@ def writing(path: str | Path, *, follow: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write to; it becomes ``path`` when the block ends well, and vanishes when it does not."""
+    """A temporary path to write to; it is renamed to ``path`` if the block succeeds and removed if it fails."""
     name, path = Path(path).name, followed(path)
     check_file(path)
     with writing(path) as workshop:
@@ -66,10 +66,10 @@ def new_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[list[Path]]:
-    """The same for files of one folder that belong together; of those ``beside``, what was not written is removed.
+    """Like ``new_file`` for several files of one folder; files ``beside`` that are not written anew are removed.
 
-    Where the folder is new, it appears with all of them; else they appear in one step (see together.py). Files that
-    are there are replaced with ``force`` only.
+    A new folder appears with all files in it; in an existing one they appear in one step (see together.py). Existing
+    files are replaced only with ``force``.
     """
     path = Path(path)
     paths = [path, *beside]
@@ -93,7 +93,7 @@ def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[
 
 @contextmanager
 def new_folder(path: str | Path, check: Check) -> Iterator[Path]:
-    """The same for a folder; ``check`` says, before and after the work, whether it may replace what is there."""
+    """Like ``new_file`` for a folder; ``check`` decides, before and after the work, whether it may replace ``path``."""
     path = followed(path)
     with writing(path) as workshop:
         check(path, None)
@@ -104,18 +104,18 @@ def new_folder(path: str | Path, check: Check) -> Iterator[Path]:
 
 
 def publish_folder(part: Path, path: Path, check: Check) -> None:
-    """Give a finished folder its name; ``path`` is one that ``writing`` holds."""
+    """Rename a finished folder to ``path``, which the caller holds with ``writing``."""
     with writing(path) as workshop:
         check(path, part)
         _put(part, path, workshop)
-        if os.path.lexists(part):  # the two have changed places
+        if os.path.lexists(part):  # the two were swapped
             os.rename(part, workshop / "new")
 
 
 def rewrite(file: Path, data: bytes) -> None:
-    """Replace a small file inside a folder that nobody else writes to."""
+    """Replace a small file atomically, in a folder that nobody else writes to."""
     aside = file.with_name(f".{file.name}")
-    if aside.is_symlink() or (aside.exists() and not aside.is_file()):  # a kill leaves a plain file here
+    if aside.is_symlink() or (aside.exists() and not aside.is_file()):  # a killed process leaves a regular file here
         raise FormatError(f"{aside} is not a regular file, and not polyseme's: move it away")
     aside.write_bytes(data)
     sync_file(aside)
@@ -123,7 +123,7 @@ def rewrite(file: Path, data: bytes) -> None:
 
 
 class Scratch:
-    """A folder among the system's temporary ones that is gone with this object; after a crash, with the next one."""
+    """A temporary folder that is removed with this object or, after a crash, when the next one is created."""
 
     def __init__(self) -> None:
         place = Path(tempfile.gettempdir())
@@ -144,7 +144,7 @@ class Scratch:
 
 
 def followed(path: str | Path) -> Path:
-    """The place a symbolic link leads to, whether anything is there yet or not; any other path as it is."""
+    """The target of a symbolic link, whether it exists or not; any other path is returned as it is."""
     if not os.path.islink(path) or is_settling(path):
         return Path(path)
     end = os.path.realpath(path)
@@ -154,13 +154,13 @@ def followed(path: str | Path) -> Path:
 
 
 def check_absent(path: Path, new: Path | None) -> None:
-    """Nothing is replaced."""
+    """A ``Check`` that allows no replacement."""
     if os.path.lexists(path):
         raise FormatError(f"{path} was created in the meantime: choose another output path")
 
 
 def check_place(path: Path) -> None:
-    """A place that nothing can be written to is told before long work."""
+    """Refuse a path that cannot be written to, before long work begins."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise FormatError(f"{str(path)[:80]}… is too long for a file name: choose another output path")
     folder = path.parent
@@ -172,7 +172,7 @@ def check_place(path: Path) -> None:
 
 
 def check_file(path: str | Path, *, force: bool = True) -> None:
-    """Refuse to put a file in the place of a folder, device or pipe, or of a file that holds something unasked."""
+    """Refuse to replace a folder, device or pipe by a file, or without ``force`` a file that is not empty."""
     path = followed(path)
     if os.path.isdir(path):
         raise FormatError(f"{path} is a folder, and the result is a file: choose another output path")
@@ -185,7 +185,7 @@ def check_file(path: str | Path, *, force: bool = True) -> None:
 
 
 def _new(workshop: Path) -> Path:
-    """A folder for what is written, for files too, whose writers may put a temporary file next to theirs."""
+    """Create the folder for new output, even for a single file: its writer may put a temporary file next to it."""
     new = workshop / "new"
     new.mkdir()
     return new
@@ -196,12 +196,12 @@ def _put(folder: Path, path: Path, workshop: Path) -> None:
     if os.path.lexists(path) and not exchange(folder, path):
         os.rename(path, workshop / "old")
     if os.path.lexists(folder) and not os.path.lexists(path):
-        os.rename(folder, path)  # where this fails, _clear puts the old one back
+        os.rename(folder, path)  # if this fails, _clear puts the old one back
     sync_names(path.parent)
 
 
 def _clear(workshop: Path, path: Path) -> None:
-    """Empty a workshop. An old result that was to be replaced and was not goes back to its place first."""
+    """Empty a working folder. If an old result was moved there but not replaced, it is first put back."""
     settle(workshop, path.parent)
     put_back(workshop, path)
     if os.path.lexists(workshop / "old") and not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Reads numbers and arrays from a binary file without believing any count that the file does not bear out."""
+"""Read numbers and arrays from a binary file, checking every count in it against the size of the file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from polyseme.errors import FormatError
 
 CHUNK = 8 << 20
 LONGEST_STRING = 1 << 16
-UNPACKED = 100  # times its size a compressed file of more than a few megabytes may hold: vectors hardly shrink
+UNPACKED = 100  # the highest plausible compression ratio of a large file: vectors hardly compress
 
 
 class BinaryReader:
-    """``size`` is the number of bytes inside; None if it cannot be known (compressed)."""
+    """Reads a file from beginning to end. ``size`` is its uncompressed size in bytes; None if that is not known."""
 
     def __init__(self, path: Path, file: IO[bytes], size: int | None) -> None:
         self.path = path
@@ -28,11 +28,11 @@ class BinaryReader:
         self._most = None if size is not None else UNPACKED * path.stat().st_size + 4 * CHUNK
 
     def fields(self, form: str) -> tuple[Any, ...]:
-        """Little-endian numbers, as ``struct`` describes them."""
+        """Read little-endian numbers; ``form`` is a format of the ``struct`` module."""
         return struct.unpack("<" + form, self._take(struct.calcsize("<" + form)))
 
     def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
-        """So many little-endian numbers."""
+        """Read ``count`` little-endian numbers; ``what`` names them in error messages."""
         dtype = np.dtype(dtype).newbyteorder("<")
         if count < 0:
             raise FormatError(f"{self.path} is altered: it claims {count:,} numbers of {what}")
@@ -48,7 +48,7 @@ class BinaryReader:
         return np.frombuffer(bytearray().join(pieces), dtype=dtype)
 
     def strings(self, count: int, tail: int, what: str) -> Iterator[tuple[bytes, bytes]]:
-        """``count`` times a string that ends in NUL, and the ``tail`` bytes after it."""
+        """Read ``count`` strings that end in NUL, each with the ``tail`` bytes after it."""
         if count < 0:
             raise FormatError(f"{self.path} is altered: it claims {count:,} {what}")
         self._check(count * (1 + tail), what)
@@ -66,7 +66,7 @@ class BinaryReader:
         self._ahead = self._ahead[place:]
 
     def finish(self) -> None:
-        """Refuse a file with extra bytes at its end."""
+        """Refuse a file that has extra bytes at its end."""
         if self._ahead or self._file.read(1):
             raise FormatError(f"{self.path} has extra bytes at its end: it was altered")
 

@@ -1,4 +1,4 @@
-"""The description of a folder of ours (corpus.json, model.json, index.json): read, checked, compared with its files."""
+"""Read and check the description of one of our folders: corpus.json, model.json, index.json."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MARKERS = {
     "polyseme.json": "export",
 }
 ENDS = 1 << 20
-LONGEST_NAME = 255  # bytes, on any file system
+LONGEST_NAME = 255  # bytes, the limit of common file systems
 
 
 def parse(data: bytes, file: Path) -> dict[str, Any]:
-    """A description, whose own checksum is right and whose files have plain names."""
+    """Parse a description; ``check_seal`` then checks its checksum and file names."""
     try:
         found = parse_json(data)
     except ValueError as error:
@@ -35,11 +35,11 @@ def parse(data: bytes, file: Path) -> dict[str, Any]:
 
 
 def check_seal(found: dict[str, Any], file: Path) -> None:
-    """The checksum that a description keeps of itself, and the names of the files it speaks of."""
+    """Check a description against its own checksum, and the names and sizes of the files that it lists."""
     files = found.get("files")
     if not isinstance(files, dict):
         raise FormatError(f"{file} was altered: its 'files' is missing or of the wrong kind")
-    # What was written before descriptions had a checksum ends with the files.
+    # Descriptions written before they had a checksum end with "files".
     if list(found)[-1] != "files" and found.get("checksum") != checksum(found):
         raise FormatError(f"{file} was altered: it does not match its own checksum")
     for name, seal in files.items():
@@ -50,7 +50,7 @@ def check_seal(found: dict[str, Any], file: Path) -> None:
 
 
 def is_plain_name(name: Any) -> bool:
-    """Whether this can be the name of something that is in a folder, and nowhere else."""
+    """Whether this is a plain file name that cannot lead outside its folder."""
     if not isinstance(name, str) or name in ("", ".", "..") or name != Path(name).name or "\0" in name:
         return False
     try:
@@ -60,9 +60,9 @@ def is_plain_name(name: Any) -> bool:
 
 
 def inner_models(found: dict[str, Any], file: Path) -> dict[str, str]:
-    """The folders below that hold models, by name, and the checksum of each's description ("" where none is kept)."""
+    """The subfolders that contain models, and the checksum of the description of each ("" if none was stored)."""
     models = found.get("models", {})
-    if isinstance(models, list):  # of before their checksums were kept
+    if isinstance(models, list):  # written before their checksums were stored
         models = dict.fromkeys(map(str, models), "")
     if not isinstance(models, dict) or not all(is_plain_name(n) and isinstance(s, str) for n, s in models.items()):
         raise FormatError(f"{file} was altered: its 'models' are not plain names")
@@ -70,7 +70,7 @@ def inner_models(found: dict[str, Any], file: Path) -> dict[str, str]:
 
 
 def checksum(description: Mapping[str, Any]) -> str:
-    """The SHA-256 of a description's content without its checksum; order and spaces do not count."""
+    """The SHA-256 of a description without its ``checksum`` entry; order and white space do not matter."""
     content = json.loads(json.dumps({key: value for key, value in description.items() if key != "checksum"}))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -84,7 +84,7 @@ def sha256(file: PlainFile) -> str:
 
 
 def sha256_of_ends(file: PlainFile) -> str:
-    """The SHA-256 of the first and last bytes of a large file."""
+    """The SHA-256 of the first and last megabyte of a large file."""
     digest = hashlib.sha256(file.piece(0, ENDS))
     digest.update(file.piece(max(ENDS, file.size - ENDS), ENDS))
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Two names change places in one step, so that neither is ever missing: renameat2 on Linux, renamex_np on macOS."""
+"""Swap two names in one step, so that neither is ever missing (renameat2 on Linux, renamex_np on macOS); and fsync."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Whether it was done: False if the system or this file system cannot."""
+    """Swap two files or folders; False if the system or this file system cannot do it."""
     import ctypes
 
     first, second = os.fsencode(one), os.fsencode(other)
@@ -23,7 +23,7 @@ def exchange(one: Path, other: Path) -> bool:
             failed = system.renamex_np(first, second, ctypes.c_uint(_EXCHANGE))
         else:
             failed = system.renameat2(_HERE, first, _HERE, second, ctypes.c_uint(_EXCHANGE))
-    except (AttributeError, OSError, TypeError):  # no such call here, or no such library
+    except (AttributeError, OSError, TypeError):  # this system has no such function or library
         return False
     if not failed:
         return True
@@ -34,13 +34,13 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def sync_file(file: Path) -> None:
-    """Bring a file's bytes to the disk."""
-    with open(file, "r+b") as handle:  # Windows syncs only what may be written
+    """Flush a file's content to disk."""
+    with open(file, "r+b") as handle:  # Windows syncs only files that are open for writing
         os.fsync(handle.fileno())
 
 
 def sync_names(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
+    """Flush a folder's entries (file names) to disk, if the system can."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -54,7 +54,7 @@ def sync_names(folder: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring a folder and all that is in it to the disk."""
+    """Flush a folder and everything in it to disk."""
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             sync_tree(Path(entry))

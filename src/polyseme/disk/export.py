@@ -1,4 +1,4 @@
-"""Folders in the formats of other libraries, with a list of their files by which we know them for ours."""
+"""Folders in the formats of other libraries, with a list of their files by which we recognise them as ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXPORT = Manifest("an exported model", "polyseme.json", 1, "polyseme convert", {
 
 @contextmanager
 def new_export(path: str | Path, form: str, *, force: bool) -> Iterator[Path]:
-    """A folder to write to that becomes ``path``; ``force`` replaces another result of ours, never anybody else's."""
+    """A folder to write to that becomes ``path``; ``force`` replaces another polyseme result, never other files."""
     with EXPORT.new_folder(path, force=force) as folder:
         yield folder
         folders = {inner.name: EXPORT.seals(inner) for inner in folder.iterdir() if inner.is_dir()}

@@ -1,4 +1,4 @@
-"""HDF5 files, written so that a full disk is an error: the library crashes where a write fails."""
+"""Write HDF5 files so that a full disk raises an error: the library itself crashes if a write fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class CheckedFile(io.FileIO):
-    """A file for HDF5 to write to: it is told of no failure, and ``checked`` raises the first there was."""
+    """A file for HDF5 to write to: failed writes seem to succeed, and ``checked`` raises the first failure later."""
 
     failed: OSError | None = None
 
@@ -36,7 +36,7 @@ class CheckedFile(io.FileIO):
     def checked(self) -> Iterator[None]:
         """Raise the first failure when the block ends.
 
-        Also where the block fails: HDF5 stumbles over what is missing when it reads again what it could not write.
+        Also if the block itself fails, because HDF5 may fail when it reads back what could not be written.
         """
         try:
             yield
@@ -47,7 +47,7 @@ class CheckedFile(io.FileIO):
 
 @contextmanager
 def written_hdf5(path: Path) -> Iterator[Any]:
-    """An ``h5py.File`` that is whole when the block ends well."""
+    """An ``h5py.File`` for writing, which is complete if the block succeeds."""
     import h5py
 
     with CheckedFile(path, "w+") as disk, disk.checked(), h5py.File(disk, "w") as file:

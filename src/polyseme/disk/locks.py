@@ -1,6 +1,6 @@
-"""One writer at a time: a folder to work in that is locked by its ``lock`` file.
+"""One writer at a time: a working folder is locked by its ``lock`` file.
 
-The system lifts the lock when the process dies, however it dies. So the next one can tell what a dead process left.
+The system releases the lock when the process dies for any reason, so a folder without a lock is known to be abandoned.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from polyseme.errors import FormatError
 
 try:
     import fcntl
-except ImportError:  # not on this system: a folder that is there is taken for one at work
+except ImportError:  # not on this system: an existing folder is assumed to be in use
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
 CONTENT = {LOCK, "old", *together.CONTENT}
-GRACE = 1.0  # seconds for a writer that is about to end
+GRACE = 1.0  # seconds to wait for a writer that is about to finish
 
 
 class Busy(Exception):
-    """Another process or thread holds the folder."""
+    """Another process or thread has locked the folder."""
 
 
 @dataclass
 class Hold:
-    """A folder that is locked by this thread; ``depth`` counts how often it was requested."""
+    """A folder locked by one thread; the lock is reentrant, and ``depth`` counts how often it was acquired."""
 
     folder: Path
-    handle: int | None  # None: this file system has no locks
+    handle: int | None  # None: this file system does not support locks
     depth: int = 1
     process: int = field(default_factory=os.getpid)
     thread: int = field(default_factory=threading.get_ident)
 
     @property
     def mine(self) -> bool:
-        """Whether the thread that asks is the one that locked it."""
+        """Whether the current thread holds the lock."""
         return (self.process, self.thread) == (os.getpid(), threading.get_ident())
 
     def release(self) -> None:
-        """Remove the folder and lift the lock."""
-        if self.process != os.getpid():  # a forked child that ends has no say
+        """Remove the folder and release the lock."""
+        if self.process != os.getpid():  # a forked child must not release its parent's lock
             return
         _held.pop(self.folder, None)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -60,7 +60,10 @@ _held: dict[Path, Hold] = {}
 
 
 def hold(folder: Path, *, then: Callable[[], None], who: str) -> Hold:
-    """Lock a folder, made where it is missing, and do ``then`` where this thread did not hold it already."""
+    """Lock a folder, creating it if it is missing; calls ``then`` unless this thread holds the lock already.
+
+    ``who`` is the path to name in the error message if another command keeps the lock.
+    """
     held = _held.get(folder)
     if held and held.mine:
         held.depth += 1
@@ -86,17 +89,17 @@ def hold(folder: Path, *, then: Callable[[], None], who: str) -> Hold:
 
 
 def hold_new(make: Callable[[], Path]) -> Hold:
-    """Lock one of the folders of random names that ``make`` gives."""
+    """Lock a new folder; ``make`` creates one with a random name."""
     while True:
         folder = make()
         try:
             return _held.setdefault(folder, Hold(folder, _acquire(folder)))
         except Busy:
-            continue  # taken for abandoned before it was locked, and removed: make another
+            continue  # another process took it for abandoned before it was locked: make another
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove such a folder, if whoever worked in it is dead. A courtesy: where it fails, the work continues."""
+    """Remove a working folder whose process is dead. Failures are ignored, as this is only a clean-up."""
     if folder in _held or fcntl is None:
         return
     with suppress(OSError):
@@ -107,7 +110,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def _acquire(folder: Path) -> int | None:
-    """Busy, where another holds it; a FormatError, where the folder is somebody's own."""
+    """Create and lock a folder. Raises Busy if another holds it, and FormatError if it contains other files."""
     while True:
         made = False
         try:
@@ -130,7 +133,7 @@ def _acquire(folder: Path) -> int | None:
 
 
 class _NoLocks(Exception):
-    """This system or file system has no locks."""
+    """This system or file system does not support locks."""
 
 
 def _lock(folder: Path) -> int:

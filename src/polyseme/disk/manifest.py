@@ -1,8 +1,8 @@
-"""The kinds of folders of ours: a corpus, a model, an index, each with a description that lists and seals its files.
+"""Our kinds of folders (corpus, model, index), each with a description that lists its files with their checksums.
 
-The description (corpus.json, model.json, index.json) is written last. A folder that was cut, altered or written in
-another format is refused in one line. A file is hashed at opening up to the size that its kind of folder sets; of a
-larger one only the ends are, and ``verify`` with ``everything`` hashes every byte.
+The description (corpus.json, model.json, index.json) is written last. A folder that is truncated, altered or in another
+format is refused with a one-line error. On opening, a file is hashed completely up to a size that its kind of folder
+sets, and a larger one only at its ends; ``verify`` with ``everything`` hashes every byte.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ def _no_files(found: dict[str, Any]) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One kind of folder: its description's file and format, the entries and the files that any reader relies on."""
+    """One kind of folder: the file and format of its description, and the entries and files that it must have."""
 
-    kind: str  # as people say it: "a corpus"
-    marker: str  # the file: "corpus.json"
+    kind: str  # for messages: "a corpus"
+    marker: str  # the description's file: "corpus.json"
     format: int
-    command: str  # what makes such a folder: "polyseme corpus"
+    command: str  # the command that makes such a folder: "polyseme corpus"
     entries: Mapping[str, type]
-    needs: Callable[[dict[str, Any]], Iterable[str]] = _no_files  # of a description: the files that must be there
-    whole: int = 64 << 20  # files up to so many bytes are hashed whole at opening
+    needs: Callable[[dict[str, Any]], Iterable[str]] = _no_files  # description → required files
+    whole: int = 64 << 20  # files up to this many bytes are hashed completely on opening
 
     def open(self, path: str | Path) -> AbstractContextManager[Opened]:
-        """The folder at ``path`` in one version, whoever replaces it meanwhile."""
+        """Open the folder at ``path`` in one consistent version, even if it is replaced meanwhile."""
         return opened(self, path)
 
     def new_folder(self, path: str | Path, *, force: bool = False, **known: Any) -> AbstractContextManager[Path]:
-        """A folder to write to that becomes ``path``; ``force`` replaces another result of ours (see ours.py)."""
+        """A folder to write to that becomes ``path``; ``force`` replaces another polyseme result (see ours.py)."""
         return atomic.new_folder(path, lambda there, new: check_new(there, new, self.marker, force=force, **known))
 
     def seals(self, folder: Path, *, aside: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-        """Size and checksums of every file but the description and those ``aside``."""
+        """Size and checksums of every file except the description and those named ``aside``."""
         files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in {self.marker, *aside})
         return {file.name: self.seal(file) for file in files}
 
@@ -60,17 +60,17 @@ class Manifest:
             return {**record, "ends": sha256_of_ends(file)} if file.size > self.whole else record
 
     def write(self, folder: Path, entries: dict[str, Any], seals: dict[str, dict[str, Any]]) -> dict[str, Any]:
-        """Describe a folder that is not in its place yet; the description."""
+        """Write and return the description of a folder that has not been moved to its final place yet."""
         found = {"format": self.format, "polyseme": VERSION, **entries, "files": seals}
         found["checksum"] = checksum(found)
-        # Bytes of a file's name that are no UTF-8 become escapes, from which JSON gives them back.
+        # Bytes of a file name that are not UTF-8 become escapes, from which JSON restores them.
         lines = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
         (folder / self.marker).write_bytes(lines.encode("utf-8", "backslashreplace"))
         sync_file(folder / self.marker)
         return found
 
     def read(self, folder: str | Path) -> dict[str, Any]:
-        """The description alone."""
+        """Read only the description."""
         file = Path(folder) / self.marker
         try:
             data = read_small(file)
@@ -82,7 +82,7 @@ class Manifest:
         return self.checked(data, Path(folder))
 
     def checked(self, data: bytes, folder: Path) -> dict[str, Any]:
-        """A description, checked as far as it speaks of itself."""
+        """Parse a description and check its format, entries and checksum, but not the files."""
         file = folder / self.marker
         found = parse(data, file)
         if found["format"] != self.format:

@@ -1,8 +1,8 @@
-"""A folder of ours, opened: its description and all its files as they were at one moment.
+"""Open a folder of ours: its description and all its files, in one consistent version.
 
-A folder is never changed in place: a new version takes the name of the old one, which is then removed. So whoever opens
-the folder once and all its files through that handle has one version, even if the name leads to another by now. Where
-files vanish in between, because the folder was replaced, all is opened again.
+A folder is never changed in place: a new version takes over the name of the old one, which is then removed. So a reader
+that opens the folder once, and all its files through that handle, sees a single version even if the folder is replaced
+meanwhile. If files vanish while they are being opened, because the folder was replaced, everything is opened again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DEEPEST = 8  # models within models
-PATIENCE = 5.0  # seconds in which a folder that is replaced again and again must hold still for a moment
+DEEPEST = 8  # levels of nested models
+PATIENCE = 5.0  # seconds to retry if a folder is replaced again and again
 _BY_HANDLE = os.open in os.supports_dir_fd
 
 
 def steady(path: str | Path, action: Callable[[], T]) -> T:
-    """What ``action`` makes of the folder at ``path``; again, where it failed and the folder was replaced meanwhile."""
+    """The result of ``action``, which is repeated if it failed and the folder at ``path`` was replaced meanwhile."""
     end = time.monotonic() + PATIENCE
     while True:
         before = _identity(path)
@@ -46,22 +46,22 @@ def _identity(path: str | Path) -> tuple[int, ...] | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_ctime_ns  # a number may be given again, never at the same time
+    return found.st_dev, found.st_ino, found.st_ctime_ns  # an inode number may be reused, but not with the same time
 
 
 def _replaced_since(path: str | Path, before: tuple[int, ...] | None) -> bool:
-    """Was the folder replaced since ``before``, or is it being replaced where the system cannot do it in one step?"""
+    """Whether the folder was replaced since ``before``, or is just being replaced where that takes two steps."""
     path = Path(path)
     now = _identity(path)
     if now != before or now is not None:
         return now != before
     between_names = os.path.lexists(path.with_name(f".{path.name}.part") / "old")
-    return between_names or _identity(path) is not None  # the new version may have come just now
+    return between_names or _identity(path) is not None  # the new version may have appeared just now
 
 
 @contextmanager
 def opened(manifest: Manifest, path: str | Path) -> Iterator[Opened]:
-    """The folder at ``path`` in one version; its files are closed when the block ends, mapped arrays stay."""
+    """Open the folder at ``path`` in one version; its files are closed when the block ends; mapped arrays remain."""
     folder = steady(path, lambda: Opened(manifest, Path(path)))
     try:
         yield folder
@@ -70,7 +70,7 @@ def opened(manifest: Manifest, path: str | Path) -> Iterator[Opened]:
 
 
 class Opened:
-    """``found`` is the description, ``inner`` are the models it is composed of."""
+    """An open folder: ``found`` is its description, ``inner`` the models that it is composed of."""
 
     def __init__(self, manifest: Manifest, path: Path, *, inside: int | None = None, depth: int = 0) -> None:
         self.manifest, self.path = manifest, path
@@ -134,7 +134,10 @@ class Opened:
         return self._files[name]
 
     def verify(self, *, everything: bool = False) -> None:
-        """Compare each file with its seal in the description, those of the inner models too."""
+        """Check each file against its checksum in the description, including those of inner models.
+
+        Of large files only the ends are checked, unless ``everything``.
+        """
         marker = self.manifest.marker
         for name, file in self._files.items():
             kept = self.found["files"][name]

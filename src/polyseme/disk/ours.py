@@ -1,9 +1,9 @@
-"""What may be replaced: nothing but a corpus, model or index of ours, whole and unchanged, and only where it is asked.
+"""Decide what may be replaced: only a corpus, model or index of ours that is complete and unchanged.
 
-A folder is ours if its description has the checksum that it keeps of itself, and every file in it is listed there and
-as long as it says. Notes that a person put into the folder, or wrote into the card of a model, stop the replacement.
-What we made of the same is replaced unasked: the same files, or the same recipe (method, options and data, as a
-checksum). Other work of ours is replaced with ``force``.
+A folder is ours if its description matches its own checksum and lists exactly the files in the folder, with their
+sizes. If a person added files to the folder or edited the model card, it is not replaced. A result made from the same
+input is replaced without asking: the same files, or the same recipe (a checksum of method, options and data). Any other
+result of ours is replaced only with ``force``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _CHOOSE = "choose another output path"
 
 @dataclass(frozen=True)
 class Standing:
-    """A folder of ours that stands where another is to go."""
+    """A folder of ours that already exists at an output path."""
 
     kind: str  # corpus | model | index | text index | export
     found: dict[str, Any]
 
     def __str__(self) -> str:
-        """What it is, and of what it was made."""
+        """What the folder is and what it was made from, for messages."""
         facts = self.found.get("facts")
         if self.kind == "model":
             text = self.found.get("corpus")
@@ -55,7 +55,7 @@ class Standing:
         return f"an index of {number} occurrences, made of {' and '.join(filter(None, names))}"
 
     def same(self, kind: str, new: dict[str, Any]) -> bool:
-        """Whether the new one is of the same kind and made of the same."""
+        """Whether a new result is of the same kind and has the same recipe or files."""
         recipe = new.get("recipe")
         return self.kind == kind and (
             (bool(recipe) and recipe == self.found.get("recipe")) or self.found["files"] == new.get("files")
@@ -63,12 +63,15 @@ class Standing:
 
 
 def recipe(identity: Any) -> str:
-    """A checksum of what a result follows from."""
+    """A checksum of everything that determines a result."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def standing(path: Path) -> Standing | None:
-    """What of ours is at this path; None if nothing does. What is not ours, or not whole, is a FormatError."""
+    """The result of ours at this path; None if the path is free or an empty folder.
+
+    Raises FormatError if what is there is not ours, or is incomplete or changed.
+    """
     if not os.path.lexists(path):
         return None
     if not os.path.isdir(path):
@@ -83,7 +86,7 @@ def standing(path: Path) -> Standing | None:
 
 
 def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
-    """The description of a folder in which nothing is missing or anybody's own."""
+    """The description of a folder, after checking that it has all of its files unchanged and no others."""
     try:
         found = parse(read_small(path / marker), path / marker)
         check_seal(found, path / marker)
@@ -93,7 +96,7 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
         raise FormatError(f"{path} was not written by polyseme, or was altered ({reason}): {_CHOOSE}") from None
     if "polyseme" not in found:
         raise FormatError(f"{path} is a folder with files that polyseme did not write: {_CHOOSE}")
-    folders: dict[str, Any] = found.get("folders") or {}  # only where we keep an export's
+    folders: dict[str, Any] = found.get("folders") or {}  # only exports have them
     expected = {marker, *found["files"], *inner, *folders}
     if CARD in names and (path / CARD).is_file() and not _edited(path / CARD, found):
         expected.add(CARD)
@@ -118,9 +121,9 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
 def check_replaceable(
     path: str | Path, kind: str, *, recipe: str | None = None, force: bool = False, **known: Any
 ) -> None:
-    """Refuse to write over anything but an earlier result of the same; call it before long work.
+    """Refuse to overwrite anything but an earlier version of the same result; call it before long work.
 
-    ``recipe`` and ``known`` entries of the description say what the new result will be, as far as that is clear yet.
+    ``recipe`` and ``known``, entries of the description, say what the new result will be, as far as it is known yet.
     """
     path = followed(path)
     check_place(path)
@@ -135,7 +138,7 @@ def check_replaceable(
 
 
 def check_new(path: Path, new: Path | None, marker: str, *, force: bool, **known: Any) -> None:
-    """The same for a result that is finished, where it is in the folder ``new``."""
+    """Like ``check_replaceable``; if the result is finished, in the folder ``new``, its files are compared too."""
     kind = MARKERS[marker]
     if new is None:
         check_replaceable(path, kind, force=force, **known)
@@ -146,7 +149,7 @@ def check_new(path: Path, new: Path | None, marker: str, *, force: bool, **known
 
 
 def is_ours(folder: str | Path) -> bool:
-    """Is this a corpus, model or index? A stranger's index.json does not speak of polyseme at its beginning."""
+    """Whether this is a folder of ours; another program's index.json does not mention polyseme at its beginning."""
     for file in (Path(folder) / marker for marker in MARKERS):
         if file.is_file():
             with open_plain(file) as handle:

@@ -21,7 +21,7 @@ _BY_SUFFIX = {".gz": lambda path, mode: gzip.GzipFile(path, mode, mtime=0), ".bz
 
 @contextmanager
 def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
-    """The bytes inside, and how many there are; None if they are compressed and nobody can know yet."""
+    """The uncompressed content as a stream, and its size in bytes; None if the file is compressed."""
     try:
         with open_plain(path) as plain:
             start = plain.read(6)
@@ -35,20 +35,20 @@ def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise FormatError(f"{path} is truncated or damaged: its compressed data cannot be read ({error})") from None
     except OSError as error:
-        if error.errno is None:  # bz2 speaks of damage this way
+        if error.errno is None:  # bz2 reports damage this way
             raise FormatError(f"{path} is damaged: its compressed data cannot be read ({error})") from None
         raise FormatError(f"{path} cannot be read: {error.strerror}") from None
 
 
 @contextmanager
 def open_for_writing(path: Path, named: Path) -> Iterator[IO[bytes]]:
-    """A file at ``path``, compressed where the name it will have (``named``) ends in .gz, .bz2 or .xz."""
+    """Open ``path`` for writing, compressed if its final name (``named``) ends in .gz, .bz2 or .xz."""
     opener = _BY_SUFFIX.get(named.suffix.lower(), open)
     with opener(path, "wb") as file:  # type: ignore[operator]
         yield file
 
 
 def first_bytes(path: Path, n: int) -> bytes:
-    """The first ``n`` bytes inside, fewer if there are no more."""
+    """The first ``n`` bytes of the uncompressed content; fewer if it is shorter."""
     with open_for_reading(path) as (file, _):
         return file.read(n)

@@ -1,6 +1,6 @@
-"""Plain files, opened once and read through that one handle.
+"""Regular files, each opened once and read through that one handle.
 
-A pipe or a device in the place of a file would wait, or continue, for ever: neither is opened.
+Pipes and devices are refused, because reading from them may block or continue forever.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 LONGEST_JSON = 64 << 20
 CHUNK = 1 << 20
-PIPE_PATIENCE = 10.0  # seconds until somebody must have opened the other end of a pipe
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe without a writer waits
+PIPE_PATIENCE = 10.0  # seconds to wait until a writer opens the other end of a pipe
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # do not wait for a pipe's writer
 
 
 def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
-    """Open a file for reading; ``inside`` is the handle of its folder, by which it is then found instead of by path.
+    """Open a regular file for reading; with ``inside``, the handle of its folder, it is looked up there, not by path.
 
-    What is not a plain file is a FormatError; what the system refuses is its OSError.
+    Raises FormatError if it is not a regular file, and OSError if the system cannot open it.
     """
     try:
         handle = os.open(path, _FLAGS) if inside is None else os.open(Path(path).name, _FLAGS, dir_fd=inside)
@@ -44,7 +44,7 @@ def open_plain(path: str | Path, *, inside: int | None = None) -> IO[bytes]:
 
 
 def open_text(path: str | Path) -> IO[bytes]:
-    """Open a file for reading, or a pipe, as shells make of ``<(command)``; one that nobody writes to is refused."""
+    """Open a file or pipe for reading, such as a shell's ``<(command)``; a pipe without a writer is refused."""
     handle = os.open(path, _FLAGS)
     try:
         first = _begun(handle, path) if stat.S_ISFIFO(os.fstat(handle).st_mode) else b""
@@ -59,7 +59,7 @@ def open_text(path: str | Path) -> IO[bytes]:
 
 
 def _begun(handle: int, path: str | Path) -> bytes:
-    """What a pipe gives at first; b"" if its writer is there and has not written yet."""
+    """The first bytes of a pipe; b"" if it has a writer that has not written yet."""
     end = time.monotonic() + PIPE_PATIENCE
     while time.monotonic() < end:
         try:
@@ -72,7 +72,7 @@ def _begun(handle: int, path: str | Path) -> bytes:
 
 
 class _Begun(io.RawIOBase):
-    """A pipe whose first bytes have been read already."""
+    """A pipe whose first bytes have already been read."""
 
     def __init__(self, handle: int, first: bytes) -> None:
         self._handle, self._first = handle, first
@@ -94,13 +94,13 @@ class _Begun(io.RawIOBase):
 
 
 def read_small(path: str | Path, most: int = LONGEST_JSON) -> bytes:
-    """All of a plain file that is no longer than ``most`` bytes."""
+    """The content of a regular file of at most ``most`` bytes."""
     with PlainFile(path) as file:
         return file.read(most)
 
 
 def parse_json(data: bytes) -> Any:
-    """The JSON value; a ValueError for whatever it is not, nested too deep included."""
+    """Parse JSON in UTF-8; raises ValueError if it is invalid or nested too deeply."""
     try:
         return json.loads(data.decode("utf-8"))
     except RecursionError:
@@ -108,7 +108,7 @@ def parse_json(data: bytes) -> Any:
 
 
 class PlainFile:
-    """A file that is open; ``path`` is what people call it."""
+    """An open regular file; ``path`` is used in messages."""
 
     def __init__(self, path: str | Path, *, inside: int | None = None) -> None:
         self.path = Path(path)
@@ -122,29 +122,29 @@ class PlainFile:
         self.close()
 
     def close(self) -> None:
-        """Arrays that were mapped stay."""
+        """Close the file; mapped arrays stay valid."""
         self._file.close()
 
     def read(self, most: int | None = None) -> bytes:
-        """All of it; more than ``most`` bytes are refused before they are read."""
+        """The whole content; a file of more than ``most`` bytes is refused before it is read."""
         if most is not None and self.size > most:
             raise FormatError(f"{self.path} is too large for this kind of file: {self.size:,} bytes")
         self._file.seek(0)
         return self._file.read()
 
     def piece(self, begin: int, size: int) -> bytes:
-        """Some bytes, fewer at the end of the file."""
+        """Up to ``size`` bytes from ``begin`` on; fewer at the end of the file."""
         self._file.seek(begin)
         return self._file.read(size)
 
     def chunks(self, size: int = CHUNK, *, begin: int = 0) -> Iterator[bytes]:
-        """All from ``begin`` on in plain reads: the pages of a memory map would count as memory of the process."""
+        """Everything from ``begin`` on, in plain reads: a memory map's pages would count as memory of this process."""
         self._file.seek(begin)
         while data := self._file.read(size):
             yield data
 
     def mapped(self, dtype: DTypeLike, begin: int = 0) -> NDArray[Any]:
-        """Its numbers from byte ``begin`` on, memory-mapped and read-only; none for an empty file."""
+        """The numbers from byte ``begin`` on as a read-only memory map; an empty array for an empty file."""
         size = self.size - begin
         if size % np.dtype(dtype).itemsize:
             raise FormatError(

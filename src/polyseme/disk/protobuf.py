@@ -1,14 +1,14 @@
-"""Protocol-buffer messages, read field by field: no length that extends beyond the message is believed."""
+"""Read protocol-buffer messages field by field; a length that extends beyond the message is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # kinds of a message's fields
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The whole number that begins there, and where it ends."""
+    """Decode the integer at offset ``at``; returns it and the offset after it."""
     value = shift = 0
     while shift < 70:
         byte = data[at]
@@ -21,7 +21,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message: their number, and a whole number or bytes; ValueError or IndexError where damaged."""
+    """The fields of a message as (field number, integer or bytes); ValueError or IndexError if it is damaged."""
     at = 0
     while at < len(message):
         tag, at = varint(message, at)

@@ -1,4 +1,4 @@
-"""Room on the disk: taken before it is needed, and told in one line where there is none."""
+"""Disk space: reserve it before it is needed, and report a full disk in one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from polyseme.errors import DiskFull, PolysemeError
 
-SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")  # folders of ours among the system's temporary ones
+SCRATCH = re.compile(r"\.polyseme\.[a-z0-9_]{8}\.part")  # our temporary folders
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_IN_WORDS = re.compile(
     r"\d+ requested and \d+ written"  # NumPy
@@ -22,12 +22,12 @@ _FULL_IN_WORDS = re.compile(
     r"|no space left|quota exceeded|file too large",
     re.IGNORECASE,
 )
-_ALL_BUT = 1 << 20  # a disk with less than this is full: what did not fit was taken away again
+_ALL_BUT = 1 << 20  # bytes; with less free space a disk counts as full, as what did not fit was removed again
 
 
 @contextmanager
 def told_when_full(path: Path) -> Iterator[None]:
-    """A disk that is full while ``path`` is written is a DiskFull, whichever library found it so."""
+    """Raise DiskFull if the disk is full while ``path`` is written, whichever library reports it."""
     try:
         yield
     except PolysemeError:
@@ -41,14 +41,14 @@ def told_when_full(path: Path) -> Iterator[None]:
 
 
 def is_full(error: BaseException) -> bool:
-    """Does this error say that a disk is full? Some libraries say it in words only."""
+    """Whether this error means that a disk is full; some libraries say so only in the message."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _FULL
     return bool(_FULL_IN_WORDS.search(str(error)))
 
 
 def _fullest(path: Path, error: Exception) -> Path:
-    """Work is also done among the system's temporary files: which of the places is full?"""
+    """The folder whose disk is full: that of the output, of the failed file, or of temporary files."""
     temporary = Path(tempfile.gettempdir())
     places = [path.parent, temporary]
     if isinstance(error, OSError) and isinstance(error.filename, str):
@@ -65,9 +65,9 @@ def _free(place: Path) -> int:
 
 
 def take_room(handle: int, size: int) -> None:
-    """Make a file ``size`` bytes long with room on the disk for all of them: a memory map of holes dies on a full disk.
+    """Extend a file to ``size`` bytes with disk space reserved for all of them; existing content is kept.
 
-    What is there already stays.
+    Without this, writing to a memory map of a sparse file kills the process when the disk is full.
     """
     if hasattr(os, "posix_fallocate"):
         if size:

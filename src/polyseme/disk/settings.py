@@ -1,4 +1,4 @@
-"""JSON files of settings, read without believing that they are any."""
+"""Read JSON files of settings, checking that they are JSON objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_SETTINGS = 1 << 20
 
 
 def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
-    """The table in the bytes of a JSON file."""
+    """Parse the JSON object in these bytes; ``where`` names the file in error messages."""
     try:
         record = parse_json(content)
     except ValueError:
@@ -23,7 +23,7 @@ def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The table in a JSON file."""
+    """Read the JSON object in a file."""
     try:
         return parsed_settings(read_small(path, LONGEST_SETTINGS), where=path)
     except OSError as error:

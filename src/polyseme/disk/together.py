@@ -1,12 +1,12 @@
-"""Files of one folder that belong together take the place of others in one step.
+"""Replace several files of one folder that belong together, in one step.
 
-No system renames two files at once. So for a moment each name is a link through ``current``, a link in the folder to
-work in (see atomic.py) that leads to the old files and then, by one rename, to the new ones:
+No system renames two files at once. So for a moment each name is a link through ``current``, a link in the working
+folder (see atomic.py) that points to the old files and then, after one rename, to the new ones:
 
     x.npy -> .x.npy.part/current/x.npy        current -> olds, then new
 
-At the end the files themselves take the places of their links. After a kill the next writer does this (``settle``).
-Readers open one file after the other, and do so again if the files were replaced in between (``of_one_version``).
+At the end the files themselves replace the links to them. If the writer is killed, the next one does this (``settle``).
+Readers open one file after the other, and start again if the files were replaced in between (``of_one_version``).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from polyseme.errors import FormatError
 
 T = TypeVar("T")
 
-CONTENT = ("new", "olds", "current", "next", "written")  # what may be in the folder to work in
+CONTENT = ("new", "olds", "current", "next", "written")  # what the working folder may contain
 _OURS = re.compile(r"\.[^/\\]+\.part/current/[^/\\]+")
-PATIENCE = 5.0  # seconds in which files that are replaced again and again must hold still for a moment
+PATIENCE = 5.0  # seconds to retry if files are replaced again and again
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK)
 
 
 def replace_together(workshop: Path, paths: Sequence[Path]) -> None:
-    """Put what is in ``workshop/new`` in the place of ``paths``; one of which nothing is there is removed."""
+    """Replace ``paths`` by the files in ``workshop/new``; a path without a new file is removed."""
     new, olds = workshop / "new", workshop / "olds"
     sync_tree(new)
     olds.mkdir()
     try:
         for path in paths:
-            if path.is_symlink():  # somebody's own: what it leads to stays
+            if path.is_symlink():  # the user's own link: its target is kept
                 os.symlink(os.path.realpath(path), olds / path.name)
             elif path.exists():
                 os.link(path, olds / path.name)
@@ -55,13 +55,13 @@ def replace_together(workshop: Path, paths: Sequence[Path]) -> None:
             os.replace(workshop / "next", path)
     sync_names(paths[0].parent)
     os.symlink("new", workshop / "next")
-    os.replace(workshop / "next", workshop / "current")  # now the names lead to the new files
+    os.replace(workshop / "next", workshop / "current")  # now the names point to the new files
     sync_names(workshop)
     settle(workshop, paths[0].parent)
 
 
 def settle(workshop: Path, folder: Path) -> None:
-    """Put the files that ``current`` leads to in the places of the links to them."""
+    """Replace the links through ``current`` by the files that they point to."""
     if not os.path.islink(workshop / "current"):
         return
     for name in {name for side in ("olds", "new") for name in os.listdir(workshop / side)}:
@@ -73,7 +73,7 @@ def settle(workshop: Path, folder: Path) -> None:
 
 
 def of_one_version(paths: Sequence[str | Path], action: Callable[[], T]) -> T:
-    """What ``action`` reads from these files, none of which was replaced meanwhile."""
+    """The result of ``action``, which reads these files; it is repeated if one of them was replaced meanwhile."""
     end = time.monotonic() + PATIENCE
     while True:
         before = [_identity(path) for path in paths]
@@ -94,11 +94,11 @@ def _identity(path: str | Path) -> tuple[int, ...] | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size  # a link that leads to the file counts as it
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size  # links are followed
 
 
 def is_settling(path: str | Path) -> bool:
-    """Is this link one of those that lead through ``current``?"""
+    """Whether this is one of the links through ``current``."""
     return bool(_OURS.fullmatch(os.readlink(path)))
 
 
@@ -107,7 +107,7 @@ def _through(workshop: Path, name: str) -> str:
 
 
 def _one_by_one(workshop: Path, paths: Sequence[Path]) -> None:
-    """Where there are no links: the first path is taken away first and comes last, so no pair is ever mixed."""
+    """Fallback without links: the first path is removed first and its new file comes last, so no versions ever mix."""
     new, olds = workshop / "new", workshop / "olds"
     for name in os.listdir(olds):
         (olds / name).unlink()
@@ -122,7 +122,7 @@ def _one_by_one(workshop: Path, paths: Sequence[Path]) -> None:
 
 
 def put_back(workshop: Path, path: Path) -> None:
-    """Undo ``_one_by_one`` where ``path`` has not come yet: remove what was put next to it, bring the old ones back."""
+    """Undo an unfinished ``_one_by_one``, in which ``path`` is not in place yet: restore the old files."""
     new, olds = workshop / "new", workshop / "olds"
     if not (workshop / "written").exists() or not os.path.lexists(new / path.name):
         return

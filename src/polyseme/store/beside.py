@@ -1,4 +1,4 @@
-"""Published torch files by the names in them, and the word vectors that are next to them."""
+"""Recognise published torch files by the names of their tensors, and find the word vectors next to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TORCH_SUFFIXES = (".pth", ".pt", ".th", ".pkl", ".pickle")
 
 
 def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) -> Any:
-    """The word vectors in the one other file of the folder that ``load`` knows as such; ``usual`` are the published."""
+    """Load the word vectors from the only other file in the folder that has any; ``usual`` is its published name."""
     found = []
     for other in sorted(file.parent.iterdir()):
         if other == file or other.suffix in TORCH_SUFFIXES or other.name.startswith("."):
@@ -34,7 +34,7 @@ def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) ->
 
 
 def has_keys(path: Path, *keys: bytes) -> bool:
-    """Whether a torch file's beginning, where the names of its tensors stand, has all of these."""
+    """Whether the beginning of a torch file, which contains its tensors' names, has all of these keys."""
     if not path.is_file() or path.suffix not in TORCH_SUFFIXES:
         return False
     try:
@@ -46,5 +46,5 @@ def has_keys(path: Path, *keys: bytes) -> bool:
 
 
 def files_with_keys(folder: Path, *keys: bytes) -> list[Path]:
-    """Those of a folder's torch files that have them."""
+    """The torch files in a folder that have all of these keys."""
     return [file for file in sorted(folder.iterdir()) if has_keys(file, *keys)]

@@ -19,7 +19,7 @@ _CALLS = {
 
 
 def model_card(row: Row, options: Any, manifest: dict[str, Any], made_of: Mapping[str, str]) -> str:
-    """Markdown; ``made_of``: the folders of the models it is composed of, and their methods."""
+    """The card in Markdown; ``made_of`` maps the folders of inner models to their methods."""
     facts = "\n".join(f"- {name}: {_plain(value)}" for name, value in manifest["corpus"].items())
     rows = "\n".join(
         f"| {f.name} | {_plain(getattr(options, f.name))} | {f.metadata.get('help', '')} |"

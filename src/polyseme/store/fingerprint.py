@@ -1,4 +1,4 @@
-"""Whether a model is still the one it was: a fingerprint of its files."""
+"""A fingerprint of a model's files, which shows whether the model has changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ASIDE = {"README.md"}  # may change without the vectors changing
 
 
 def model_fingerprint(path: str | Path) -> str:
-    """A hash of every byte of a model's files; for our own folders, of each model.json, which has their SHA-256."""
+    """A hash of all of a model's files; for our own folders, of each model.json, which contains their SHA-256."""
     path = Path(path)
     if (path / MARKER).is_file():
         with MODEL.open(path) as folder:
@@ -29,7 +29,7 @@ def model_fingerprint(path: str | Path) -> str:
 
 
 def folder_fingerprint(folder: Opened) -> str:
-    """The same of a folder of ours that is open."""
+    """The fingerprint of an open model folder of ours."""
     digest = hashlib.sha256()
     for name, description in sorted(_descriptions(folder, PurePath())):
         digest.update(f"{name}\0{hashlib.sha256(description).hexdigest()}\0".encode("utf-8", "surrogateescape"))

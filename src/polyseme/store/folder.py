@@ -1,7 +1,7 @@
 """A model on disk: a folder with model.json, weights.safetensors, tables of words, training.jsonl and a model card.
 
-A composed model keeps the models it is made of in folders below it, each a model folder of its own. The files are
-memory-mapped: opening costs nothing. How they are checked, see disk/manifest.py.
+A composed model stores its inner models in subfolders, each of which is a model folder too. Arrays are memory-mapped,
+so opening is fast. For how the files are checked, see disk/manifest.py.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ MODEL = Manifest(
 
 @dataclass
 class Parts:
-    """What a model is made of: arrays, tables of words (``vocab`` → vocab.txt), files by name, and other models."""
+    """What a model consists of: arrays, tables of words (``vocab`` → vocab.txt), files by name, and other models."""
 
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     tables: Mapping[str, list[str]] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)  # as they are: tokenizer.json
-    models: Mapping[str, Any] = field(default_factory=dict)  # name → Model, in a folder of that name
+    files: Mapping[str, bytes] = field(default_factory=dict)  # stored unchanged, such as tokenizer.json
+    models: Mapping[str, Any] = field(default_factory=dict)  # name → Model, in a subfolder of that name
 
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a model folder holds."""
+    """Everything that a model folder contains."""
 
     manifest: dict[str, Any]
     parts: Parts
@@ -62,7 +62,7 @@ class Contents:
 
 
 def write_folder(path: str | Path, contents: Contents, *, force: bool = False) -> None:
-    """Write a model folder, atomically; ``force`` replaces another model, corpus or index."""
+    """Write a model folder atomically; ``force`` replaces another model, corpus or index."""
     with MODEL.new_folder(path, force=force) as part:
         _write(part, contents)
 
@@ -92,7 +92,7 @@ def _write_inner(folder: Path, contents: Contents) -> str:
 
 
 def read_parts(folder: Opened) -> Parts:
-    """Arrays (memory-mapped), tables and files of a folder whose files are what model.json says they are."""
+    """Read the arrays (memory-mapped), tables and files of a folder that has been verified."""
     found = folder.found
     tables = {}
     for name in found["tables"]:
@@ -112,5 +112,5 @@ def read_curve(folder: Opened) -> list[dict[str, Any]]:
 
 
 def as_float32(array: NDArray[Any]) -> NDArray[np.float32]:
-    """The array itself where it is float32 already (a memory map stays one), a copy where it is not."""
+    """The array itself if it is already float32 (a memory map stays one), otherwise a converted copy."""
     return array if array.dtype == np.float32 else array.astype(np.float32)

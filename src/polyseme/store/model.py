@@ -1,4 +1,4 @@
-"""What every trained or loaded model can do: be saved, and be made again from its parts."""
+"""The base class of all models: saving, and restoring from the saved parts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class About:
-    """What a model remembers of its making."""
+    """How a model was made: its text, segmentation and training."""
 
-    segmentation: Segmentation | None = None  # None: not known, raw strings are segmented by script
+    segmentation: Segmentation | None = None  # None: unknown, raw strings are segmented by script
     corpus: dict[str, Any] = field(default_factory=dict)
     curve: list[dict[str, Any]] = field(default_factory=list)
-    recipe: str = ""  # checksum of method, options and data: what was trained of the same may take its place
-    fingerprint: str = ""  # checksum of the description it was opened by; "" of a model that was not
+    recipe: str = ""  # checksum of method, options and data: a model with the same recipe may replace this one
+    fingerprint: str = ""  # checksum of the description that the model was opened with; "" if it was not opened
 
     @classmethod
     def of(cls, part: Any) -> About:
-        """What a composed model remembers: the text of the model it cuts text like."""
+        """The segmentation and corpus facts of an inner model, for a composed model that segments text like it."""
         known = getattr(part, "about", None) or cls()
         return cls(known.segmentation, known.corpus)
 
@@ -47,29 +47,29 @@ class Model(ABC):
 
     @abstractmethod
     def parts(self) -> Parts:
-        """The arrays, tables, files and models that ``from_parts`` makes the same model of."""
+        """The arrays, tables, files and models from which ``from_parts`` restores the model."""
 
     @classmethod
     @abstractmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from. A missing or misshapen array is a FormatError."""
+        """Restore a model from its ``parts``. Raises FormatError if an array is missing or has the wrong shape."""
 
     def tokenize(self, text: str) -> list[str]:
-        """Segment raw text like the model's training text; by script where that is not known."""
+        """Segment raw text like the model's training text, or by script if that is not known."""
         return self.segmentation.tokens(text)
 
     def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """The tokens of each text, raw texts cut together; those that are already segmented as they are."""
+        """The tokens of each text. Raw texts are segmented together, for speed; token lists are kept as they are."""
         raw = iter(self.segmentation.token_lists([text for text in texts if isinstance(text, str)]))
         return [next(raw) if isinstance(text, str) else tokens_given(text) for text in texts]
 
     @property
     def segmentation(self) -> Segmentation:
-        """How raw text is cut for this model."""
+        """How raw text is segmented for this model."""
         return self.about.segmentation or Segmentation()
 
     def size(self) -> dict[str, int]:
-        """How many vectors a model of words has, how many layers a context encoder; how long their vectors are."""
+        """The number of words or layers, if the model has any, and the dimension of its vectors."""
         names = {"layers": "n_layers", "dim": "vector_size" if hasattr(self, "vector_size") else "dim"}
         words = {"words": len(self.index_to_key)} if hasattr(self, "index_to_key") else {}
         return {**words, **{name: getattr(self, known) for name, known in names.items() if hasattr(self, known)}}
@@ -91,14 +91,14 @@ class Model(ABC):
         return facts_table(f"{row.name} {row.chinese}", {**self.size(), **changed, **text, **last})
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a model folder, atomically.
+        """Write a model folder atomically.
 
-        A folder there that is not polyseme's is never replaced; another model, corpus or index only with ``force``.
+        Another model, corpus or index at ``path`` is replaced only with ``force``; any other folder is never replaced.
         """
         write_folder(path, self.contents(), force=force)
 
     def contents(self) -> Contents:
-        """What its folder holds, the models it is composed of in folders below."""
+        """The contents of the model's folder, with inner models in subfolders."""
         row = catalog.find(self.method)
         segmentation = self.about.segmentation.to_json() if self.about.segmentation else None
         manifest = {

@@ -1,4 +1,4 @@
-"""Arrays in a safetensors file, opened as memory maps. The format is a length, a JSON header and the bytes."""
+"""Safetensors files, read as memory maps. The format is the header's length, a JSON header and the arrays' bytes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def write(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[
     try:
         save_file({name: np.asarray(array, order="C") for name, array in tensors.items()}, path, metadata=metadata)
     except SafetensorError as error:
-        reason = re.search(r"\(os error (\d+)\)", str(error))  # a full disk comes as text
+        reason = re.search(r"\(os error (\d+)\)", str(error))  # a full disk is reported only in the message
         if reason is None:
             raise
         raise OSError(int(reason[1]), os.strerror(int(reason[1]))) from None
-    path.chmod(stat.S_IMODE(mode))  # save_file puts a private file there; who may read a model is for the umask to say
+    path.chmod(stat.S_IMODE(mode))  # save_file makes the file private; restore what the umask allows
 
 
 def write_sealed(path: str | Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> None:
-    """The same with a checksum of the file in its header, made of what was written: arrays may change meanwhile."""
+    """Like ``write``, with a checksum in the header. It is computed from the file, as arrays may change meanwhile."""
     write(path, tensors, {**metadata, "sha256": _BLANK})
     with PlainFile(path) as file:
         place, digest = _seal(file)
@@ -60,7 +60,7 @@ def read(file: str | Path | PlainFile) -> dict[str, NDArray[Any]]:
 
 
 def read_with_metadata(file: str | Path | PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays and the free text that is next to them."""
+    """The arrays, and the metadata strings of the header."""
     if isinstance(file, PlainFile):
         return _arrays(file)
     try:
@@ -71,7 +71,7 @@ def read_with_metadata(file: str | Path | PlainFile) -> tuple[dict[str, NDArray[
 
 
 def read_sealed(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """What ``write_sealed`` wrote; one bit that is not as it was makes it a FormatError."""
+    """Read what ``write_sealed`` wrote; raises FormatError if any bit has changed."""
     with PlainFile(path) as file:
         arrays, metadata = _arrays(file)
         place, digest = _seal(file)
@@ -81,7 +81,7 @@ def read_sealed(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, st
 
 
 def _seal(file: PlainFile) -> tuple[int, str]:
-    """Where a file keeps its checksum, and what it should be: of all bytes, with zeros in that place."""
+    """The position of the checksum in a file, and its expected value: SHA-256 with zeros in place of the checksum."""
     header = file.piece(0, 8 + int.from_bytes(file.piece(0, 8), "little"))
     found = re.search(rb'"sha256": ?"([0-9a-f]{64})"', header)
     if found is None:
@@ -113,7 +113,7 @@ def _arrays(file: PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """What the header says of one array."""
+    """The header entry of one array."""
 
     name: str
     dtype: np.dtype[Any]
@@ -138,7 +138,7 @@ class _Entry:
 
 
 def _check_places(path: Path, entries: list[_Entry], size: int) -> None:
-    """The arrays lie one after the other, from the first byte to the last."""
+    """Check that the arrays follow each other without gaps, from the first byte to the last."""
     place = 0
     for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
         if entry.begin != place:

@@ -1,7 +1,7 @@
-"""Vectors of sentences written one after the other: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
+"""Write the vectors of sentences one by one: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
 
-Nothing is held but the sentence in memory, so a file may be of any length. Each file appears atomically,
-and with those that belong to it.
+Only a few sentences are in memory at a time, so a file may have any length. Each file appears atomically, together with
+those that belong to it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from polyseme.nouns import FloatArray
 log = logging.getLogger(__name__)
 
 Write = Callable[[str, list[str], FloatArray], None]
-_LONGEST_INDEX = 256 << 20  # bytes of sentence_to_index, which readers must hold whole
+_LONGEST_INDEX = 256 << 20  # bytes of sentence_to_index, which readers must load completely
 _ROWS = 4096
-_SMALL = 32 << 10  # bytes of a dataset
+_SMALL = 32 << 10  # bytes; smaller datasets are stored compactly
 _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def files_beside(form: str, path: Path) -> list[Path]:
-    """The files that a format may write next to the one that is named."""
+    """The additional files that a format may write next to ``path``."""
     return [path.with_name(path.name.removesuffix(".npy") + ".offsets.npy")] if form == "npy" else []
 
 
@@ -43,11 +43,11 @@ def files_beside(form: str, path: Path) -> list[Path]:
 def writer(
     form: str, path: Path, *, force: bool = False, lasting: bool = True, names: Sequence[int | str] = ()
 ) -> Iterator[Write]:
-    """A function to be called with a sentence's text, its tokens and its vectors.
+    """Yields a function to call with each sentence's text, tokens and vectors.
 
-    Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``: always the same kind.
-    ``force`` replaces a file that is there. ``lasting`` is False for a file that is only passed on, which gets no
-    second file next to it. ``names`` are those of the layers, which features are written with.
+    Vectors are ``(layers, tokens, dim)``, ``(tokens, dim)`` or, for a whole sentence, ``(dim,)``, the same for all
+    sentences. ``force`` replaces an existing file. ``lasting`` is False for a file that is only passed on, which gets
+    no second file next to it. ``names`` are the names of the layers, for the format ``features``.
     """
     kinds: dict[str, type[_Writer]] = {"hdf5": _Hdf5, "npy": _Npy, "parquet": _Parquet, "jsonl": _JsonLines}
     beside = files_beside(form, path) if lasting else []
@@ -64,7 +64,7 @@ def writer(
 
 @contextmanager
 def stream_lines(form: str, descriptor: int, *, names: Sequence[int | str] = ()) -> Iterator[Write]:
-    """The same for JSON lines to a file that is open already, such as standard output: each line goes out at once."""
+    """Like ``writer`` for JSON lines to an open file, such as standard output; each line is flushed at once."""
     target = _Features(descriptor, names) if form == "features" else _JsonLines(descriptor)
     try:
         yield target.write
@@ -85,11 +85,11 @@ class _Writer(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Let go of what is open, finished or not."""
+        """Close what is open, whether the file was finished or not."""
 
 
 class _Hdf5(_Writer):
-    """One dataset a sentence, by its number, and ``sentence_to_index``, the JSON of {text: number}."""
+    """One dataset per sentence, named by its number, and ``sentence_to_index``, the JSON of {text: number}."""
 
     def __init__(self, path: Path) -> None:
         import h5py
@@ -98,7 +98,7 @@ class _Hdf5(_Writer):
         self._h5py: Any = h5py
         self._file: Any = h5py.File(self._disk, "w", meta_block_size=1 << 20)
         self._small, self._large = (h5py.h5p.create(h5py.h5p.DATASET_CREATE) for _ in range(2))
-        self._small.set_layout(h5py.h5d.COMPACT)  # next to its description, without a place of its own
+        self._small.set_layout(h5py.h5d.COMPACT)  # stored in the dataset's header
         for kind in (self._small, self._large):
             kind.set_obj_track_times(False)  # the same text gives the same bytes
         self._text = h5py.string_dtype()
@@ -106,7 +106,7 @@ class _Hdf5(_Writer):
         self._count = self._size = 0
 
     def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
-        # As create_dataset does, at a third of its time: there is one for every line.
+        # Does what create_dataset does in a third of the time, which matters with one dataset per line.
         low = self._h5py
         space = low.h5s.create_simple(vectors.shape)
         kind = self._small if 0 < vectors.nbytes <= _SMALL else self._large
@@ -114,7 +114,7 @@ class _Hdf5(_Writer):
             dataset = low.h5d.create(self._file.id, str(self._count).encode(), low.h5t.IEEE_F32LE, space, kind)
             if vectors.size:
                 dataset.write(space, space, np.ascontiguousarray(vectors, dtype="<f4"))
-        # Spooled: the later of two equal sentences wins when the JSON is read, as it does with AllenNLP.
+        # Written to a temporary file. Of two equal sentences the later wins when the JSON is read, as in AllenNLP.
         self._size += self._index.write(f'{", " if self._count else ""}{json.dumps(text.strip())}: "{self._count}"')
         self._count += 1
 
@@ -134,7 +134,7 @@ class _Hdf5(_Writer):
 
 
 class _Npy(_Writer):
-    """All tokens one after the other; the header is written last, when their number is known."""
+    """The vectors of all tokens in one array; the header is written last, when their number is known."""
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by release
@@ -167,7 +167,7 @@ class _Npy(_Writer):
         head = io.BytesIO()
         header = {"descr": "<f4", "fortran_order": False, "shape": (self._rows, *self._shape)}
         np.lib.format.write_array_header_1_0(head, header)
-        # The header's length field counts its padding with blanks, which stand before the closing line end.
+        # The header's length includes its padding: spaces before the final newline.
         text = head.getvalue()[10:].rstrip()
         room = self._room - 10
         self._file.seek(0)
@@ -180,7 +180,7 @@ class _Npy(_Writer):
 
 
 class _JsonLines(_Writer):
-    """One object a sentence, numbers with the nine digits that give a float32 back."""
+    """One object per sentence; numbers have nine digits, which restore a float32 exactly."""
 
     def __init__(self, path: Path | int) -> None:
         ours = isinstance(path, Path)
@@ -203,12 +203,12 @@ class _JsonLines(_Writer):
 
 
 def _json(value: Any) -> str:
-    # These may be in JSON as they are, but a terminal obeys some of them, and others end a line.
+    # JSON allows these characters unescaped, but terminals interpret some of them, and others end a line.
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 class _Features(_JsonLines):
-    """One object a sentence, as extract_features.py of google-research/bert writes them: each token with its layers."""
+    """One object per sentence, as in extract_features.py of google-research/bert: each token with its layers."""
 
     def __init__(self, path: Path | int, names: Sequence[int | str]) -> None:
         super().__init__(path)
@@ -238,7 +238,7 @@ def _row_format(n: int) -> str:
 
 
 class _Parquet(_Writer):
-    """One row a token (or a sentence), a column of vectors for each layer."""
+    """One row per token (or sentence), with a column of vectors for each layer."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -295,7 +295,7 @@ class _Parquet(_Writer):
 
     def close(self) -> None:
         self._flush()
-        if self._writer is None:  # no line at all: a table of no rows
+        if self._writer is None:  # there were no sentences: write a table without rows
             self._arrow.parquet.write_table(self._arrow.table({"line": self._arrow.array([], "int64")}), self._path)
 
     def release(self) -> None:
@@ -304,5 +304,5 @@ class _Parquet(_Writer):
 
 
 def _sound(text: str) -> str:
-    """Without lone surrogates, which UTF-8 has no bytes for."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Where the words of a sentence occur in its original text, which normalisation may have changed."""
+"""Find the words of a sentence in its original text, even if normalisation changed them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from polyseme.text.segment import Segmentation
 
-_LETTER = r"[^\W_\u2e80-\U0003ffff]"  # of a word that is more than one; not a Chinese character
+_LETTER = r"[^\W_\u2e80-\U0003ffff]"  # a letter of an alphabetic word, not a Chinese character
 _WITHIN_A_WORD = rf"(?<={_LETTER})(?={_LETTER})"
-_AHEAD = 3  # words that a word may not jump over
+_AHEAD = 3  # following words that a match may not skip
 
 
 def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) -> list[tuple[int, int]]:
-    """(start, end) of each token in ``text``; a token that a function made up stands empty at its neighbour's end."""
+    """(start, end) of each token in ``text``; a token that is not in the text is an empty span after the one before."""
     normalised, owner = _normalised_with_owners(text, segmentation)
     lowered = _lower(normalised)
     words = [_lower(token) for token in tokens]
@@ -34,19 +34,19 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
 
 
 def _nearest(text: str, word: str, place: int) -> int:
-    """Where the word is next, at the beginning of a word if it can be; -1 if it is no more."""
+    """The next occurrence of ``word`` from ``place`` on, at the start of a word if possible; -1 if there is none."""
     match = re.compile(rf"(?!{_WITHIN_A_WORD}){re.escape(word)}").search(text, place)
     return match.start() if match else text.find(word, place)
 
 
 def _lower(text: str) -> str:
-    """The text in lower case, as long as before."""
+    """The text in lower case, with its length unchanged."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str, list[tuple[int, int]]]:
-    """Normalised text, and for each of its characters the piece of the original it came from."""
+    """The normalised text and, for each of its characters, the span of the original text that it came from."""
     whole = segmentation.normalised(text)
     if whole == text:
         return whole, [(i, i + 1) for i in range(len(text))]
@@ -57,20 +57,21 @@ def _normalised_with_owners(text: str, segmentation: Segmentation) -> tuple[str,
         pieces.append(piece)
         owner += [(start, end)] * len(piece)
     if "".join(pieces) != whole:
-        # Phrase-wise script conversion can differ from piece-wise and keeps lengths. Else the whole text owns each.
+        # Script conversion works on phrases, so it can differ from that of the pieces, but it keeps lengths.
+        # In all other cases every character belongs to the whole text.
         same = segmentation.script != "keep" and len(owner) == len(whole)
         owner = owner if same else [(0, len(text))] * len(whole)
     return whole, owner
 
 
 def _clusters(text: str) -> list[tuple[int, int]]:
-    """Pieces that normalisation changes each separately: a character and the marks that follow it."""
+    """Spans that normalisation changes independently: a character and the marks that follow it."""
     starts = [i for i, character in enumerate(text) if i == 0 or not _follows(character)]
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
 def _follows(character: str) -> bool:
-    """Marks, jamo and the half-width voice marks join what is before them, also across characters nobody sees."""
+    """Whether a character combines with the one before: marks, jamo, half-width voice marks, invisible characters."""
     if unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf", "Cc"):
         return not character.isspace()
     return "\u1160" <= character < "\u1200" or character in "ﾞﾟ"

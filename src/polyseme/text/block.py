@@ -17,29 +17,29 @@ DOCUMENTS = ("auto", "file", "blank-line", "line")
 
 @dataclass
 class Block:
-    """Lines of one source."""
+    """Some lines of one source."""
 
     source: str
     text: str
     format: str
     new_source: bool  # the first block of a file
-    continues: bool  # begins within a line that was too long for one block
+    continues: bool  # it begins in the middle of a line that was too long for one block
     line: int  # number of its first line
     encoding: str = "utf-8"
-    article: str = ""  # of tagged text: the number of the article the block before it ended with
+    article: str = ""  # for tagged text: the number of the last article in the previous block
 
 
 @dataclass(frozen=True)
 class BlockSettings:
-    """How blocks are worked on."""
+    """How blocks are processed."""
 
     segmentation: Segmentation
     documents: str = "auto"  # auto | file | blank-line | line
     field: str = "text"  # of a JSON record
-    single: bool = True  # there is one source only
+    single: bool = True  # there is only one source
 
     def documents_of(self, format: str) -> str:
-        """What ends a document: in one plain file a blank line, among several files the end of the file."""
+        """What separates documents; under ``auto`` blank lines in a single plain file, file ends in several files."""
         if self.documents != "auto":
             return self.documents
         if format in ("jsonl", "tagged"):
@@ -53,12 +53,12 @@ def _no_numbers() -> IntArray:
 
 @dataclass
 class Counted:
-    """What a block became. Starts are places of sentences, counted in the block."""
+    """A processed block: its text, words and structure. Starts are sentence numbers within the block."""
 
     text: bytes = b""
-    words: bytes = b""  # that were not met before, in order, as lines of words.txt
-    ids: IntArray = field(default_factory=_no_numbers)  # the words, numbered by first appearance in the whole text
-    ends: IntArray = field(default_factory=_no_numbers)  # of each sentence, in ids
+    words: bytes = b""  # new words, in order of appearance, as lines of words.txt
+    ids: IntArray = field(default_factory=_no_numbers)  # the tokens, numbered by first appearance in the whole text
+    ends: IntArray = field(default_factory=_no_numbers)  # end of each sentence in ids
     spans: IntArray = field(default_factory=_no_numbers)  # start and end of each sentence in the text, in bytes
     paragraphs: IntArray = field(default_factory=_no_numbers)  # starts
     documents: IntArray = field(default_factory=_no_numbers)  # starts
@@ -67,7 +67,7 @@ class Counted:
     tags: IntArray = field(default_factory=_no_numbers)
 
     def first_sentences(self, number: int) -> list[list[str]]:
-        """The words of the first sentences, of a block that met all its words first."""
+        """The words of the first sentences; only for the first block of a text, in which all words are new."""
         words = words_from_bytes(self.words, where="the text")
         starts = [0, *self.ends[:number].tolist()]
         return [[words[i] for i in self.ids[a:b]] for a, b in pairwise(starts)]

@@ -1,7 +1,7 @@
-"""Blocks of counted text to a corpus on disk, in one pass over the text and one over the ids.
+"""Write counted blocks to a corpus on disk, in one pass over the text and two over the ids.
 
-Words get numbers in order of first appearance while the text streams by. At the end the words are sorted by falling
-count (equal counts stay in order of appearance) and the ids on disk are renumbered, chunk by chunk.
+While the text streams by, words are numbered in order of first appearance. At the end they are sorted by decreasing
+count (ties stay in order of appearance), and the ids on disk are renumbered chunk by chunk.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from polyseme.text.layout import CORPUS
 from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation
 
-CHUNK = 1 << 22  # bytes of a file worked on at once
-WORDS = 1 << 18  # words sorted into their file at once
+CHUNK = 1 << 22  # bytes of a file processed at once
+WORDS = 1 << 18  # words written to words.txt at once
 MOST_TAGS = 4096
-FINGERPRINTED = ("words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64")  # what is trained on
+FINGERPRINTED = ("words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64")  # the training content
 
 
 class Builder:
@@ -31,10 +31,10 @@ class Builder:
     def __init__(self, folder: Path, segmentation: Segmentation) -> None:
         self.folder = folder
         self.segmentation = segmentation
-        self.words = bytearray()  # by number, as lines of words.txt
+        self.words = bytearray()  # in order of their numbers, as lines of words.txt
         self.n_words = 0
         self.tag_names: dict[str, int] = {}
-        self.untagged = 0  # words before the first tag
+        self.untagged = 0  # tokens before the first tag
         self.n_tokens = self.n_sentences = self.n_bytes = self.n_paragraphs = self.n_documents = 0
         self.breaks = True
         names = ("ids.i32", "text.utf8", "text.i64", "sentences.i64", "paragraphs.i64", "documents.i64")
@@ -42,7 +42,7 @@ class Builder:
         self._write_places("sentences.i64", np.zeros(1, dtype=np.int64))
 
     def add(self, counted: Counted) -> None:
-        """The next block."""
+        """Write the next block."""
         self.words += counted.words
         self.n_words += counted.words.count(b"\n")
         self.files["ids.i32"].write(counted.ids.data)
@@ -50,7 +50,7 @@ class Builder:
         self._add_structure(counted, counted.ends.astype(np.int64))
 
     def _add_tags(self, counted: Counted, tokens: int) -> None:
-        """Tags are written from the first block on that has any; words without one have the empty tag."""
+        """Write tags as soon as a block has any; tokens without a tag, also in earlier blocks, get the empty tag."""
         if not counted.tag_names and not self.tag_names:
             self.untagged += tokens
             return
@@ -94,7 +94,7 @@ class Builder:
         self.files[name].write(np.ascontiguousarray(places, dtype=np.int64).data)
 
     def counted(self) -> NDArray[np.int64]:
-        """How often each word was seen, by its number."""
+        """The count of each word, by its number."""
         counts = np.zeros(self.n_words, dtype=np.int64)
         self.files["ids.i32"].flush()
         with open(self.folder / "ids.i32", "rb") as file:
@@ -103,12 +103,12 @@ class Builder:
         return counts
 
     def close(self) -> None:
-        """Close the files, whether the build went well or not."""
+        """Close the files, whether the build succeeded or not."""
         for file in self.files.values():
             file.close()
 
     def finish(self, *, min_count: int, max_size: int | None, sources: list[str]) -> None:
-        """Sort the words, renumber the ids, write the rest."""
+        """Sort the words, renumber the ids and write the remaining files."""
         if not self.n_tokens:
             raise TextError(f"there are no words in {', '.join(sources[:3]) or 'no text at all'}")
         for name in ("paragraphs.i64", "documents.i64"):
@@ -133,7 +133,7 @@ class Builder:
                 file.write(gathered(data, ends[some] - sizes[some], sizes[some]).data)
 
     def _renumber(self, order: NDArray[np.int64]) -> None:
-        """In plain reads and writes: the pages of a memory map would count as memory of ours."""
+        """Renumber with plain reads and writes: a memory map's pages would count as memory of this process."""
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         with open(self.folder / "ids.i32", "r+b") as file:

@@ -1,6 +1,6 @@
-"""Which columns of a table hold the texts and the label: by their names, or by what is in them.
+"""Find the columns of a table that contain the texts and the label, by their names or by their content.
 
-Roles: ``text`` and ``label``; ``first``, ``second`` and ``label`` of pairs; ``source`` and ``target`` of parallel text.
+Roles: ``text`` and ``label``; for pairs ``first``, ``second``, ``label``; for parallel text ``source``, ``target``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROLES = {
     "pairs": ("first", "second", "label"),
     "parallel": ("source", "target"),
 }
-# By name, spaces and signs omitted; the first that is there is taken.
+# Known column names, as ``plain_name`` spells them; the first one that the table has is used.
 TEXTS = (
     "text", "sentence", "texta", "content", "review", "comment", "reviewbody", "utterance", "tweet", "query",
     "question", "title", "body", "phrase", "文本", "句子", "内容", "正文", "评论", "标题",
@@ -43,13 +43,13 @@ Choice = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Columns:
-    """The kind of a table and the places of its roles; no ``label`` where it has none."""
+    """The kind of a table and the column index of each role; without ``label`` if the table has no labels."""
 
     kind: str  # texts | pairs | parallel
     places: dict[str, int]
 
     def facts(self, table: Table) -> dict[str, Any]:
-        """What ``facts`` shows: which columns were taken, and the names of those that were not."""
+        """The columns that are used and the names of the others, for ``facts``."""
         used = {role: table.name(place) for role, place in self.places.items()}
         others = [name for place, name in enumerate(table.names) if place not in self.places.values()]
         return {"columns": used, **({"other_columns": others} if others else {})}
@@ -58,7 +58,7 @@ class Columns:
 def choose(
     table: Table, rows: list[Cells], kind: str | None, wanted: Choice | None, name: str
 ) -> tuple[Table, Columns]:
-    """The columns requested, or else guessed; the table gets its header where the first row is one."""
+    """The requested columns, or else a guess; the returned table has a header if its first row is one."""
     table = _with_header(table, rows, wanted)
     sample = [row for row in rows[table.header :] if len(row) == table.width]
     if wanted:
@@ -71,7 +71,7 @@ def choose(
 
 
 def plain_name(name: str) -> str:
-    """A column's name as the lists above spell it: ``Sentence_A`` is ``sentencea``."""
+    """A column's name in the spelling of the lists above: ``Sentence_A`` becomes ``sentencea``."""
     return re.sub(r"[\s_.-]", "", name).casefold()
 
 
@@ -118,7 +118,7 @@ def _with_header(table: Table, rows: list[Cells], wanted: Choice | None) -> Tabl
 
 
 def _names_above_numbers(first: list[str], rows: list[Cells]) -> bool:
-    """Is a column of numbers headed by something that is none?"""
+    """Whether there is a column of numbers whose first cell is not a number."""
     rows = [row for row in rows if len(row) == len(first)]
     return len(rows) > 1 and any(
         not _is_number(cell) and all(_is_number(str(row[place])) for row in rows)
@@ -150,7 +150,7 @@ def _by_name(table: Table, kind: str | None) -> Columns | None:
 
 
 def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | None:
-    """One label and one or two texts among columns without known names; None if it could be otherwise."""
+    """Guess the label and the one or two texts among columns without known names; None if it is ambiguous."""
     if table.format == "first":
         return Columns("texts", {"text": 1, "label": 0}) if kind in (None, "texts") else None
     if not rows or table.format in ("json", "jsonl"):
@@ -177,7 +177,7 @@ def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | 
 
 
 def _may_be_labels(column: list[str]) -> bool:
-    """Short, seldom empty, and either few different ones or numbers with a fraction: scores."""
+    """Whether the cells are short, rarely empty, and either few different ones or numbers with fractions (scores)."""
     if sum(map(bool, column)) < 0.9 * len(column) or max(map(len, column)) > _LONGEST_LABEL:
         return False
     if _numeric(column) and any("." in value for value in column):
@@ -187,7 +187,7 @@ def _may_be_labels(column: list[str]) -> bool:
 
 
 def _may_be_texts(column: list[str]) -> bool:
-    """Seldom empty, and no numbers or identifiers."""
+    """Whether the cells are rarely empty and not all numbers or identifiers."""
     full = sum(map(bool, column)) > 0.9 * len(column)
     return full and not all(_is_number(value) or _ID.fullmatch(value) for value in column)
 

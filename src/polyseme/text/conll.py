@@ -1,8 +1,8 @@
-"""Tagged sentences in columns: a word and its tag a line, a blank line after each sentence. 序列标注
+"""Tagged sentences in columns: one word and its tag per line, a blank line after each sentence. 序列标注
 
-CoNLL's columns with a tab or spaces between them, BIO, BMES or parts of speech, CoNLL-U; and two habits of published
-sets: the place of each character in its word after it (口0 腔1, Weibo NER), a language before each word (en:Sioux,
-WikiANN). Both are removed.
+Reads CoNLL columns separated by tabs or spaces, with BIO or BMES tags or parts of speech, and CoNLL-U. Some published
+datasets put each character's position in its word after it (口0 腔1, Weibo NER) or a language code before each word
+(en:Sioux, WikiANN): both are removed.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from polyseme.errors import OptionError, TextError
 from polyseme.text.lines import Lines
 from polyseme.text.writing_systems import has_han
 
-ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; alone: words cut into characters
+ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; B, M, E, S alone: segmentation
 _PART_OF_SPEECH = re.compile(r"\S{1,12}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}:(?=.)")
 _HEAD = 5000  # lines
 _DOCUMENT = "-DOCSTART-"
 _UNIVERSAL = 10  # columns of CoNLL-U
-_WORD, _CHINESE_WORD = 10, 2.5  # characters that words have at most, on average
+_WORD, _CHINESE_WORD = 10, 2.5  # the greatest mean length of words, in characters
 
 
 @dataclass(frozen=True)
 class Conll:
-    """Where a line has its word and its tag."""
+    """The layout of a line: which columns contain the word and its tag."""
 
-    separator: str | None  # None: any blanks
+    separator: str | None  # None: any white space
     width: int
     token: int
-    tag: int | None  # None: the words are still to be tagged
-    numbered: bool = False  # each token ends with its place in its word
-    language: str = ""  # what each token begins with
+    tag: int | None  # None: the words have no tags
+    numbered: bool = False  # each token ends with its position in its word
+    language: str = ""  # the prefix of every token, such as "en:"
 
     def split(self, line: str) -> list[str]:
         """The columns of a line."""
         return line.split(self.separator)
 
     def facts(self) -> dict[str, Any]:
-        """Which columns were taken, numbered from 1, and what was removed the words."""
+        """The columns that are used, numbered from 1, and what was removed from the words."""
         off = [what for what, is_so in (("place in word", self.numbered), (self.language, self.language)) if is_so]
         places = {"token": self.token, "tag": self.tag}
         taken = {"columns": {name: place + 1 for name, place in places.items() if place is not None}}
@@ -50,13 +50,16 @@ class Conll:
 
 
 def _beginning(lines: Lines) -> tuple[list[str], list[str]]:
-    """The first lines without comments, and those of them that hold a word."""
+    """The first lines without comments, and those among them that contain a word."""
     head = [line for line in lines.head_lines(_HEAD) if not _is_comment(line)]
     return head, [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
 
 
 def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
-    """The layout of a file of tagged sentences; None if it is none. ``trusted``: somebody says that it is."""
+    """Detect the layout of a file of tagged sentences; None if it is not one.
+
+    ``trusted``: the caller says that it is one, so the checks are looser.
+    """
     head, full = _beginning(lines)
     if not full or lines.head.lstrip()[:1] in ("{", "["):
         return None
@@ -76,7 +79,7 @@ def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] 
 
 
 def tell_words(lines: Lines) -> Conll | None:
-    """The layout of a file with one word a line and no tags; None if its lines are longer than words."""
+    """The layout of a file with one word per line and no tags; None if its lines are too long to be words."""
     head, full = _beginning(lines)
     words = [line.strip() for line in full]
     most = sum(_CHINESE_WORD if has_han(word) else _WORD for word in words)
@@ -101,7 +104,7 @@ def _places(width: int, columns: Mapping[str, str | int] | None, usual: tuple[in
 
 
 def _are_tags(words: list[str], tags: list[str], *, sentences: int) -> bool:
-    """Words without spaces, tags of entities; or parts of speech, few different ones, in sentences."""
+    """Whether these are words with tags: words without spaces, and entity tags or a small set of parts of speech."""
     if any(" " in word.strip() for word in words) or sum(map(len, words)) > 20 * len(words):
         return False
     if sum(map(bool, map(ENTITY.fullmatch, tags))) >= 0.99 * len(tags):
@@ -132,7 +135,7 @@ def _are_numbered(head: list[str], layout: Conll) -> bool:
 
 
 def without_place(token: str, before: int) -> tuple[str, int]:
-    """A token without the number at its end, and the number: the next one, 0, or another. "" where there is none."""
+    """Split a token into word and position, preferring ``before`` + 1 and 0; ("", -1) if it has no position."""
     for place in (before + 1, 0):
         word = token.removesuffix(str(place))
         if word and word != token:
@@ -147,7 +150,7 @@ def _language(words: list[str]) -> str:
 
 
 def read_conll(lines: Lines, layout: Conll) -> Iterator[tuple[int, list[str], list[str], str]]:
-    """Every sentence: its first line, words and tags; or the line where it is wrong, and how."""
+    """Every sentence as (first line, words, tags, ""); a bad one has the faulty line and says what is wrong."""
     sentence = _Sentence(layout)
     for number, line in lines:
         if not line.strip():
@@ -183,7 +186,7 @@ class _Sentence:
             self.line, self.wrong = number, f"has {columns} instead of {layout.width}"
             return
         if layout.width == _UNIVERSAL and not row[0].isdigit():
-            return  # of CoNLL-U: a word that the next lines write in parts (1-2), or one that is not written (1.1)
+            return  # CoNLL-U: a multiword token, whose words follow (1-2), or an empty node (1.1)
         token = row[layout.token].strip().removeprefix(layout.language).replace("\0", "\ufffd")
         if layout.numbered:
             token, self.place = without_place(token, self.place)

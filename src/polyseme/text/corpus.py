@@ -1,4 +1,4 @@
-"""A corpus on disk: words by number, memory-mapped, with their sentences, documents and original text. 语料"""
+"""A corpus on disk: memory-mapped word numbers with sentences, documents and the original text. 语料"""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound="Corpus")
 Sources = str | Path | Sequence[str | Path]
 
-BATCH = 10_000  # sentences in memory that are worked on at once
+BATCH = 10_000  # sentences in memory that are processed at once
 _LONGEST_PIECE = 20  # characters
 
 
 def is_corpus(path: str | Path) -> bool:
-    """Is there a corpus at this path?"""
+    """Whether there is a corpus at this path."""
     return (Path(path) / MARKER).is_file()
 
 
 class Corpus:
-    """Text as trained on. ``Corpus.build`` makes one of raw text, ``Corpus.open`` opens one."""
+    """Text prepared for training. ``Corpus.build`` makes a corpus from raw text, ``Corpus.open`` opens one on disk."""
 
     kind = "corpus"
 
@@ -91,7 +91,7 @@ class Corpus:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The corpus in a folder."""
+        """Open the corpus in a folder."""
         return cls(path)
 
     @classmethod
@@ -107,20 +107,20 @@ class Corpus:
         progress: Progress = shown,
         **reading: Any,
     ) -> Self:
-        """Read, normalise, split, segment and count text; without ``path`` the corpus lives as long as the object.
+        """Read, normalise, split, segment and count text; without ``path`` the corpus lasts as long as the object.
 
-        sources      a file, a folder, "-" for stdin, or several; .gz, .bz2 and .xz are unpacked
+        sources      a file, a folder, "-" for stdin, or several; .gz, .bz2 and .xz are decompressed
         min_count    leave rarer words out of the vocabulary;  max_size  keep at most this many
-        workers      cores to use; None takes all. The result is the same for any number.
-        reading      how text is read and cut, the options of ``Reading``:
+        workers      cores to use; None uses all. The result is the same for any number.
+        reading      how text is read and segmented, the options of ``Reading``:
 
-        segment      auto, jieba, char, space, english, a function, or a Segmentation (which says all the rest of it)
+        segment      auto, jieba, char, space, english, a function, or a Segmentation, which includes the next two lines
         normalise    nfkc or none;  script  keep, simplified or traditional;  case  keep or lower
-        words        words that jieba is to keep whole: the user dictionary
+        words        words that jieba must not split: the user dictionary
         format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
-        documents    auto, file, blank-line or line: what a document is
-        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252;  errors  strict or replace bad bytes
-        force        replace another corpus, model or index that is at ``path``
+        documents    auto, file, blank-line or line: what separates documents
+        encoding     None detects UTF-8, UTF-16, GB18030, Big5, Windows-1252;  errors  strict, or replace for bad bytes
+        force        replace another corpus, model or index at ``path``
         """
         how, segment = make_reading(Reading, reading)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
@@ -147,7 +147,7 @@ class Corpus:
         max_size: int | None = None,
         force: bool = False,
     ) -> Self:
-        """Make one from sentences: raw text or lists of words. They are one document, or each one with ``line``."""
+        """Make a corpus from sentences, raw or as lists of words: one document, or with "line" one per sentence."""
         check("documents", documents, ("file", "line"))
         segmentation = Segmentation.of(segment)
         with _Writing(path, segmentation, min_count, max_size, force, ["the sentences"]) as writing:
@@ -160,26 +160,26 @@ class Corpus:
 
     @property
     def all_words(self) -> list[str]:
-        """By number: min_count and max_size omit the rare ones, and ids keep them."""
+        """All words by number, including those that ``min_count`` and ``max_size`` leave out of the vocabulary."""
         return self._words.all
 
     def number(self, word: str) -> int:
-        """The place of a word in ``all_words``, those of the vocabulary below ``n_vocabulary``; -1 of an unseen one."""
+        """A word's index in ``all_words``; below ``n_vocabulary`` if it is in the vocabulary, -1 if it is unknown."""
         return self._words.number(word)
 
     def count(self, word: str) -> int:
-        """How often a word of the vocabulary occurs; 0 of one outside it."""
+        """How often a word occurs; 0 if it is outside the vocabulary."""
         number = self.number(word)
         return int(self.all_counts[number]) if 0 <= number < self.n_vocabulary else 0
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The words that are trained on, with their counts; ``n_vocabulary`` of them."""
+        """The ``n_vocabulary`` words to train on, with their counts."""
         return Vocabulary(self.all_words, self.all_counts).cut(max_size=self.n_vocabulary)
 
     @property
     def n_tokens(self) -> int:
-        """Words of the text, each as often as it occurs."""
+        """Number of tokens (running words)."""
         return len(self.ids)
 
     @property
@@ -205,7 +205,7 @@ class Corpus:
         return i % self.n_sentences
 
     def sentence(self, i: int) -> list[str]:
-        """The words of sentence ``i``, those outside the vocabulary too."""
+        """The words of sentence ``i``, including those outside the vocabulary."""
         i = self._place(i)
         start, end = self.sentence_offsets[i], self.sentence_offsets[i + 1]
         return self._words.take(self.ids[start:end].tolist())
@@ -217,13 +217,13 @@ class Corpus:
         return self.text_bytes[start:end].tobytes().decode("utf-8", "replace")
 
     def token_spans(self, i: int) -> list[tuple[int, int]]:
-        """Where each word of sentence ``i`` stands in ``text(i)``: (start, end)."""
+        """(start, end) of each word of sentence ``i`` in ``text(i)``."""
         return token_spans(self.text(i), self.sentence(i), self.segmentation)
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of a text; one that the corpus does not have is split into the longest ones it has, if possible.
+        """Segment a text; a word that is not in the vocabulary is split into the longest known words, if possible.
 
-        A corpus that was already segmented may differ from the segmentation of later text: 一 张 and not 一张.
+        This helps if the corpus came already segmented in another way: 一 张 instead of 一张.
         """
         return [piece for word in self.segmentation.tokens(text) for piece in self._known_pieces(word)]
 
@@ -255,7 +255,7 @@ class Corpus:
 
 
 class _Writing:
-    """A corpus being written: at the end of the block it is there whole, or not at all."""
+    """Context manager that writes a corpus; when it ends, the corpus is there completely or not at all."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _Writing:
         known = {"sources": self.sources, "segmentation": self.segmentation.to_json()}
         part = self.open.enter_context(CORPUS.new_folder(self.path, force=self.force, **known))
         self.builder = Builder(part, self.segmentation)
-        self.open.callback(self.builder.close)  # may fail too, on a full disk
+        self.open.callback(self.builder.close)  # this can fail too, on a full disk
         return self
 
     def __exit__(self, *raised: Any) -> None:

@@ -1,7 +1,7 @@
-"""Blocks to numbered words, in two steps with the segmenter between them.
+"""Turn blocks of text into numbered words, in two steps with the segmenter between them.
 
-``prepare`` finds the sentences of a block, normalises them and says what is to be cut; ``finish`` numbers the words.
-Both are NumPy over whole blocks and fast; the cutting is the long part, and others can do it.
+``prepare`` finds and normalises the sentences of a block and returns the segmentation jobs; ``finish`` numbers the
+words. Both are fast, being NumPy over whole blocks; the slow part is segmentation, which other processes can do.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ END = "\n"
 
 @dataclass
 class Prepared:
-    """A block of which all is known but the numbers of its words."""
+    """A block that is finished except for its word numbers."""
 
     counted: Counted
-    jobs: list[Job]  # what is to be cut
-    rows: list[list[str]] | None = None  # the words, where they are known already
+    jobs: list[Job]  # for the segmenter
+    rows: list[list[str]] | None = None  # the words of each sentence, if they are known already
 
 
 class Counter:
-    """Works on blocks, one after the other, and remembers the words it has met."""
+    """Processes blocks one after the other and remembers the words seen so far."""
 
     def __init__(self, settings: BlockSettings) -> None:
         self.settings = settings
         self.numbers = WordNumbers()
         self.numbers.number(END.encode(CODING))  # number 0 ends a sentence
-        self.odd: dict[str, int] = {}  # words that hold spaces or are empty, of the caller's lists and functions
+        self.odd: dict[str, int] = {}  # words with spaces and empty ones, from the caller's lists and functions
 
     def prepare(self, block: Block) -> Prepared:
         """Find and normalise the sentences of a block."""
@@ -68,7 +68,7 @@ class Counter:
         return Prepared(counted, segmentation.jobs(lines))
 
     def finish(self, prepared: Prepared, words: bytes) -> Counted:
-        """Number the words, which ``cut.work`` made of the jobs."""
+        """Number the words that ``cut.work`` returned for the jobs."""
         counted = prepared.counted
         if prepared.rows is not None:
             self._number_rows(counted, prepared.rows)
@@ -81,8 +81,7 @@ class Counter:
         return counted
 
     def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
-        """Sentences in memory, as a block that continues with the document before; each is kept, even when it is
-        empty."""
+        """Count sentences in memory as a block that continues the previous document; empty sentences are kept."""
         rows: list[list[str]] = []
         texts = []
         for sentence in sentences:
@@ -97,7 +96,7 @@ class Counter:
         return counted
 
     def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
-        """Words in memory. Those that could not be between spaces are numbered one by one."""
+        """Number words in memory. Those that are empty or contain spaces, newlines or NULs are numbered one by one."""
         flat = [without_surrogates(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)
@@ -115,7 +114,7 @@ class Counter:
         counted.ends = np.cumsum([len(row) for row in rows], dtype=np.int64).astype(np.int32)
 
     def _prepare_tagged(self, block: Block) -> Prepared:
-        """Words and tags as the text gives them; articles are told apart by their numbers."""
+        """Take words and tags as they are in the text; a new article number begins a new document."""
         read = [read_tagged(written) for written in block.text.splitlines()]
         flat = "\n".join([word for _, pairs in read for word, _ in pairs])
         normalised = iter(self.settings.segmentation.normalised(flat).split("\n"))
@@ -126,7 +125,7 @@ class Counter:
         for line, (number, given) in enumerate(read, 1):
             pairs = []
             for pair in given:
-                if word := "".join(next(normalised).split()):  # of a zero-width space nothing is left
+                if word := "".join(next(normalised).split()):  # normalisation leaves nothing of a zero-width space
                     words.append(word)
                     pairs.append(pair)
             if mode == "line" or (mode == "blank-line" and (not pairs or number != article)):

@@ -1,7 +1,9 @@
-"""The segmenters at work. A job is a rule and some sentences, one per line; its answer is text again: words with spaces
-between them, and a newline for a word at the end of every sentence. It is in UTF-16, as the words are numbered.
+"""Segmentation of text into words.
 
-Helper processes import this file, so it imports little: no NumPy.
+A job is a rule and some sentences, one per line. Its result is text again, in UTF-16, which the numbering of words
+works on: words separated by spaces, with a newline as a word of its own at the end of every sentence.
+
+Worker processes import this file, so it imports little: no NumPy.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from functools import cache
 from itertools import chain, islice
 
 CODING = "utf-16-le"
-PAGE = 8192  # characters, or more, cut by one call, next to which other threads run
+PAGE = 8192  # minimum number of characters per call of the segmenter; other threads run during the call
 
 SPACE = " ".encode(CODING)
 
@@ -24,19 +26,19 @@ HAN_RANGES = (
     *((0x2E80, 0x2FDF), (0x3005, 0x3005), (0x3007, 0x3007), (0x3021, 0x3029), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
     *((0xF900, 0xFAFF), (0x20000, 0x323AF)),
 )
-# Letters of other scripts, and Latin ones with accents, whose words jieba would tear into characters.
+# Letters of other scripts, and accented Latin ones: jieba would split their words into characters.
 FOREIGN_RANGES = (
     *((0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x1FFF), (0x2C00, 0x2DFF), (0x3041, 0x30FA), (0x30FC, 0x318F)),
     *((0xA000, 0xD7FF), (0xFE20, 0xFE2F), (0xFF66, 0xFFDC)),
 )
-# What makes one sign of several: joiners, keycaps and variants; colours of skin; the letters of flags, two a flag.
+# Characters that combine into one emoji: joiners, keycaps, variation selectors; skin tones; flag letters (in pairs).
 JOINER_RANGES = ((0x200C, 0x200D), (0x20E3, 0x20E3), (0xFE00, 0xFE0F))
 SKIN_RANGES = ((0x1F3FB, 0x1F3FF),)
 FLAG_RANGES = ((0x1F1E6, 0x1F1FF),)
 
 
 def _class(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges as they occur in the brackets of a pattern."""
+    """Code point ranges as the inside of a regular expression's character class."""
     return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
@@ -56,7 +58,7 @@ _BLANKS = (
 
 
 def plain_spaces(text: str) -> str:
-    """Every kind of space but the newline as a plain one. Looking for each beats one pass with a pattern."""
+    """Replace every kind of space but the newline by a plain one. Searching for each is faster than a regex pass."""
     for blank in _BLANKS:
         if blank in text:
             text = text.replace(blank, " ")
@@ -64,14 +66,14 @@ def plain_spaces(text: str) -> str:
 
 
 def _marks() -> str:
-    """Signs that belong to the letter before them (vowel signs, accents) and that ``\\w`` omits."""
+    """Combining marks (vowel signs, accents), which belong to the letter before them and which ``\\w`` omits."""
     areas = ((0x300, 0x370), (0x483, 0x48A), (0x591, 0x1CFA), (0x1DC0, 0x1E00), (0xA66F, 0xABEE), (0xFE20, 0xFE30))
     points = (chr(point) for low, high in areas for point in range(low, high))
     return "".join(point for point in points if unicodedata.category(point) in ("Mn", "Mc", "Me"))
 
 
 def _rules(letter: str, sign: str, flags: int = 0) -> Words:
-    """Addresses; abbreviations with dots; words and numbers with what joins their parts; other signs one by one."""
+    """A pattern for URLs, abbreviations with dots, words and numbers with inner punctuation, and single signs."""
     return re.compile(
         r"https?://[!-~]*[\w/]"
         r"|(?:[^\W\d_]\.){2,}|Ph\.D\."  # U.S., e.g.
@@ -89,12 +91,12 @@ _characters = cache(lambda: re.compile(f"{_FLAG}|\n|.(?:\u200d{_EMOJI}|[{_marks(
 
 
 def by_rules(text: str) -> list[str]:
-    """The words of text that has spaces between them."""
+    """The words of a text in a language that is written with spaces."""
     return (_ascii_rules() if text.isascii() else _other_rules())(text)
 
 
 def by_characters(text: str) -> Iterable[str]:
-    """The characters of a text, each with its marks."""
+    """The characters of a text, each with its combining marks."""
     return text if text.isascii() or not _more_than_characters()(text) else _characters()(text)
 
 
@@ -107,7 +109,7 @@ def _jieba(words: tuple[str, ...]) -> Words:
         return shared
     segmenter = rjieba.Jieba()
     for word in words:
-        # The frequency from which on jieba prefers the word to its parts.
+        # The lowest frequency at which jieba prefers the word to its parts.
         segmenter.add_word(word, segmenter.suggest_freq(word), "n")
     cut: Words = segmenter.cut
     return cut
@@ -117,8 +119,8 @@ def _jieba(words: tuple[str, ...]) -> Words:
 def _foreign_words() -> re.Pattern[str]:
     letter = f"[A-Za-z0-9{_FOREIGN}]"
     rest = rf"{letter}*(?:[-'’·]{letter}+)*"
-    # One class for the beginnings of all branches passes quickly over the Chinese. A run is tried from its beginning
-    # only: from each of its letters in turn, a long one would take forever.
+    # One character class for the first character of all branches skips Chinese text quickly. A run is only tried from
+    # its beginning: starting from each of its letters in turn would take quadratic time on a long one.
     return re.compile(
         rf"([A-Za-z0-9_.+'’{_FOREIGN}{_EMOJI[1:-1]}-](?:"
         r"(?<=h)ttps?://[!-~]*[A-Za-z0-9_/]"
@@ -133,9 +135,9 @@ def _foreign_words() -> re.Pattern[str]:
 
 
 def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
-    """Lines cut by jieba, whole pages at once. ``auto`` keeps numbers whole, foreign words, and lines without Chinese.
+    """Segment lines with jieba, a page at a time. Under ``auto``, foreign words and lines without Chinese bypass jieba.
 
-    While jieba works, a NUL, which no text has and which jieba cuts off from everything, stands for each of these.
+    A NUL takes the place of each of these while jieba runs: no text contains one, and jieba always splits it off.
     """
     texts: list[str] = []
     foreign: list[str] = []
@@ -154,12 +156,12 @@ def _by_jieba(jobs: Iterable[Job], cut: Words) -> bytes:
 
 
 def _with_joiners(text: str) -> str:
-    """Signs that were cut off from what they join put back to it."""
+    """Reattach joiners and variation selectors that jieba split off from their emoji."""
     return _APART.sub("", text) if "\u200d" in text or "\ufe0f" in text else text
 
 
 def _with_thousands(text: str) -> str:
-    """3 , 000.50 put together again. A stand-in would change how jieba cuts what is before it: 长达 3,000 公里."""
+    """Rejoin 3 , 000.50. A placeholder would change how jieba segments the text before it: 长达 3,000 公里."""
     pieces = text.split(",")
     for i in range(1, len(pieces)):
         if pieces[i - 1][-2:-1].isdigit() and _THOUSANDS(pieces[i]):
@@ -168,7 +170,7 @@ def _with_thousands(text: str) -> str:
 
 
 def _put_back(text: str, foreign: Iterator[str]) -> str:
-    """The next foreign words in the places of the NULs."""
+    """Replace each NUL by the next foreign word."""
     if "\0" not in text:
         return text
     pieces = text.split("\0")
@@ -176,12 +178,12 @@ def _put_back(text: str, foreign: Iterator[str]) -> str:
 
 
 def _encoded(pages: Iterable[str]) -> bytes:
-    """The pages as one text; each is encoded while it is in the processor's own memory."""
+    """Join the pages, encoding each while it is still in the processor's cache."""
     return SPACE.join([page.encode(CODING, "replace") for page in pages])
 
 
 def _pages(sentences: str) -> Iterator[str]:
-    """Whole lines, some at a time; each page ends with a newline."""
+    """Split the sentences into pages of whole lines; each page ends with a newline."""
     start = 0
     while (end := sentences.find("\n", start + PAGE) + 1) > 0:
         yield sentences[start:end]
@@ -190,7 +192,7 @@ def _pages(sentences: str) -> Iterator[str]:
 
 
 def work(jobs: Sequence[Job], words: tuple[str, ...]) -> bytes:
-    """The answers to the jobs, one after the other; ``words`` is the user dictionary."""
+    """The results of the jobs, concatenated; ``words`` is the user dictionary."""
     rules = {rule for rule, _ in jobs}
     if rules & {"chinese", "mixed", "jieba"}:
         return _by_jieba(jobs, _jieba(words))

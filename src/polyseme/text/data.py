@@ -1,6 +1,6 @@
-"""What methods learn from: a Corpus, a Parallel, Examples, or several of them by name. 训练数据
+"""Training data: a Corpus, a Parallel, Examples, or several of them by name. 训练数据
 
-Kinds, as the catalog's ``learns_from`` names them:
+Kinds, as in the catalog's ``learns_from``:
 
     corpus     documents of sentences in order
     parallel   two texts aligned line by line
@@ -39,23 +39,23 @@ FORMS = {
     "spans": "passages with questions and answers (SQuAD JSON)",
 }
 ANY = "*"  # the name of sources that may be called anything, such as languages
-FIRST = 3  # files of several that are looked at
-MOST = 30  # files of a folder that are looked at
-FEW = 10  # lines of a table without a header that are too few to tell it from text
+FIRST = 3  # files that are examined if several are given
+MOST = 30  # files of a folder that are examined
+FEW = 10  # a table without a header needs at least this many lines to be told from text
 
 
 def reading_options(learns_from: Iterable[str]) -> list[type]:
-    """The dataclasses of options that say how data of these kinds is read."""
+    """The option dataclasses for reading data of these kinds."""
     return list(dict.fromkeys(OPTIONS_OF[kind] for entry in learns_from for kind in kinds_of(entry)))
 
 
 def kinds_of(entry: str) -> tuple[str, ...]:
-    """The kinds of an entry of ``learns_from``, its name omitted: ``*=texts|pairs`` takes either."""
+    """The kinds in an entry of ``learns_from``, without its name: ``*=texts|pairs`` gives texts and pairs."""
     return tuple(entry.split("=")[-1].split("|"))
 
 
 def sources_by_name(learns_from: Iterable[str]) -> dict[str, str]:
-    """The kinds of a method that learns from several sources, by their names; {} where it learns from one."""
+    """Source name → kinds, for a method that learns from several sources; {} if it learns from one."""
     return dict(entry.split("=", 1) for entry in learns_from if "=" in entry)
 
 
@@ -68,9 +68,9 @@ def read_data(
     *,
     like: Mapping[str, Any] | None = None,
 ) -> Data | dict[str, Data]:
-    """What ``method`` learns from, of the kinds its row names; another kind is refused with what to give.
+    """Read the training data of ``method``; data of other kinds is refused with an error that says what to give.
 
-    ``like`` are the facts of examples that these lie as, if they do.
+    ``like`` holds the facts of earlier examples: data with the same layout is read the same way.
     """
     named = sources_by_name(learns_from)
     if not named:
@@ -95,7 +95,7 @@ def read_data(
 
 
 def fingerprint_of(data: Data | Mapping[str, Data]) -> str | dict[str, str]:
-    """What a checkpoint depends on: the content, of several sources by name."""
+    """The fingerprint of the data, which a checkpoint depends on; for several sources, one by name."""
     if isinstance(data, Mapping):
         return {name: one.fingerprint for name, one in sorted(data.items())}
     return data.fingerprint
@@ -137,7 +137,7 @@ def _one(
 
 
 def _files(data: Paths) -> list[Path]:
-    """The files that were named, without those in folders, pipes and stdin."""
+    """The files that were given by name, without folders, pipes and stdin."""
     return [Path(path) for path in paths_given(data) if str(path) != STDIN and Path(path).is_file()]
 
 
@@ -153,9 +153,9 @@ def _wanted(kinds: Sequence[str]) -> str:
 
 
 def recognise_data(path: str | Path) -> Told | None:
-    """What labelled or parallel data a file is; None for text, and for anything in doubt: a novel stays text.
+    """Detect labelled or parallel data; None for text and in case of doubt, so that a novel stays text.
 
-    A folder is what more than half of its first files are.
+    A folder counts as the kind that more than half of its first files have.
     """
     files = find_sources([path])[:MOST]
     found = [told for file in files if (told := _recognise(file))]
@@ -176,7 +176,7 @@ def _recognise(file: Source) -> Told | None:
 
 
 def _is_certain(told: Told, lines: Lines) -> bool:
-    """Would somebody who opened the file call it a table? Every line has the same shape, and there are enough."""
+    """Whether the file is clearly a table: every line has the same shape, and there are enough lines."""
     full = [line for line in lines.head_lines() if line.strip()]
     if not isinstance(told.layout, tuple):
         return told.kind == "spans" or len(full) >= FEW

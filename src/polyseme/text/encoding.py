@@ -1,10 +1,10 @@
-"""Which encoding is this? UTF-8, UTF-16, GB18030, Big5 or Windows-1252, by how plausible the decoded characters are.
+"""Detect the encoding: UTF-8, UTF-16, GB18030, Big5 or Windows-1252, by how plausible the decoded characters are.
 
-Valid UTF-8 is UTF-8. Otherwise each encoding decodes a sample, and the one whose characters are mostly frequent Chinese
-ones, with the fewest undecodable bytes, is taken: Big5 read as GB18030 decodes too, but to characters nobody uses.
-Where none of them fits, ASCII with a letter now and then that is not (café) is Windows-1252, which includes Latin-1.
+Valid UTF-8 is UTF-8. Otherwise a sample is decoded with each encoding, and the one that gives the most frequent Chinese
+characters and the fewest undecodable bytes wins: Big5 read as GB18030 decodes too, but to rare characters.
+If none fits, ASCII with an occasional other letter (café) is Windows-1252, which includes Latin-1.
 
-Big5 is read as browsers do: with the characters that Windows (cp950) and Hong Kong (HKSCS) added to it.
+Big5 is read as in browsers: with the characters that Windows (cp950) and Hong Kong (HKSCS) added to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Files that people take for text, by their first bytes.
+# Files that are mistaken for text, by their first bytes.
 _KNOWN_BINARY = (
     (b"%PDF", "a PDF"),
     (b"PK\x03\x04", "a zip archive or office document"),
@@ -34,7 +34,7 @@ _KNOWN_BINARY = (
     (b"\x89HDF", "an HDF5 file"),
     (b"\x89PNG", "a picture"),
 )
-# These make up some four fifths of running Chinese text, modern and classical, simplified and traditional.
+# These make up about four fifths of running Chinese text, modern and classical, simplified and traditional.
 _FREQUENT = frozenset(
     "一七万三上下不与专且世业东两並个中为主举乃么义之乐九也书了争事二于云五亚些亞交亦产京亲人今从他仙代令以们件任伊众"
     "会传伯似但位住体佔何余作你使來例便保信個們倒候做傳儿元兄先光克兒党入內全兩八公六兰共关兴兵其具内再写军决几出分划"
@@ -53,14 +53,14 @@ _FREQUENT = frozenset(
     "題類须领题風风飛飞飯餘饭首香馬驚马體高麼黃黄點黨齊齐龍龙"
 )
 _PUNCTUATION = frozenset("、。，！？：；「」『』“”‘’《》〈〉（）【】—…·～　")
-TELLING = 1 << 15  # bytes that are enough to tell by
+TELLING = 1 << 15  # bytes that are enough to detect the encoding
 _ASCII = bytes(range(128))
-# Bytes that no text has, least of all in number; a character of UTF-16 may have one in its place.
+# Control bytes, which are rare in text; in UTF-16 they may be half of a character.
 _CONTROLS = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
 
 def mark_of(head: bytes) -> tuple[str, int] | None:
-    """The encoding a byte order mark announces, and the mark's length."""
+    """The encoding that a byte order mark announces and the mark's length; None without a mark."""
     for mark, name in MARKS:
         if head.startswith(mark):
             return name, len(mark)
@@ -68,15 +68,15 @@ def mark_of(head: bytes) -> tuple[str, int] | None:
 
 
 def detect(sample: bytes, *, whole: bool) -> str | None:
-    """The encoding of the sample, or None if it is not text in any of them.
+    """Detect the encoding of the sample; None if it is not text in any of them.
 
-    ``whole`` says that the sample is all there is; otherwise it may end within a character.
+    ``whole`` means that the sample is the entire text; otherwise it may end within a character.
     """
     doubtful = _is_doubtful(sample)
     valid = b"\0" not in sample and _is_valid(sample, "utf-8", whole)
     if valid and not doubtful:
         return "utf-8"
-    if len(sample) > TELLING:  # from the first byte on that is not ASCII, and begins a character
+    if len(sample) > TELLING:  # start at the first byte that is not ASCII, at an even offset for UTF-16
         start = len(sample) - len(sample.lstrip(_ASCII) or sample) & ~1
         sample, whole = sample[start : start + TELLING], whole and start + TELLING >= len(sample)
     candidates = ("utf-16-le", "utf-16-be") if doubtful else NAMES
@@ -89,17 +89,17 @@ def detect(sample: bytes, *, whole: bool) -> str | None:
 
 
 def is_plain(chunk: bytes) -> bool:
-    """Is it ASCII, whatever follows it?"""
+    """Whether the chunk is certainly ASCII, whatever follows it."""
     return chunk.isascii() and not _is_doubtful(chunk)
 
 
 def _is_doubtful(sample: bytes) -> bool:
-    """Valid UTF-8 perhaps, but no text: Thai in UTF-16 is ASCII with a control character in every second place."""
+    """Whether the bytes have NULs or many controls: Thai in UTF-16 looks like ASCII with controls in between."""
     return b"\0" in sample or 10 * len(sample.translate(None, _CONTROLS)) < 9 * len(sample)
 
 
 def _is_western(sample: bytes) -> bool:
-    """Are the bytes that are not ASCII few, and most alone among those that are?"""
+    """Whether the bytes that are not ASCII are few, and most of them stand alone between ASCII bytes."""
     wide = np.frombuffer(sample, dtype=np.uint8) > 0x7F
     beside = np.zeros_like(wide)
     beside[1:] |= wide[:-1]
@@ -112,7 +112,7 @@ _BIG5_ERRORS = "polyseme-big5-"
 
 
 class _Big5(codecs.IncrementalDecoder):
-    """Big5 with what was added to it; after a bad character the next one begins where a reader would say it does."""
+    """Decodes Big5 with its extensions; a bad character is skipped so that the next one is still read correctly."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
@@ -120,14 +120,14 @@ class _Big5(codecs.IncrementalDecoder):
 
     def decode(self, input: bytes, final: bool = False) -> str:  # type: ignore[override]
         text = self._inner.decode(input, final)
-        return text.replace("∼", "～").replace("•", "‧")  # by Windows, which most Big5 comes from
+        return text.replace("∼", "～").replace("•", "‧")  # as in Windows, where most Big5 comes from
 
     def getstate(self) -> tuple[bytes, int]:
         return self._inner.getstate()
 
 
 def _big5_error(error: UnicodeError) -> tuple[str, int]:
-    """The euro of Windows; else an error, or one sign for both bytes of a character that is not there."""
+    """Error handler: the euro sign of Windows, or else one � for both bytes of a character that does not exist."""
     assert isinstance(error, UnicodeDecodeError)
     pair = error.object[error.start : error.start + 2]
     if pair == b"\xa3\xe1":
@@ -148,7 +148,7 @@ codecs.register_error(f"{_BIG5_ERRORS}strict", _big5_strict)
 
 
 def decoder(name: str, errors: str = "strict") -> codecs.IncrementalDecoder:
-    """What turns the bytes of this encoding into text, piece by piece."""
+    """An incremental decoder for this encoding."""
     return (_Big5 if name == "big5" else codecs.getincrementaldecoder(name))(errors)
 
 
@@ -161,7 +161,7 @@ def _is_valid(sample: bytes, name: str, whole: bool) -> bool:
 
 
 def _plausibility(sample: bytes, name: str, whole: bool) -> float:
-    """Above 0: text. Frequent characters speak for an encoding; undecodable bytes, controls and private use against."""
+    """A score, above 0 for text: frequent characters raise it; undecodable bytes, controls and private use lower it."""
     text = decoder(name, "replace").decode(sample, final=whole)
     wide = [c for c in text if c > "\x7f"]
     if not text:
@@ -172,37 +172,40 @@ def _plausibility(sample: bytes, name: str, whole: bool) -> float:
     likely = sum(c in _FREQUENT or c in _PUNCTUATION or _is_letter(c) for c in wide)
     spaced = " " in text
     other = sum(_is_other_letter(c, hangul=spaced) for c in wide)
-    if other > len(wide) / 2:  # some are in any text that is read in the wrong encoding
+    if other > len(wide) / 2:  # a few occur in any text that is read in the wrong encoding
         likely += other
     return likely / len(wide) - 0.12 - 8 * bad
 
 
 def _is_letter(character: str) -> bool:
-    """Letters that Chinese text may have among its characters: Latin, Greek, Cyrillic, kana, full-width."""
+    """Whether it is a letter that may occur in Chinese text: Latin, Greek, Cyrillic, kana, full-width."""
     return (
         "\xc0" <= character <= "\u052f" or "\u3041" <= character <= "\u30ff" or "\uff01" <= character <= "\uff5a"
     ) and (character.isalpha())
 
 
 def _is_other_letter(character: str, *, hangul: bool) -> bool:
-    """Letters, and their signs, from Armenian to Mongolian; Hangul among spaces, which misread Chinese has none of."""
+    """Whether it is a letter, mark or punctuation from Armenian to Mongolian, or Hangul if ``hangul``.
+
+    Hangul counts only in text with spaces, which Chinese in the wrong encoding does not have.
+    """
     if hangul and "\uac00" <= character <= "\ud7a3":
         return True
     return "\u0530" <= character <= "\u18af" and unicodedata.category(character)[0] in "LMP"
 
 
 def check_name(encoding: str) -> str:
-    """The name of a text encoding that Python has, or an error."""
+    """Python's name of a text encoding; OptionError if there is no such encoding."""
     try:
         info = codecs.lookup(encoding)
-        "a".encode(info.name)  # refused by codecs that are not of text, such as base64
+        "a".encode(info.name)  # fails for codecs that are not for text, such as base64
     except (LookupError, ValueError):
         raise OptionError(f"there is no text encoding {encoding!r}; common ones: {', '.join(NAMES)}") from None
     return info.name
 
 
 def known_binary(head: bytes) -> str | None:
-    """What a file that people take for text is, by its first bytes."""
+    """The kind of a binary file that is often mistaken for text, by its first bytes; None if it is not known."""
     if head[257:262] == b"ustar":
         return "a tar archive"
     return next((what for start, what in _KNOWN_BINARY if head.startswith(start)), None)

@@ -1,4 +1,4 @@
-"""What is known of examples by counting them, and fair parts of them. 统计与划分"""
+"""Statistics of labelled examples, and stratified splits. 统计与划分"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Places = NDArray[np.int64]
 
 
 def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
-    """Labels with their counts, or the scores' range; mean lengths, in characters and words."""
+    """Labels with their counts, or the range of scores; mean lengths in characters or words."""
     if isinstance(rows, LabelledRows):
         return _facts_of_labelled(rows, order)
     if isinstance(rows, TaggedRows):
@@ -85,7 +85,7 @@ def _mean(total: float, number: int) -> float:
 
 
 def segmentation_for_tokens(rows: TaggedRows, usual: Segmentation) -> Segmentation:
-    """How raw text is cut like the words of tagged sentences: by character where every Chinese word is one."""
+    """The segmentation that fits the words of tagged sentences: by character if the Chinese words are characters."""
     sample = [token for i in range(min(len(rows), 200)) for token in rows.parts(i)]
     chinese = [token for token in sample if has_han(token)]
     characters = chinese and sum(len(token) == 1 for token in chinese) >= 0.99 * len(chinese)
@@ -98,7 +98,7 @@ def segmentation_for_tokens(rows: TaggedRows, usual: Segmentation) -> Segmentati
 
 
 def kind_of_row(row: Sequence[Any]) -> str:
-    """What a tuple is, by its length and what is in it."""
+    """The kind of example that a tuple is, by its length and content."""
     if len(row) == 2 and isinstance(row[0], str):
         return "texts"
     if len(row) == 2:
@@ -113,7 +113,7 @@ def kind_of_row(row: Sequence[Any]) -> str:
 
 
 def filled_rows(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) -> tuple[Rows, bool]:
-    """Rows of Python as they are kept, and whether their labels are scores."""
+    """Store rows given in memory; also returns whether their labels are scores."""
     if kind == "tags":
         tagged = TaggedRows()
         for number, (tokens, tags) in enumerate(given):
@@ -155,7 +155,7 @@ def _clean(text: str) -> str:
 
 
 def held_out_rows(strata: Places, groups: Places, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows are held out: of every class this share, of a class seen once none; groups stay together."""
+    """Which rows to hold out: this share of every class, but no class with only one row; groups stay together."""
     first, of_row = _units(groups)
     order = _by_class(strata[first], seed)
     sizes = np.bincount(strata[first])
@@ -170,7 +170,7 @@ def held_out_rows(strata: Places, groups: Places, share: float, seed: int) -> ND
 
 
 def fold_of_rows(strata: Places, groups: Places, n: int, seed: int) -> Places:
-    """For every row the number of its fold, each class spread over all of them."""
+    """The fold of each row, with every class spread over all folds."""
     first, of_row = _units(groups)
     if not 2 <= n <= len(first):
         raise OptionError(f"folds must be between 2 and {len(first):,}, the number of distinct rows, not {n}")
@@ -181,12 +181,12 @@ def fold_of_rows(strata: Places, groups: Places, n: int, seed: int) -> Places:
 
 
 def _units(groups: Places) -> tuple[Places, Places]:
-    """The first row of each group, and for every row the number of its group."""
+    """The first row of each group, and the group number of each row."""
     _, first, of_row = np.unique(groups, return_index=True, return_inverse=True)
     return first, of_row
 
 
 def _by_class(strata: Places, seed: int) -> Places:
-    """All places, class after class, within a class in random order."""
+    """All row indices, class by class, in random order within a class."""
     shuffled = np.random.default_rng(seed).permutation(len(strata))
     return shuffled[np.argsort(strata[shuffled], kind="stable")]

@@ -1,4 +1,4 @@
-"""What one example is, and many of them in little memory. 样本"""
+"""The types of labelled examples, and compact storage for many of them. 样本"""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from polyseme.text.strings import Strings
 
 Label = str | float
 Numbers = NDArray[np.int64] | NDArray[np.float64]
-_BETWEEN = "\0"  # the parts of a row; texts hold no NUL
+_BETWEEN = "\0"  # separates the parts of a row; texts contain no NUL
 
 
 class LabelledText(NamedTuple):
-    """A text and its class, or its score."""
+    """A text and its class or score."""
 
     text: str
     label: Label
 
 
 class Pair(NamedTuple):
-    """Two texts and the class or score of the two."""
+    """Two texts and the class or score of the pair."""
 
     first: str
     second: str
@@ -41,14 +41,14 @@ class Tagged(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer and where it occurs in the passage."""
+    """An answer and the offset of its first character in the passage."""
 
     text: str
     start: int
 
 
 class Passage(NamedTuple):
-    """A question on a passage; without answers where the passage has none."""
+    """A passage, a question about it, and the answers; none if the passage does not answer the question."""
 
     passage: str
     question: str
@@ -60,7 +60,7 @@ Row = LabelledText | Pair | Tagged | Passage
 
 
 class Rows(ABC):
-    """Rows of one kind, as they were read: strings packed together, labels by number."""
+    """Rows of one kind in the order they were read: packed strings, and labels as numbers."""
 
     def __init__(self) -> None:
         self._parts = Strings()
@@ -80,11 +80,11 @@ class Rows(ABC):
         """Row ``i``."""
 
     def groups(self) -> Sequence[int] | None:
-        """A number for each row, equal where rows belong together; None if each is alone."""
+        """A group number for each row, such as the number of its passage; None if every row is its own group."""
         return None
 
     def digest(self, order: NDArray[np.int64]) -> str:
-        """A hash of the rows in this order."""
+        """The SHA-256 of the rows in this order."""
         digest = hashlib.sha256()
         for i in order.tolist():
             for piece in self._hashed(i):
@@ -97,7 +97,7 @@ class Rows(ABC):
 
 
 class LabelledRows(Rows):
-    """Labelled texts or pairs. ``finish`` says which label a number is, or which score."""
+    """Labelled texts or pairs. ``append`` adds the texts; ``finish`` sets the labels of all rows at the end."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -106,11 +106,11 @@ class LabelledRows(Rows):
         self.names: list[str] | None = []  # of the classes; None for scores
 
     def append(self, texts: Sequence[str]) -> None:
-        """One more row; ``finish`` gives it its label."""
+        """Add a row; ``finish`` sets its label later."""
         self._append(texts)
 
     def finish(self, values: Sequence[str] | Sequence[float], of_row: NDArray[np.int64]) -> None:
-        """The label of every row, by its number in ``values``: names become classes, sorted, and numbers scores."""
+        """Set every row's label; ``of_row`` indexes ``values``. Strings become sorted classes, floats scores."""
         if len(values) and isinstance(values[0], float):
             self.targets, self.names = np.array(values, dtype=np.float64)[of_row], None
             return
@@ -119,7 +119,7 @@ class LabelledRows(Rows):
         self.targets = np.array([place[str(value)] for value in values], dtype=np.int64)[of_row] if values else of_row
 
     def label(self, i: int) -> Label:
-        """The class or score of row ``i``; "" where there are no labels."""
+        """The class or score of row ``i``; "" if the rows are unlabelled."""
         if self.names is None:
             return float(self.targets[i])
         return self.names[int(self.targets[i])] if self.names else ""
@@ -139,13 +139,13 @@ class TaggedRows(Rows):
 
     def __init__(self) -> None:
         super().__init__()
-        self.names: list[str] = []  # of the tags, by first appearance
+        self.names: list[str] = []  # of the tags, in order of first appearance
         self._numbers: dict[str, int] = {}
         self._tags = array("i")
         self._ends = array("q")
 
     def append(self, tokens: Sequence[str], tags: Sequence[str]) -> None:
-        """One more sentence."""
+        """Add a sentence."""
         self._append(tokens)
         for tag in tags:
             if tag not in self._numbers:
@@ -155,7 +155,7 @@ class TaggedRows(Rows):
         self._ends.append(len(self._tags))
 
     def tag_numbers(self, i: int) -> array[int]:
-        """The tags of sentence ``i`` by number."""
+        """The tag numbers of sentence ``i``."""
         return self._tags[self._ends[i - 1] if i else 0 : self._ends[i]]
 
     def row(self, i: int) -> Tagged:
@@ -166,7 +166,7 @@ class TaggedRows(Rows):
 
 
 class PassageRows(Rows):
-    """Questions on passages; a passage of several questions is kept once."""
+    """Questions about passages; a passage with several questions is stored once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class PassageRows(Rows):
         self._passage_of = array("i")
 
     def append(self, row: Passage) -> None:
-        """One more question; those on one passage come one after the other."""
+        """Add a question. Questions about the same passage must follow each other for it to be stored once."""
         if not self._passage_of or self.passages[self._passage_of[-1]] != row.passage:
             self.passages.append(row.passage)
         self._passage_of.append(len(self.passages) - 1)
@@ -194,7 +194,7 @@ class PassageRows(Rows):
 
 
 def sorted_labels(names: Iterable[str]) -> list[str]:
-    """Class names in order; numbers by their size."""
+    """Class names in alphabetical order, or in numerical order if all of them are numbers."""
     found = sorted(names)
     try:
         return sorted(found, key=float)

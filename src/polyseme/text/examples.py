@@ -4,9 +4,9 @@
 >>> train.facts["columns"], train.labels, train[0]
 ({'label': 'label', 'text': 'text_a'}, ['0', '1'], LabelledText(text='房间很干净。', label='1'))
 
-A file is recognised by its content (see tables, conll and squad next to this file), whatever its name; columns go by
-name or by number from 1, or are guessed and shown in ``facts["columns"]``. Texts are kept as they were written, and
-``segmentation`` says how they will be segmented into words.
+A file is recognised by its content, whatever its name (see tables.py, conll.py and squad.py). Columns are given by name
+or by number from 1; otherwise they are guessed and shown in ``facts["columns"]``. Texts are kept as they were written,
+and ``segmentation`` says how they will be segmented into words.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Examples(Sequence[Row]):
         source: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind, self.path, self.segmentation = kind, path, segmentation
-        self.labels = labels  # names of the classes or tags, sorted; [] where labels are numbers, and for spans
-        self.scored = scored  # labels are numbers
+        self.labels = labels  # sorted names of the classes or tags; [] for scores and spans
+        self.scored = scored  # labels are scores
         self._rows, self._order = rows, order
         self._source = dict(source or {})
 
@@ -90,20 +90,20 @@ class Examples(Sequence[Row]):
         like: Mapping[str, Any] | None = None,
         **reading: Any,
     ) -> Self:
-        """The examples in a file, a folder or several files; .gz, .bz2 and .xz are unpacked.
+        """Read the examples in a file, a folder or several files; .gz, .bz2 and .xz are decompressed.
 
-        kind         texts, pairs, tags or spans; None finds it out
-        unlabelled   take texts and pairs without labels: each has the label ""
-        like         facts of other examples: a file that lies as theirs did is read as it was, however few its rows
-        reading      how they are read, the options of ``ReadingExamples``:
+        kind         texts, pairs, tags or spans; None detects it
+        unlabelled   accept texts and pairs without labels: each gets the label ""
+        like         facts of other examples: a file with the same layout is read the same way, however few its rows
+        reading      how the files are read, the options of ``ReadingExamples``:
 
-        columns      by name or number from 1: {"text": "sentence", "label": 3}; of pairs first, second and label;
-                     of tags token and tag
-        format       None finds it out: tsv, csv, bars (||), jsonl, json, first (a label and a space), lines
-        scored       are labels numbers? None: where they have fractions, or pairs more than three whole ones
-        label_parts  of labels in parts, such as TREC's DESC:manner, keep the first so many
-        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
-        errors       strict refuses what cannot be read; replace puts � for bad bytes; skip also omits bad rows
+        columns      by name or number from 1: {"text": "sentence", "label": 3}; for pairs first, second and label;
+                     for tags token and tag
+        format       tsv, csv, bars (||), jsonl, json, first (a label and a space) or lines; None detects it
+        scored       whether labels are scores; None: if they have fractions, or pairs have more than three integers
+        label_parts  for labels with parts, such as TREC's DESC:manner: keep only this many parts
+        encoding     UTF-8, UTF-16, GB18030, Big5 or Windows-1252; None detects it
+        errors       strict refuses unreadable input; replace puts � for bad bytes; skip also skips bad rows
         segment      how texts will be segmented into words, with normalise, script, case and words as for a corpus
         """
         if kind is not None:
@@ -129,7 +129,7 @@ class Examples(Sequence[Row]):
         scored: bool | None = None,
         **cutting: Any,
     ) -> Self:
-        """From rows: (text, label), (first, second, label), (tokens, tags) or (passage, question, answers)."""
+        """From rows in memory: (text, label), (first, second, label), (tokens, tags), (passage, question, answers)."""
         given = list(rows)
         if kind is not None:
             check("kind", kind, KINDS)
@@ -156,27 +156,27 @@ class Examples(Sequence[Row]):
 
     @cached_property
     def targets(self) -> Numbers:
-        """For texts and pairs, every row's class number in ``labels``, or its score."""
+        """For texts and pairs: each row's class as an index into ``labels``, or its score."""
         if not isinstance(self._rows, LabelledRows):
             raise OptionError(f"{SAYS[self.kind]} have no label for each row")
         return self._rows.targets[self._order]
 
     @property
     def labelled(self) -> bool:
-        """Is there something to learn? Texts and pairs may be without labels."""
+        """Whether there are labels to learn; texts and pairs may lack them."""
         return self.scored or self.kind == "spans" or bool(self.labels)
 
     # ---- facts
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the rows in their order, their labels and the segmentation; the same whatever file they lay in."""
+        """A hash of the rows in order, their labels and the segmentation; it does not depend on the file."""
         made = [self.kind, self.labels, sorted(self.segmentation.to_json().items()), self._rows.digest(self._order)]
         return hashlib.sha256(repr(made).encode("utf-8", "replace")).hexdigest()
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """How many, of which labels, how long; and where the rows were read, which columns were taken."""
+        """Number of rows, labels with counts, mean lengths, and how the files were read (format, columns, encoding)."""
         return {"kind": self.kind, "rows": len(self), **facts_of(self._rows, self._order), **self._source}
 
     # ---- parts
@@ -192,9 +192,9 @@ class Examples(Sequence[Row]):
         return part
 
     def split(self, share: float, seed: int = 1) -> tuple[Self, Self]:
-        """Two parts, the second with this share of the rows: of every class as much, of a class seen once nothing.
+        """Split in two, stratified by class; the second part has this share of the rows.
 
-        All questions on a passage fall into the same part.
+        A class with only one row stays in the first part. All questions about a passage go to the same part.
         """
         if not 0 < share < 1:
             raise OptionError(f"share must be between 0 and 1, not {share}")
@@ -204,13 +204,13 @@ class Examples(Sequence[Row]):
         return self.subset(np.flatnonzero(~held_out)), self.subset(np.flatnonzero(held_out))
 
     def folds(self, n: int, seed: int = 1) -> Iterator[tuple[Self, Self]]:
-        """``n`` times the rows to train on and the rest to test on; each row is tested on once. By class, as split."""
+        """The ``n`` folds of a cross-validation as (training rows, test rows), stratified by class like ``split``."""
         places = fold_of_rows(self._strata(), self._groups(), n, seed)
         for fold in range(n):
             yield self.subset(np.flatnonzero(places != fold)), self.subset(np.flatnonzero(places == fold))
 
     def _strata(self) -> NDArray[np.int64]:
-        """For every row the number of its class; 0 if there are none."""
+        """Each row's class number; all 0 if there are no classes."""
         classes = isinstance(self._rows, LabelledRows) and not self.scored and bool(self.labels)
         return np.asarray(self.targets if classes else np.zeros(len(self)), dtype=np.int64)
 
@@ -223,12 +223,12 @@ class Examples(Sequence[Row]):
 
 
 def _labels(rows: Rows) -> list[str]:
-    """The names of classes or tags, sorted."""
+    """The sorted names of classes or tags."""
     return sorted_labels(getattr(rows, "names", None) or [])
 
 
 def _gather(files: list[Source], request: Request, name: str) -> Gathered:
-    """Read every file; in a folder, files that hold something else are omitted, and said to be."""
+    """Read every file; files in a folder that contain no examples are skipped with a warning."""
     gathered = Gathered(name, request)
     aside, reason = [], ""
     for source in files:

@@ -1,14 +1,14 @@
-"""What the lines of a source are. 文本格式
+"""The formats of text sources: what a line is. 文本格式
 
 | format      | a line is |
 |-------------|-----------|
 | `text`      | a paragraph |
-| `wrapped`   | part of a paragraph: lines were broken at some width, blank lines separate paragraphs |
+| `wrapped`   | part of a paragraph: lines are broken at some width, blank lines separate paragraphs |
 | `jsonl`     | a JSON record with the text in one field |
-| `segmented` | words with spaces between them |
-| `tagged`    | `word/TAG` with spaces between them, as in the People's Daily corpus |
+| `segmented` | words separated by spaces |
+| `tagged`    | `word/TAG` separated by spaces, as in the People's Daily corpus |
 
-``auto`` tells text, wrapped, jsonl and tagged apart by the file's name and its first lines.
+``auto`` distinguishes text, wrapped, jsonl and tagged by the file's name and its first lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKED_ENDING = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
 
 def sniff(name: str, head: str) -> str:
-    """The format of a source, by its name and the beginning of its text."""
+    """Detect the format of a source by its name and the beginning of its text."""
     if PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")) or _are_records(head):
         return "jsonl"
     lines = head[: 1 << 16].splitlines()[:2000]
@@ -37,7 +37,7 @@ def sniff(name: str, head: str) -> str:
 
 
 def _are_records(head: str) -> bool:
-    """Is every one of the first lines a JSON object? Of a line that is cut its beginning tells."""
+    """Whether all of the first lines are JSON objects; a line longer than the sample is judged by its beginning."""
     if not _RECORD.match(head):
         return False
     *lines, last = head.split("\n", 10)
@@ -51,7 +51,7 @@ def _are_records(head: str) -> bool:
 
 
 def _looks_wrapped(lines: list[str]) -> bool:
-    """Paragraphs of lines that were broken at some width, in the middle of sentences."""
+    """Whether the text is paragraphs whose lines are broken at some width, in the middle of sentences."""
     lines = [line.rstrip() for line in lines]
     full = [line for line in lines if line]
     if len(full) < 12 or max(map(len, full)) > 120 or len(full) == len(lines):
@@ -63,9 +63,9 @@ def _looks_wrapped(lines: list[str]) -> bool:
 
 
 def _fill_a_width(paragraphs: list[list[str]], size: Callable[[str], int]) -> bool:
-    """Do lines end where the width is full, and where a sentence ends in the last line of a paragraph only?
+    """Whether lines are equally wide and end mid-sentence, except the last line of each paragraph.
 
-    Verses and sentences of a line each end with a mark; rows of a table are as wide in the last line as before.
+    In contrast, verses and one-sentence lines end in punctuation, and the last row of a table is as wide as the others.
     """
     broken = [line for lines in paragraphs for line in lines[:-1]]
     last = [lines[-1] for lines in paragraphs if len(lines) > 1]
@@ -81,5 +81,5 @@ def _fill_a_width(paragraphs: list[list[str]], size: Callable[[str], int]) -> bo
 
 
 def _columns(line: str) -> int:
-    """How wide a line looks: characters of Chinese, its quotes and dashes too, take two columns."""
+    """The display width of a line: Chinese characters, quotes and dashes take two columns."""
     return len(line) + sum(c >= "\u2e80" or c in "“”‘’—…" for c in line)

@@ -1,5 +1,4 @@
-"""Files of labelled examples to rows: each file is recognised by its content, its rows are checked, labels become
-numbers."""
+"""Read files of labelled examples: detect the format of each by its content, check its rows, and number the labels."""
 
 from __future__ import annotations
 
@@ -37,15 +36,15 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Request:
-    """What is known of the files beforehand; a kind that is None is found out."""
+    """How the files are to be read; a kind of None is detected."""
 
     kind: str | None  # texts | pairs | tags | spans | parallel
     how: ReadingParallel
     unlabelled: bool = False
-    like: Like | None = None  # how a file of the same shape was read
+    like: Like | None = None  # the layout of earlier examples, which is tried first
 
     def open(self, source: Source) -> Lines:
-        """The lines of a file; bad bytes are refused, or replaced."""
+        """The lines of a file; bad bytes are refused or replaced."""
         errors = "strict" if self.how.errors == "strict" else "replace"
         return Lines(Reader(source, encoding=self.how.encoding, errors=errors))
 
@@ -58,14 +57,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Told:
-    """What a file was found to be."""
+    """The detected kind, format and layout of a file."""
 
     kind: str
     format: str
     layout: tuple[Table, Columns] | Conll | None = None  # None for passages
 
     def facts(self) -> dict[str, Any]:
-        """The format and the columns, as ``facts`` shows them."""
+        """The format and the columns, for ``facts``."""
         if isinstance(self.layout, Conll):
             return {"format": self.format, **self.layout.facts()}
         if self.layout is None:
@@ -75,7 +74,7 @@ class Told:
 
 
 def tell(lines: Lines, request: Request) -> Told:
-    """What the file holds, as asked or by its content; an error says what is missing."""
+    """Detect what the file contains, as far as the request does not say; an error says what is missing."""
     kind, columns, format = request.kind, request.how.columns, request.table.format
     if not lines.head.strip():
         raise TextError(f"{lines.name} is empty")
@@ -102,7 +101,7 @@ def tell(lines: Lines, request: Request) -> Told:
 
 
 def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
-    """The file by the layout of another; None if it has not got it."""
+    """Describe the file by the layout of earlier examples; None if it does not have that layout."""
     if like.format == "conll":
         layout = like.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
         return Told("tags", "conll", layout) if layout else None
@@ -116,8 +115,8 @@ class Gathered:
     def __init__(self, source: str, request: Request) -> None:
         self.told: dict[str, Told] = {}  # by file
         self.encodings: dict[str, None] = {}
-        self.moved = 0  # answers
-        self.unanswered = 0  # questions of which nothing is said
+        self.moved = 0  # answers that were not at the given offset
+        self.unanswered = 0  # questions without a field for answers
         self.labels = Labels()
         self.rows: Rows = LabelledRows("texts")
         self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -127,11 +126,11 @@ class Gathered:
 
     @property
     def kind(self) -> str:
-        """What the files hold: the same in all of them."""
+        """The kind of examples, which is the same for all files."""
         return next(iter(self.told.values())).kind
 
     def add(self, source: Source, lines: Lines, told: Told) -> None:
-        """The next file."""
+        """Read the next file."""
         if not self.told:
             self.rows = empty_rows(told.kind)
         elif told.kind != self.kind:
@@ -190,7 +189,7 @@ class Gathered:
         self.unanswered += reader.unanswered
 
     def finish(self) -> None:
-        """Decide what the labels are; refuse the rows that cannot be read, or leave them out."""
+        """Decide whether labels are classes or scores; refuse the rows that cannot be read, or skip them."""
         keep = np.ones(len(self.rows), dtype=bool)
         if isinstance(self.rows, LabelledRows):
             called = any(plain_name(str(name)) in SCORES for name in self._label_columns())
@@ -211,7 +210,7 @@ class Gathered:
         return [table.name(columns.places["label"]) for table, columns in layouts if "label" in columns.places]
 
     def facts(self) -> dict[str, Any]:
-        """What is known of the files: format, columns, encoding, and what was omitted."""
+        """Facts about the files: format, columns, encoding, and how many rows were skipped."""
         facts: dict[str, Any] = next(iter(self.told.values())).facts()
         if len(self.told) > 1:
             facts["files"] = len(self.told)
@@ -227,7 +226,7 @@ class Gathered:
 
 
 def empty_rows(kind: str) -> Rows:
-    """Rows of this kind, to be filled."""
+    """An empty container for rows of this kind."""
     if kind == "tags":
         return TaggedRows()
     return PassageRows() if kind == "spans" else LabelledRows(kind)

@@ -1,4 +1,4 @@
-"""Words put together again as text 拼接成文: with spaces where they are written apart, without where they are not."""
+"""Join words into text 拼接成文, with spaces as the language is written: between English words, not in Chinese."""
 
 from __future__ import annotations
 

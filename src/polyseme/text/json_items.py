@@ -1,4 +1,4 @@
-"""The items of one large JSON array, one after the other: the file is never in memory whole.
+"""Iterate over the items of one large JSON array without reading the whole file into memory.
 
 The array is the file itself, ``[…]``, or the entry ``data`` of an object, as in SQuAD: ``{"version": …, "data": […]}``.
 """
@@ -17,7 +17,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def items(chunks: Iterable[str], name: str) -> Iterator[tuple[int, Any]]:
-    """Every item with the line it begins in."""
+    """Every item with the number of the line that it begins in."""
     text = _Text(chunks, name)
     if text.peek() == "{":
         text.expect("{")
@@ -47,7 +47,10 @@ class _Text:
         return TextError(f"{self.name}: line {self.line:,} {what}")
 
     def more(self) -> bool:
-        """Read on, dropping what was used; twice as much as is there, so that a long item is not tried too often."""
+        """Read more text and drop what was used; False at the end of the file.
+
+        It doubles the unused text, so that a long item is not parsed too often.
+        """
         pieces = [self.text[self.place :]]
         wanted = len(pieces[0])
         self.place = 0
@@ -64,7 +67,7 @@ class _Text:
         self.place = place
 
     def peek(self) -> str:
-        """The next character that is not blank; "" at the end."""
+        """The next character that is not white space; "" at the end."""
         while True:
             blank = _BLANK.match(self.text, self.place)
             self.move(blank.end() if blank else self.place)
@@ -77,7 +80,7 @@ class _Text:
         self.move(self.place + 1)
 
     def value(self) -> tuple[int, Any]:
-        """The next value and its line. A number may continue in the next chunk, so one more character must be there."""
+        """The line and the next value. A number may continue in the next chunk, so one more character must follow."""
         self.peek()
         while True:
             try:

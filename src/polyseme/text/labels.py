@@ -16,21 +16,21 @@ NO_GOLD = "-"  # where annotators did not agree: SNLI, OCNLI
 
 
 class Labels:
-    """Collects the labels as they are written; at the end it decides what they are and numbers them.
+    """Collects labels as they are written; ``finish`` decides whether they are classes or scores and numbers them.
 
-    They are scores where they are numbers with fractions, where pairs have more than three whole ones, or where the
-    column is called one; else names of classes. ``-`` is the lack of a label, unless there is a ``+``.
+    They are scores if they are numbers with fractions, if pairs have more than three different integers, or if the
+    column's name says so; otherwise classes. ``-`` means that there is no label, unless ``+`` is a label too.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}  # by first appearance
+        self._numbers: dict[str, int] = {}  # in order of first appearance
         self._of_row = array("i")
-        self._places: dict[int, list[str]] = {}  # the first rows that each label was met in
+        self._places: dict[int, list[str]] = {}  # the first rows with each label
         self.scored = False
         self.missing = 0
 
     def add(self, label: str, where: str) -> None:
-        """The label of the next row; "" of a row without any."""
+        """Add the label of the next row ("" if it has none); ``where`` names the row in error messages."""
         number = self._numbers.setdefault(label, len(self._numbers))
         self._of_row.append(number)
         met = self._places.setdefault(number, [])
@@ -38,7 +38,7 @@ class Labels:
             met.append(where)
 
     def finish(self, rows: LabelledRows, bad: BadRows, *, scored: bool | None, called_score: bool) -> NDArray[np.bool_]:
-        """Give the rows their labels; which rows have one that can be learned from."""
+        """Set the labels of the rows; returns a mask of the rows whose label can be used."""
         names = list(self._numbers)
         of_row = np.array(self._of_row, dtype=np.int64)
         if names in ([], [""]):
@@ -68,7 +68,7 @@ class Labels:
 
 
 def are_scores(counts: Mapping[str, int], kind: str, *, called_score: bool) -> bool:
-    """Are labels with these names and counts numbers rather than classes?"""
+    """Whether labels with these names and counts are scores rather than classes."""
     numbers = {name: value for name in counts if (value := number(name)) is not None}
     values = {value for value in numbers.values() if math.isfinite(value)}
     if sum(counts[name] for name in numbers) < 0.9 * sum(counts.values()) or values <= {0.0, 1.0}:
@@ -78,7 +78,7 @@ def are_scores(counts: Mapping[str, int], kind: str, *, called_score: bool) -> b
 
 
 def number(text: str) -> float | None:
-    """A number, or None if the text is none."""
+    """The text as a number; None if it is not one."""
     try:
         return float(text)
     except ValueError:

@@ -1,11 +1,12 @@
-"""The files of a corpus on disk, and what opening one checks.
+"""The files of a corpus on disk, and the checks when it is opened.
 
-corpus.json   format, segmentation, number of everything, fingerprint, size and checksum of every other file
-words.txt     every word, by falling count;  counts.i64  how often each was seen
-ids.i32       the words of the text by number, in order
-sentences.i64, paragraphs.i64, documents.i64   where each begins (in ids; in sentences), and the end
-text.utf8     the text as it was before normalisation;  text.i64  where each sentence begins and ends in it
-tags.u16      a tag for every word, where the text had tags
+corpus.json   format, segmentation, counts, fingerprint, size and checksum of every other file
+words.txt     every word, most frequent first;  counts.i64  how often each occurs
+ids.i32       the words of the text as numbers, in order
+sentences.i64   the first token of each sentence, and the number of tokens
+paragraphs.i64, documents.i64   the first sentence of each, and the number of sentences
+text.utf8     the text before normalisation;  text.i64  start and end of each sentence in it
+tags.u16      a tag for every token, if the text had tags
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ CORPUS = Manifest(
     "polyseme corpus",
     {"segmentation": dict, "facts": dict, "fingerprint": str, "vocabulary": int},
     _needs,
-    whole=4 << 20,  # opening a large corpus is to cost nothing
+    whole=4 << 20,  # hash larger files only in part, so that a large corpus opens quickly
 )
 
 
 def offsets(file: PlainFile, end: int) -> NDArray[np.int64]:
-    """An offsets file: it begins with 0, never falls and ends with ``end``."""
+    """Map an offsets file, checking that it begins with 0, never decreases and ends with ``end``."""
     places = file.mapped(np.int64)
     before = 0
     rising = True
@@ -58,7 +59,7 @@ def offsets(file: PlainFile, end: int) -> NDArray[np.int64]:
 
 
 def spans(file: PlainFile, end: int) -> NDArray[np.int64]:
-    """A file of starts and ends, ``(n, 2)``, none of which lies beyond ``end``."""
+    """Map a file of starts and ends, ``(n, 2)``, checking that none is beyond ``end``."""
     places = file.mapped(np.int64)
     good = len(places) % 2 == 0
     for data in file.chunks(CHUNK) if good else ():
@@ -70,7 +71,7 @@ def spans(file: PlainFile, end: int) -> NDArray[np.int64]:
 
 
 def numbers(file: PlainFile, dtype: Any, below: int) -> NDArray[Any]:
-    """Entries that are at least 0 and less than ``below``: programs compiled without bounds checks rely on it."""
+    """Map a file of ids, checking that 0 ≤ id < ``below``: compiled code without bounds checks relies on it."""
     found = file.mapped(dtype)
     for data in file.chunks(CHUNK):
         chunk = np.frombuffer(data, dtype=dtype)

@@ -1,7 +1,7 @@
-"""A file read as another was before it: what is scored and predicted lies as what was learned from, in fewer rows.
+"""Read a file with the layout of an earlier one: data to score or predict usually looks like the training data.
 
-Few rows tell little: three questions of TREC begin with three words, labels or not. So the layout that the larger file
-was told by is tried first, and taken where the file has its columns and labels that were known there.
+A few rows are too little to detect a layout: the first words of three TREC questions may be labels or not. So the
+layout of the training file is tried first, and used if the file has the same columns and mostly known labels.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from polyseme.text.labels import NO_GOLD, number
 from polyseme.text.lines import Lines
 from polyseme.text.tables import FORMATS, Cells, Table, plain_label, tell_table
 
-_KNOWN = 0.5  # so many labels of the first rows were known before
+_KNOWN = 0.5  # share of the labels in the first rows that must be known
 
 
 @dataclass(frozen=True)
 class Like:
-    """How examples were read before."""
+    """How earlier examples were read."""
 
     format: str
     columns: Mapping[str, str | int]
@@ -32,7 +32,7 @@ class Like:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Like | None:
-        """From the facts of those examples; None if they do not tell."""
+        """From the ``facts`` of the earlier examples; None if they do not name the columns."""
         facts = facts or {}
         columns, labels, parts = facts.get("columns"), facts.get("labels"), facts.get("label_parts")
         if not isinstance(columns, dict) or not all(isinstance(column, (str, int)) for column in columns.values()):
@@ -42,7 +42,7 @@ class Like:
         return cls(str(facts.get("format")), columns, known, "scores" in facts, whole)
 
     def table(self, lines: Lines, kind: str | None, *, unlabelled: bool) -> tuple[Table, Columns] | None:
-        """The same columns in this file; None if it has others. Without labels, columns must go by name."""
+        """The same columns in this file; None if it has others. A file without labels must have the column names."""
         named = all(isinstance(column, str) for column in self.columns.values())
         texts = {role: column for role, column in self.columns.items() if role != "label"}
         wanted = [self.columns, *([texts] if named and unlabelled else [])]
@@ -59,7 +59,7 @@ class Like:
         return None
 
     def conll(self, lines: Lines, *, unlabelled: bool) -> Conll | None:
-        """The same columns of tagged sentences, or the words alone."""
+        """The same columns of tagged sentences or, if ``unlabelled``, a file of words alone."""
         try:
             layout = tell_conll(lines, trusted=True, columns=self.columns)
         except OptionError:

@@ -1,6 +1,6 @@
-"""The lines of a file that is a table rather than running text, and what is wrong with some of them.
+"""The lines of a file that is a table rather than running text, and a record of its bad rows.
 
-A line ends with a newline and nothing else: texts may hold any other character that looks like one.
+Only \\n ends a line: texts may contain other characters that count as line breaks.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from polyseme.text.read import LONGEST_RECORD, Reader
 
 log = logging.getLogger(__name__)
 
-HEAD = 1 << 18  # characters that a file is recognised by
-TOLD = 10  # bad rows that are named
+HEAD = 1 << 18  # characters that are read to detect the format of a file
+TOLD = 10  # bad rows that are listed
 
 
 class Lines:
-    """A source, read once and in bounded memory: its beginning to tell it by, then its text or its numbered lines."""
+    """A source that is read once, in bounded memory: first ``head``, to detect its format, then its text or lines."""
 
     def __init__(self, reader: Reader) -> None:
         self.name = reader.name
@@ -33,11 +33,11 @@ class Lines:
 
     @property
     def encoding(self) -> str:
-        """The encoding as given or found; UTF-8 for a file of plain ASCII."""
+        """The encoding as given or detected; UTF-8 for a file of plain ASCII."""
         return self._reader.encoding or "utf-8"
 
     def head_lines(self, most: int = 1000) -> list[str]:
-        """The first lines, without one that the beginning may have cut."""
+        """The first lines of ``head``, without a last line that may be incomplete."""
         lines = self.head.split("\n", most)[:most]
         if len(self.head) >= HEAD and len(lines) < most and len(lines) > 1:
             lines.pop()
@@ -62,7 +62,7 @@ class Lines:
 
 
 class BadRows:
-    """Rows that cannot be read: refused together, the first ten by name, or omitted."""
+    """Collects rows that cannot be read, to refuse them in one error that lists the first ten, or to skip them."""
 
     def __init__(self, name: str, errors: str) -> None:
         self.name, self.errors = name, errors
@@ -70,13 +70,13 @@ class BadRows:
         self._told: list[str] = []
 
     def add(self, what: str, rows: int = 1) -> None:
-        """``what`` is as in "line 7 has 3 columns instead of 4"; so many rows have the same fault."""
+        """Record a fault such as "line 7 has 3 columns instead of 4"; ``rows`` rows have it."""
         self.number += rows
         if len(self._told) < TOLD:
             self._told.append(what)
 
     def finish(self, good: int) -> None:
-        """Raise, or say what was omitted; nothing if all is well."""
+        """Raise an error or log what was skipped; does nothing if there are no bad rows."""
         if not self.number:
             return
         more = self.number - len(self._told)

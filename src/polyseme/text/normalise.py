@@ -2,11 +2,11 @@
 
 ``nfkc`` is Unicode's NFKC, so that ＡＢＣ１２３ becomes ABC123, ｶﾞ becomes ガ and ① becomes 1, with three differences:
 
-- Punctuation that Chinese readers expect to be wide stays wide: ，！？：；（）［］｛｝～ and the ellipsis ….
-- Characters nobody sees are dropped: byte order marks, zero-width spaces, direction marks, soft hyphens, controls.
-- Every kind of space but the newline becomes a plain one, the tab too.
+- Punctuation that is full-width in Chinese stays so: ，！？：；（）［］｛｝～ and the ellipsis ….
+- Invisible characters are dropped: byte order marks, zero-width spaces, direction marks, soft hyphens, controls.
+- Every kind of space except the newline, including the tab, becomes a plain space.
 
-``none`` leaves text as it is. Newlines are never added nor removed, so whole blocks of lines can be normalised at once.
+``none`` leaves text as it is. Newlines are never added or removed, so whole blocks of lines can be normalised at once.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _INVISIBLE = (
     *((0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0x2066, 0x206F), (0xFEFF, 0xFEFF)),
     *((0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF)),
 )
-_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"  # those that NFKC leaves
+_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"  # those that NFKC does not change
 _REPLACED: dict[int, str | None] = {
     **{point: None for first, last in _INVISIBLE for point in range(first, last + 1)},
     **{ord(space): " " for space in _SPACES},
 }
-# The blocks omitted hold nothing that NFKC changes: Han, Hangul syllables, private use.
+# The other blocks contain nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))
 
 Change = Callable[[str], str]
 
 
 def check(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the choices, with close ones."""
+    """Raise an OptionError, with close matches, if the value is not one of the choices."""
     if value not in choices:
         raise OptionError(f"{name} must be one of {', '.join(choices)}, not {value!r}{close_matches(value, choices)}")
 
@@ -53,7 +53,7 @@ STABLE, CHANGES, JOINS, VANISHES = range(4)
 
 @cache
 def _table() -> NDArray[np.uint8]:
-    """For every character: does NFKC leave it alone, change it, drop it, or may it join it to the one before?"""
+    """For every character: whether normalisation keeps, changes or drops it, or may join it to the one before."""
     table = np.zeros(0x110000, dtype=np.uint8)
     for low, high in _BLOCKS:
         table[low:high] = [_stability(chr(point)) for point in range(low, high)]
@@ -72,12 +72,12 @@ def _stability(character: str) -> int:
 
 
 def may_vanish(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Which of these characters are dropped; a text that begins with another one leaves something."""
+    """Which of these characters are dropped; a text that begins with another one cannot become empty."""
     return np.asarray(_table().take(codes, mode="clip") == VANISHES)
 
 
 def nfkc(text: str) -> str:
-    """NFKC that keeps wide Chinese punctuation."""
+    """NFKC that keeps full-width Chinese punctuation."""
     if text.isascii() and text.isprintable():
         return text
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
@@ -106,14 +106,14 @@ def _converter(table: str) -> Change:
 
 
 def to_script(text: str, script: str) -> str:
-    """繁→简 or 简→繁 by OpenCC, phrase by phrase."""
+    """Convert 繁→简 or 简→繁 with OpenCC, phrase by phrase."""
     if script == "keep" or text.isascii():
         return text
     return _converter("t2s" if script == "simplified" else "s2t")(text)
 
 
 def normalise(text: str, form: str, script: str, case: str) -> str:
-    """All the changes in their order: form, script, case."""
+    """Normalise the form, then the script, then the case."""
     if form == "nfkc":
         text = nfkc(text)
     text = to_script(text, script)
@@ -121,7 +121,7 @@ def normalise(text: str, form: str, script: str, case: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """Lone surrogates, which are not characters, as U+FFFD."""
+    """Replace lone surrogates, which are not characters, by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

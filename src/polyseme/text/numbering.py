@@ -1,10 +1,10 @@
-"""Numbers for words, whole blocks of text at a time, in NumPy.
+"""Number the words of whole blocks of text at a time, in NumPy.
 
-A word is looked up four units of UTF-16 at a time: a node stands for four, and perhaps the node of those before them,
-so the table is exact, whatever the length of a word. Nearly all Chinese words are one lookup, English ones one or two.
-Nodes are found by open addressing, for all words of a block at once, at slots that hang on two random factors, so no
-text can be made that fills one slot only. Nothing is sorted. Numbers go by first appearance and depend on nothing else.
-Where whole blocks are looked up, ``take`` that clips stands for an index: it checks no bounds and takes half the time.
+The words form a trie over pieces of four UTF-16 units: a node is a piece, after the node of the pieces before it. So
+lookups are exact for words of any length. Nearly all Chinese words need one lookup, English ones one or two.
+Nodes are found in a hash table with open addressing, for all words of a block at once. The hash has two random factors,
+so no text can be constructed whose words all collide. Nothing is sorted. Numbers depend on first appearance only.
+For lookups of whole blocks, ``take`` with ``mode="clip"`` replaces indexing: without bounds checks it is twice as fast.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ Places = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 PIECE = 4  # units of 16 bits, looked up as one number
-LONGEST = 32  # units; of a longer word, which no language has, a digest is looked up
-_KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks of n units
+LONGEST = 32  # units; longer strings, which are hardly words, are looked up by a digest
+_KEPT = np.array([(1 << 16 * n) - 1 for n in range(PIECE + 1)], dtype=np.uint64)  # masks that keep n units
 
 
 class WordNumbers:
-    """Gives every new word the next number, from 0 on."""
+    """Gives every new word the next number, starting from 0."""
 
     def __init__(self) -> None:
         self.count = 0
         self._first = _NodeTable(1 << 16, prefixed=False)
         self._later = _NodeTable(1 << 14, prefixed=True)
         self._nodes = 0  # of both tables together
-        self._number: Numbers = np.full(1 << 16, -1, dtype=np.int32)  # by node, of the word that ends there; -1: none
+        self._number: Numbers = np.full(1 << 16, -1, dtype=np.int32)  # of the word that ends at each node; -1: none
 
     def number(self, text: bytes) -> tuple[Numbers, bytes]:
-        """The numbers of the words of a text in UTF-16, with spaces between them and no NUL; the new ones, one per
-        line.
+        """The number of each word in a text, and the new words, one per line.
 
-        A newline may be a word too, if it was numbered first of all.
+        The text is in UTF-16, its words separated by spaces, without NULs. A newline may be a word too, if it was the
+        first one to be numbered.
         """
         data = np.frombuffer(b"".join((SPACE, text, SPACE * PIECE)), dtype=np.uint16)
         gaps = np.flatnonzero(data[: len(data) - PIECE + 1] == ord(" "))
@@ -69,8 +69,8 @@ class WordNumbers:
         return numbers, escaped(words.tobytes().decode(CODING).replace(" ", "\n").encode())
 
     def _nodes_of(self, data: Units, starts: Places, lengths: Places) -> Nodes:
-        """The nodes that these words end at."""
-        # pieces[i] is the four units from place i on.
+        """The node at which each word ends."""
+        # pieces[i] is the four units that begin at i.
         pieces: Pieces = np.ndarray((len(data) - PIECE + 1,), np.uint64, data, 0, data.strides)
         piece = pieces.take(starts, mode="clip") & _KEPT.take(lengths, mode="clip")
         nodes, self._nodes = self._first.nodes_of(piece, None, self._nodes)
@@ -89,7 +89,7 @@ class WordNumbers:
 
 
 class _NodeTable:
-    """Pieces of words in the slots they are found at, with their nodes. No piece is 0, so that is an empty slot."""
+    """A hash table from (prefix node, piece) to node. No piece is 0, so 0 marks an empty slot."""
 
     def __init__(self, slots: int, *, prefixed: bool) -> None:
         self.size = 0
@@ -103,7 +103,7 @@ class _NodeTable:
         self.node: Nodes = np.full(slots, -1, dtype=np.int32)
 
     def nodes_of(self, piece: Pieces, prefix: Nodes | None, free: int) -> tuple[Nodes, int]:
-        """The nodes of these pieces, each after its prefix. New ones are numbered from ``free`` on; the next free."""
+        """The node of each piece after its prefix, and the next free number; new nodes get numbers from ``free`` on."""
         slots, strange = self._look_up(piece, prefix)
         if 3 * (self.size + len(strange)) > len(self.piece):
             self._grow(self.size + len(strange))
@@ -120,7 +120,7 @@ class _NodeTable:
         return nodes, free
 
     def _look_up(self, piece: Pieces, prefix: Nodes | None) -> tuple[Places, Places]:
-        """The slots where these keys are looked for first, and which of them are not there."""
+        """The first slot to try for each key, and the indices of the keys that are not there."""
         product = piece * self.a
         if prefix is not None:
             product += prefix.astype(np.uint64)
@@ -129,18 +129,18 @@ class _NodeTable:
         return slots, np.flatnonzero(self._other(slots, piece, prefix))
 
     def _other(self, slots: Places, piece: Pieces, prefix: Nodes | None) -> NDArray[np.bool_]:
-        """Where a slot holds another key, or none."""
+        """Whether each slot contains a different key, or none."""
         other: NDArray[np.bool_] = self.piece.take(slots, mode="clip") != piece
         if prefix is not None:
             other |= self.prefix.take(slots, mode="clip") != prefix
         return other
 
     def _settle(self, slots: Places, strange: Places, piece: Pieces, prefix: Nodes | None) -> None:
-        """Move the strange ones on to their slots: of several that want an empty one, one gets it."""
+        """Find a slot for the ``strange`` keys by linear probing; if several want the same empty slot, one gets it."""
         while len(strange):
             free = strange[self.piece[slots[strange]] == 0]
             if prefix is not None:
-                # NumPy does not say which of several writes stays, so one claims the slot before it writes both.
+                # NumPy does not define which of several writes wins, so a key claims its slot, then writes both arrays.
                 self.node[slots[free]] = free
                 free = free[self.node[slots[free]] == free]
                 self.node[slots[free]] = -1
@@ -162,7 +162,7 @@ class _NodeTable:
 
 
 def _met_first(scratch: Nodes, places: NDArray[Any]) -> Places:
-    """Which of the places occur in the list for the first time, without sorting: ``scratch`` is written at them."""
+    """The indices at which a place occurs for the first time, without sorting; ``scratch`` is overwritten there."""
     order = np.arange(len(places), dtype=np.int32)
     scratch[places] = len(places)
     np.minimum.at(scratch, places, order)
@@ -175,7 +175,7 @@ def _random_factors() -> tuple[np.uint64, np.uint64]:
 
 
 def _mixed(product: Pieces, factor: np.uint64, slots: int) -> Places:
-    """Slots from products: the high bits, which depend on all bytes, are brought down for the next product."""
+    """Turn products into slots: the high bits, which depend on all bytes, are mixed into the low ones first."""
     product ^= product >> np.uint64(32)
     product *= factor
     product >>= np.uint64(65 - slots.bit_length())
@@ -183,7 +183,7 @@ def _mixed(product: Pieces, factor: np.uint64, slots: int) -> Places:
 
 
 def _with_digests(data: Units, starts: Places, lengths: Places) -> tuple[Units, Places, Places]:
-    """Data, places and lengths to look words up at: a very long one at its digest, longer than all other words."""
+    """Replace very long words by digests, which are longer than any other word: the new data, starts and lengths."""
     giants = np.flatnonzero(lengths > LONGEST).tolist()
     if not giants:
         return data, starts, lengths
@@ -200,7 +200,7 @@ def _with_digests(data: Units, starts: Places, lengths: Places) -> tuple[Units, 
 
 
 def gathered(data: NDArray[T], starts: Places, sizes: Places) -> NDArray[T]:
-    """The bytes or codes of many places, one place after the other."""
+    """Concatenate the slices of ``data`` with these starts and sizes."""
     ends = np.cumsum(sizes)
     places = np.repeat(starts - (ends - sizes), sizes)
     places += np.arange(len(places))

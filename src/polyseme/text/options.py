@@ -1,4 +1,4 @@
-"""How raw text and tables are read and cut: one dataclass for each kind of data, for Python, flags and docs alike."""
+"""Options for reading and segmenting text and tables: one dataclass per kind of data, for Python, flags and docs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ReadingExamples(ReadingParallel):
 
 CUTTING = tuple(field.name for field in dataclasses.fields(Cutting))
 READING = tuple(field.name for field in dataclasses.fields(Reading))
-# What a method learns from, and how that is read.
+# Kind of training data → options for reading it.
 OPTIONS_OF: dict[str, type[Cutting]] = {
     "corpus": Reading,
     "parallel": ReadingParallel,
@@ -91,7 +91,7 @@ READING_NAMES = frozenset(field.name for cls in OPTIONS_OF.values() for field in
 
 
 def make_reading(cls: type[R], values: Mapping[str, Any]) -> tuple[R, Segmentation]:
-    """Checked options, and the segmentation that they ask for."""
+    """Check the options; returns them and the segmentation they describe."""
     given = dict(values)
     segment = given.pop("segment", "auto")
     if "words" in given and not isinstance(given["words"], str):

@@ -1,7 +1,7 @@
 """Parallel text: two languages, aligned line by line. 平行语料
 
 >>> pairs = Parallel.read("train.tsv.xz")                 # two columns, or JSON lines with columns={"source": "en", …}
->>> pairs = Parallel.read("europarl.en", "europarl.de")   # two files of as many lines
+>>> pairs = Parallel.read("europarl.en", "europarl.de")   # two files with the same number of lines
 >>> next(iter(pairs))
 ('Hi.', '嗨。')
 
@@ -41,7 +41,7 @@ _LANGUAGE = re.compile(r"(.*)\.([A-Za-z_-]{2,8})")  # train.en and train.zh are 
 
 
 class Parallel(Sequence[tuple[str, str]]):
-    """Pairs of sentences of the same meaning: (source, target)."""
+    """Pairs of a sentence and its translation: (source, target)."""
 
     kind = "parallel"
 
@@ -63,14 +63,14 @@ class Parallel(Sequence[tuple[str, str]]):
         segment: Segment | tuple[Segment, Segment] = "auto",
         **reading: Any,
     ) -> Self:
-        """Pairs in a table, in two files of as many lines, or in a folder of either; packed or not.
+        """Read pairs from a table, from two files with the same number of lines, or from a folder; compressed or not.
 
-        segment      how text will be segmented into words; two of them, (source, target), where they differ
-        reading      how they are read, the options of ``ReadingParallel``:
+        segment      how text will be segmented into words; a tuple (source, target) if the two sides differ
+        reading      how the files are read, the options of ``ReadingParallel``:
 
-        columns      source and target, by name or number from 1; the two of a table of two unless given
-        errors       strict refuses rows that cannot be read; skip leaves them out; replace puts � for bad bytes
-        encoding     None finds it: UTF-8, UTF-16, GB18030, Big5 or Windows-1252
+        columns      source and target, by name or number from 1; default: the two columns of a two-column table
+        errors       strict refuses unreadable rows; replace puts � for bad bytes; skip also skips unreadable rows
+        encoding     UTF-8, UTF-16, GB18030, Big5 or Windows-1252; None detects it
         """
         ways = segment if isinstance(segment, tuple) else (segment, segment)
         (how, source_way), (_, target_way) = (
@@ -92,7 +92,7 @@ class Parallel(Sequence[tuple[str, str]]):
         return made
 
     def reversed(self) -> Self:
-        """The same from target to source."""
+        """The same pairs with source and target swapped."""
         other = self._part(self._order)
         other._sides = self._sides[::-1]
         other.segmentations = self.segmentations[::-1]
@@ -102,7 +102,7 @@ class Parallel(Sequence[tuple[str, str]]):
         return other
 
     def split(self, share: float, seed: int = 1) -> tuple[Self, Self]:
-        """Two parts, the second with this share of the pairs."""
+        """Split in two; the second part has this share of the pairs."""
         if not 0 < share < 1 or len(self) < 2:
             raise OptionError(f"share must be between 0 and 1, of at least two pairs, not {share} of {len(self)}")
         everything = np.arange(len(self))
@@ -129,7 +129,7 @@ class Parallel(Sequence[tuple[str, str]]):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pairs in their order and the segmentations; the same whatever file they lay in."""
+        """A hash of the pairs in order and of the segmentations; it does not depend on the file."""
         digest = hashlib.sha256(repr([sorted(one.to_json().items()) for one in self.segmentations]).encode())
         for pair in self:
             for text in pair:
@@ -139,7 +139,7 @@ class Parallel(Sequence[tuple[str, str]]):
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """How many pairs, how long; and where they were read."""
+        """Number of pairs, mean lengths, and how the files were read (format, columns, encoding)."""
         lengths = [0, 0]
         for source, target in self:
             lengths[0] += len(source)
@@ -173,7 +173,7 @@ class _Reading:
         self._tell(lines, told.facts())
 
     def add_files(self, source: Source, target: Source) -> None:
-        """Line by line; a file that ends before the other is not its translation."""
+        """Pair two files line by line; if one ends before the other, they are not aligned."""
         one, other = self.request.open(source), self.request.open(target)
         for left, right in zip_longest(one, other):
             if left is None or right is None:
@@ -203,7 +203,7 @@ class _Reading:
 
 
 def _pairs(paths: Sequence[str | Path], request: Request, *, two_files: bool) -> Iterator[tuple[Source, Source | None]]:
-    """What belongs together: tables alone, files of the two languages two by two."""
+    """Group the sources: each table alone, as (table, None), or the files of the two languages as (source, target)."""
     sources = find_sources(paths)
     if len(sources) == 2 and sources[0].named and (two_files or not _is_table(sources[0], request)):
         yield sources[0], sources[1]
@@ -222,7 +222,7 @@ def _is_table(source: Source, request: Request) -> bool:
 
 
 def _by_language(sources: list[Source]) -> list[tuple[Source, Source]]:
-    """Files such as a.en, a.zh, b.en, b.zh, two by two; nothing if they are called otherwise."""
+    """Pair files such as a.en, a.zh, b.en, b.zh; [] if they are not named like this."""
     found: dict[str, dict[str, Source]] = {}
     for source in sources:
         if name := _LANGUAGE.fullmatch(PACKED_ENDING.sub("", source.name)):

@@ -1,6 +1,7 @@
-"""Sources to blocks of text: files, folders, stdin; compressed or not; in whatever encoding.
+"""Read sources as blocks of text: files, folders or stdin, compressed or not, in any encoding.
 
-Everything streams. A block ends with a line; a line too long for a block is cut after a sentence, a space, or anywhere.
+Everything is streamed. A block ends at the end of a line; a line too long for one block is cut after a sentence or a
+space, or else anywhere.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from polyseme.text.tagged import last_article
 
 log = logging.getLogger(__name__)
 
-BLOCK = 1 << 18  # characters that are worked on at once
-CHUNK = 1 << 18  # bytes that are read at once, and the sample an encoding is found from
+BLOCK = 1 << 18  # characters that are processed at once
+CHUNK = 1 << 18  # bytes that are read at once, and the size of the sample from which the encoding is detected
 LONGEST_RECORD = 1 << 26  # characters of one line of JSON
 STDIN = "-"
 _SENTENCES = "; for sentences in memory use Corpus.from_sentences"
@@ -40,14 +41,14 @@ _SENTENCES = "; for sentences in memory use Corpus.from_sentences"
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read; one that was found in a folder rather than named may turn out not to be text."""
+    """A file to read. If it was found in a folder rather than ``named`` by the user, it may turn out not to be text."""
 
     name: str
     named: bool = True
 
     @property
     def title(self) -> str:
-        """Its name as people say it."""
+        """The name to show to people."""
         return "standard input" if self.name == STDIN else self.name
 
     @property
@@ -57,7 +58,7 @@ class Source:
 
 
 def _check_exist(paths: list[str | Path]) -> None:
-    """Refuse a list of which nothing is there: they may be sentences."""
+    """Refuse a list of paths none of which exists: they may be sentences."""
     if any(path == STDIN or os.path.exists(path) for path in paths):
         return
     hint = advice(command="", python=_SENTENCES)
@@ -68,7 +69,7 @@ def _check_exist(paths: list[str | Path]) -> None:
 
 
 def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    """The paths that a caller gave; sentences in their place are refused."""
+    """The given paths as a list; sentences instead of paths are refused."""
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     given: Sequence[object] = paths
     for path in given:
@@ -81,7 +82,7 @@ def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
-    """The files behind paths and folders, in order; a folder's files sorted, without hidden ones and what we made."""
+    """The files at these paths; those of a folder are sorted, without hidden files and polyseme's own folders."""
     found: list[Source] = []
     for path in paths_given(paths):
         name = os.fspath(path)
@@ -101,7 +102,7 @@ def _file(name: str, hint: str = "") -> Source:
         os.stat(name)
     except (FileNotFoundError, NotADirectoryError):
         raise TextError(f"{name[:200] or repr(name)} does not exist{hint}") from None
-    except OSError as error:  # such as a folder on the way that one may not enter
+    except OSError as error:  # such as no permission for a parent folder
         raise TextError(f"{name} cannot be read: {error.strerror}") from None
     return Source(name)
 
@@ -120,7 +121,7 @@ def _folder(folder: Path) -> list[Source]:
 
 
 class Reader:
-    """One source as text. ``consumed`` counts bytes as they are on disk, for progress."""
+    """Reads one source as text. ``consumed`` counts bytes on disk, for the progress display."""
 
     def __init__(self, source: Source, *, encoding: str | None = None, errors: str = "strict") -> None:
         self.source = source
@@ -143,12 +144,12 @@ class Reader:
         except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
             raise TextError(f"{self.name} is truncated or damaged: it cannot be decompressed ({error})") from None
         except OSError as error:
-            if error.errno is None:  # bz2 speaks of damage this way
+            if error.errno is None:  # bz2 reports damage this way
                 raise TextError(f"{self.name} is truncated or damaged: it cannot be decompressed ({error})") from None
             raise TextError(f"{self.name} cannot be read: {error.strerror}") from None
 
     def _blame_packing(self, stream: IO[bytes]) -> None:
-        """Bytes that are not text may come from packed data that is damaged; its checksum, at the end, tells."""
+        """Raise if bytes that are not text come from damaged compressed data, by reading on to its checksum."""
         if isinstance(stream, (gzip.GzipFile, bz2.BZ2File, lzma.LZMAFile)):
             while stream.read(CHUNK):
                 pass
@@ -161,7 +162,7 @@ class Reader:
         return _Opened(open_text(self.source.name), close=True)
 
     def _decoded(self, stream: IO[bytes]) -> Iterator[str]:
-        """Plain ASCII goes by as it is; the first bytes that are more decide on the encoding."""
+        """Decode the stream; the encoding is detected at the first chunk that is not plain ASCII."""
         offset = 0
         chunk = _read_full(stream)
         mark = encodings.mark_of(chunk)
@@ -195,7 +196,7 @@ class Reader:
             except UnicodeDecodeError as error:
                 at = offset - pending + error.start
                 raise self._bad(f"byte 0x{error.object[error.start]:02x}", at) from None
-            except UnicodeError as error:  # codecs that have their own reasons, such as idna
+            except UnicodeError as error:  # codecs that raise other errors, such as idna
                 raise TextError(f"{self.name} is not {self.encoding.upper()} text ({error})") from None
             if "\0" in text:
                 if self.errors == "strict":
@@ -216,7 +217,7 @@ class Reader:
 
 
 class _Opened:
-    """A file and, where it is packed, the stream of what is in it."""
+    """Context manager: the raw file and the stream of its content, decompressed if necessary."""
 
     def __init__(self, raw: IO[bytes], *, close: bool) -> None:
         self.raw, self.close = raw, close
@@ -235,7 +236,7 @@ class _Opened:
 
 
 def _read_full(stream: IO[bytes]) -> bytes:
-    """A whole chunk, whatever pieces a pipe gives it in."""
+    """Read a whole chunk, even from a pipe that returns less at a time."""
     pieces = []
     missing = CHUNK
     while missing and (piece := stream.read(missing)):
@@ -245,7 +246,7 @@ def _read_full(stream: IO[bytes]) -> bytes:
 
 
 def _pending(decoder: codecs.IncrementalDecoder) -> int:
-    """Bytes of an unfinished character the decoder holds back."""
+    """The number of bytes of an incomplete character that the decoder has buffered."""
     held = decoder.getstate()[0]
     return len(held) if isinstance(held, bytes) else 0
 
@@ -253,7 +254,7 @@ def _pending(decoder: codecs.IncrementalDecoder) -> int:
 def read_blocks(
     sources: Sequence[Source], *, encoding: str | None = None, errors: str = "strict", format: str = "auto"
 ) -> Iterator[tuple[Block, int]]:
-    """The text of the sources in order, and with each block how many bytes on disk have been read so far."""
+    """The blocks of all sources in order, each with the number of bytes on disk that have been read so far."""
     before = 0
     blocks = 0
     for source in sources:
@@ -298,7 +299,7 @@ _SENTENCE_ENDS = re.compile('[。！？；…!?][”’」』）"]?|\\. |\\s')
 
 
 def _cut(text: str, format: str) -> tuple[int, bool]:
-    """Where a block of this text can end, and whether a line ends there; 0 if it cannot end yet."""
+    """The position where a block of this text can end (0 if more text is needed), and whether a line ends there."""
     if format == "wrapped" and (end := max(text.rfind("\n\n"), text.rfind("\n\r\n"))) > 0:
         return end + 2, True
     if end := text.rfind("\n") + 1:

@@ -1,11 +1,11 @@
-"""Cutting text into words. 分词
+"""Segmenting text into words. 分词
 
 | name      | words are |
 |-----------|-----------|
 | `auto`    | by script: sentences with Han characters by jieba, other sentences and foreign words as `english` |
-| `jieba`   | all of it by jieba (rjieba, with its dictionary and HMM) |
-| `char`    | every character but spaces |
-| `space`   | what is between spaces: text that is segmented already |
+| `jieba`   | everything by jieba (rjieba, with its dictionary and HMM) |
+| `char`    | every character except spaces |
+| `space`   | separated by spaces: text that is already segmented |
 | `english` | runs of letters and digits with inner - ' . , (don't, U.S., 3.14); every other sign separately |
 
 or any Python function from a string to a list of strings.
@@ -33,7 +33,7 @@ Function = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class Segmentation:
-    """How text becomes words. It is kept with every corpus and model, so that later text is cut the same way."""
+    """How text is segmented. Every corpus and model stores it, so that later text is segmented the same way."""
 
     method: str = "auto"
     normalise: str = "nfkc"  # nfkc | none
@@ -53,13 +53,13 @@ class Segmentation:
         given: object = self.words
         if isinstance(given, str):
             raise OptionError(f"words is a list of words, not one string: {given[:20]!r}")
-        # As the text will be when they are looked for in it.
+        # Normalise the words like the text in which they will be looked up.
         written = (word.strip() for word in self.normalised(without_surrogates("\n".join(self.words))).split("\n"))
         object.__setattr__(self, "words", tuple(dict.fromkeys(filter(None, written))))
 
     @classmethod
     def of(cls, segment: str | Function | Segmentation, **settings: Any) -> Segmentation:
-        """From what people write: the name of a method, a function, or a Segmentation."""
+        """Make a Segmentation from the name of a method, a function, or another Segmentation."""
         if isinstance(segment, Segmentation):
             return replace(segment, **settings) if settings else segment
         if isinstance(segment, str):
@@ -67,16 +67,16 @@ class Segmentation:
         return cls(FUNCTION, function=segment, **settings)
 
     def normalised(self, text: str) -> str:
-        """The text that is cut."""
+        """The text as it is normalised before segmentation."""
         return normalise(text, self.normalise, self.script, self.case)
 
     def lines(self, text: str) -> str:
-        """Sentences, one per line, normalised and with plain spaces only, as ``jobs`` takes them."""
+        """Normalise sentences, one per line, for ``jobs``: all spaces become plain ones."""
         text = self.normalised(text)
         return text if self.normalise == "nfkc" else cut.plain_spaces(text)
 
     def jobs(self, lines: str) -> list[cut.Job]:
-        """The work that cuts ``lines`` into words; ``cut.work`` does it, in this process or another."""
+        """The jobs that segment ``lines``; ``cut.work`` runs them, in this process or another."""
         return jobs(self.method, lines)
 
     def tokens(self, text: str) -> list[str]:
@@ -84,16 +84,16 @@ class Segmentation:
         return self.token_lists([text])[0]
 
     def token_lists(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of each text; many short ones at once take a fraction of the time."""
+        """The words of each text; many short texts at once are much faster than one at a time."""
         if self.method == FUNCTION:
             return [self.call(self.normalised(without_surrogates(text))) for text in texts]
-        # One text a line; normalising joins nothing across the end of a line.
+        # One text per line; normalisation does not join characters across newlines.
         joined = without_surrogates("\n".join([text.replace("\n", " ") for text in texts]))
         words = cut.work(self.jobs(self.lines(joined).replace("\0", "\ufffd")), self.words).decode(cut.CODING)
         return [line.split() for line in words.split("\n")[: len(texts)]]
 
     def call(self, text: str) -> list[str]:
-        """What the Python function makes of normalised text."""
+        """Apply the Python function to normalised text; empty and blank words are dropped."""
         if self.function is None:
             raise TextError(
                 "the text was segmented by a Python function, which cannot be saved: give lists "
@@ -102,13 +102,13 @@ class Segmentation:
         return [token for token in map(str, self.function(text)) if token and not token.isspace()]
 
     def to_json(self) -> dict[str, Any]:
-        """What a corpus or model keeps of it."""
+        """The settings as JSON, stored in corpora and models; a function cannot be stored."""
         kept = {"method": self.method, "normalise": self.normalise, "script": self.script, "case": self.case}
         return {**kept, "words": list(self.words)}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], *, where: object) -> Self:
-        """What ``to_json`` gave, as it occurs in the file ``where``."""
+        """Read what ``to_json`` returned; ``where`` is the file, for error messages."""
         try:
             words = tuple(record.get("words", ()))
             names = {name: record[name] for name in ("method", "normalise", "script", "case")}
@@ -124,7 +124,7 @@ class Segmentation:
 
 
 def read_words(path: str) -> tuple[str, ...]:
-    """A user dictionary: one word per line; what follows the word (jieba's count and tag) is omitted."""
+    """Read a user dictionary: one word per line; what follows the word (jieba's count and tag) is ignored."""
     from polyseme.text.read import Reader, Source
 
     text = "".join(Reader(Source(path)).chunks())

@@ -1,8 +1,8 @@
-"""Unigram pieces of a SentencePiece model file 子词模型文件, read as data; ``tokenizers`` finds the likeliest pieces.
+"""Unigram tokenization with a SentencePiece model file 子词模型文件; ``tokenizers`` does the search.
 
-Kudo, "Subword Regularization", ACL 2018: of all ways to cut a text, that with the greatest Σ log p(piece). The text is
-normalised by the table in the file (NFKC and more), runs of blanks become one ``▁``, and one precedes the text. A
-character without a piece is the unknown piece, each separately.
+Kudo, "Subword Regularization", ACL 2018: of all segmentations of a text, take the one with the greatest Σ log p(piece).
+The text is normalised by the table in the file (NFKC and more), each run of spaces becomes one ``▁``, and a ``▁`` is
+put before the text. Every character that no piece covers becomes one unknown piece.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLANK = "▁"
 
 
 class UnigramPieces:
-    """The pieces of a model file, and texts as their numbers."""
+    """The pieces of a model file; ``numbers`` turns texts into piece numbers."""
 
     def __init__(self, content: bytes, where: object) -> None:
         from tokenizers import Tokenizer, models, normalizers
@@ -30,12 +30,12 @@ class UnigramPieces:
             pieces, table = _read(content)
             self._normalizer = normalizers.Precompiled(table) if table else None
             self._tokenizer: Any = Tokenizer(models.Unigram(pieces, unk_id=UNKNOWN))
-        except Exception as error:  # tokenizers raises nothing more special
+        except Exception as error:  # tokenizers raises plain Exceptions
             raise FormatError(f"{where} is truncated or is not a SentencePiece unigram model ({error})") from None
         self.n_pieces = len(pieces)
 
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
-        """The pieces of each text by number, between the marks of its beginning and end."""
+        """The piece numbers of each text, between the begin and end symbols."""
         cut = self._tokenizer.encode_batch([self._written(text) for text in texts], add_special_tokens=False)
         return [[BEGIN, *(_expanded(found.ids, found.tokens) or [UNKNOWN]), END] for found in cut]
 
@@ -46,14 +46,14 @@ class UnigramPieces:
 
 
 def _expanded(numbers: list[int], pieces: list[str]) -> list[int]:
-    """``tokenizers`` joins unknown characters that follow each other."""
+    """One unknown piece per character: ``tokenizers`` merges unknown characters that follow each other."""
     if UNKNOWN not in numbers:
         return numbers
     return [n for n, piece in zip(numbers, pieces, strict=True) for _ in range(len(piece) if n == UNKNOWN else 1)]
 
 
 def _read(content: bytes) -> tuple[list[tuple[str, float]], bytes]:
-    """Pieces with their scores, and the table of the normaliser, which older files keep with the trainer's settings."""
+    """The pieces with their scores, and the normalisation table (b"" if the file has none)."""
     pieces: list[tuple[str, float]] = []
     table = b""
     for number, value in fields(content):

@@ -1,8 +1,8 @@
-"""Splitting text into sentences, Chinese and English, a whole block at a time in NumPy. 断句
+"""Split text into sentences, Chinese and English, a whole block at a time in NumPy. 断句
 
 Chinese: after 。！？；… (any run of them) and the closing quotes and brackets that follow, except before a comma.
-Narrow ! ? and . do the same between Han characters. Marks within a title, 《你好！李焕英》, end nothing.
-Hindi । and Urdu ۔ ؟ are as the Chinese ones.
+Half-width ! ? and . do the same between Han characters. Marks within a title, 《你好！李焕英》, do not end a sentence.
+Hindi । and Urdu ۔ ؟ are treated like the Chinese marks.
 English: after . ! ? and closing quotes, before a space and something that can begin a sentence; not after
 abbreviations (Mr. e.g. U.S.), initials (J. Smith) or in numbers.
 """
@@ -14,13 +14,13 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-# No sentence ends after these and a full stop; after the capitalised ones only when they are written so (Sat., Art.).
+# Abbreviations: a full stop after them does not end a sentence. The first group must be capitalised (Sat., Art.).
 _CAPITALISED = """
 mr mrs ms mx dr prof rev hon st sr jr messrs mme mlle gen col maj capt cmdr lt sgt cpl pvt adm gov sen rep pres amb
 art dept univ mt ave blvd rd jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun
 """
 _ALWAYS = "vs eg ie viz cf ca figs eqs vols eds nos pp approx"
-# After these one may end: a following word that usually begins a sentence decides.
+# After these a sentence may end: it does if the next word is one that usually begins a sentence.
 _EITHER = """
 inc ltd co corp bros jr sr al etc no ed st fig eq sec ch vol op p est ft a.m p.m u.s u.k e.u d.c ph.d b.a m.a
 """
@@ -38,7 +38,7 @@ _ABBREVIATIONS = _TITLES | _NEVER | _MAYBE
 _LAST_PART = re.compile(r"[\s(\[\"“‘'—–-]+")
 _WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
-# What a character is to a splitter. Beyond the basic plane all are OTHER.
+# Character classes for splitting. Beyond the Basic Multilingual Plane, all characters are OTHER.
 OTHER, NEWLINE, SPACE, END, NARROW_END, CLOSE, APOSTROPHE, QUOTE, COMMA, LOWER, HAN, TITLE = range(12)
 Places = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -65,25 +65,25 @@ def _classes() -> NDArray[np.uint8]:
 
 
 _CLASS = _classes()
-# By class: what closes with . ! ?, and what is stripped.
+# For each class: whether it may follow . ! ? at the end of a sentence, and whether it is stripped.
 _CLOSES = np.isin(range(TITLE + 1), (NARROW_END, CLOSE, APOSTROPHE, QUOTE))
 _SPACES = np.isin(range(TITLE + 1), SPACE)
 _BLANKS = np.isin(range(TITLE + 1), (SPACE, NEWLINE))
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, without the spaces around them; a line break ends one, too."""
+    """The sentences of a text, without the spaces around them; a line break ends a sentence, too."""
     starts, ends, _, _ = sentence_spans(text, codes_of(text))
     return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def codes_of(text: str) -> Codes:
-    """The characters as numbers, with a newline before them and two after: every place has neighbours to look at."""
+    """The code points of a text, padded with a newline before and two after, so that every position has neighbours."""
     return np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
 
 
 def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int]:
-    """Where each sentence of the text starts and ends, the number of its line, and how many lines end in the text."""
+    """The start, end and line number of each sentence, and the number of newlines in the text."""
     kinds = _CLASS.take(codes, mode="clip")
     lines = np.flatnonzero(kinds == NEWLINE)
     titles = _titles(codes, kinds, lines)
@@ -94,11 +94,11 @@ def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int
     starts, ends = _stripped(kinds, starts, ends)
     full = starts < ends
     starts, ends = starts[full], ends[full]
-    return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3  # three newlines are not the text's
+    return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3  # three newlines are padding
 
 
 def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> tuple[Places, Places]:
-    """Where 《 and 》 of one line are."""
+    """The positions of matching 《 and 》 within a line."""
     opened = np.flatnonzero(kinds == TITLE)
     closed = np.flatnonzero(kinds == CLOSE)
     closed = closed[(codes[closed] == ord("》")) | (codes[closed] == ord("〉"))]
@@ -109,14 +109,14 @@ def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> tuple[Plac
 
 
 def _outside(marks: Places, titles: tuple[Places, Places]) -> Places:
-    """The marks that are in no title. There are more marks than titles, and few titles with a mark."""
+    """The marks outside titles. It loops over titles with marks in them, which are few."""
     first, last = (np.searchsorted(marks, ends) for ends in titles)
     inside = [np.arange(first[i], last[i]) for i in np.flatnonzero(first < last)]
     return np.delete(marks, np.concatenate(inside)) if inside else marks
 
 
 def _wide_ends(kinds: NDArray[np.uint8], marks: Places, lines: Places) -> Places:
-    """The places after 。！？；… and what closes with them."""
+    """The positions after 。！？；… and the closing quotes and brackets that follow."""
     ends: Places = marks[kinds[marks + 1] != END] + 1
     moving = np.arange(len(ends))
     while len(moving):
@@ -133,7 +133,7 @@ def _wide_ends(kinds: NDArray[np.uint8], marks: Places, lines: Places) -> Places
 
 
 def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Places, places: Places) -> NDArray[np.bool_]:
-    """Is there an odd number of quotes between the start of the line and this place? The one in don't is none."""
+    """Whether the number of quotes from the start of the line to each place is odd. The one in don't does not count."""
     quotes = np.flatnonzero(kinds == kind)
     quotes = quotes[(kinds[quotes - 1] != LOWER) | (kinds[quotes + 1] != LOWER)]
     line_starts = lines[np.searchsorted(lines, places) - 1]
@@ -142,7 +142,7 @@ def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Places, places: P
 
 
 def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Places, breaks: Places) -> Places:
-    """The places after . ! ? and what closes with them, where a sentence ends."""
+    """The positions after . ! ? and the closing marks that follow, if a sentence ends there."""
     marks = marks[kinds[marks - 1] != NARROW_END]
     after = _behind(kinds, _CLOSES, marks + 1)
     spaced = kinds[after] == SPACE
@@ -158,7 +158,7 @@ def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Places, breaks: Pla
 
 
 def _ends(text: str, start: int, at: int, end: int) -> bool:
-    """Does a sentence end at the narrow mark at ``at``, if the next one would begin at ``end``?"""
+    """Whether a sentence ends at the half-width mark at ``at``, if the next one would begin at ``end``."""
     if text[end].islower():
         return False
     if text[at] != "." or text[at + 1] == ".":
@@ -176,7 +176,7 @@ def _ends(text: str, start: int, at: int, end: int) -> bool:
 
 
 def _follows_an_end(text: str, start: int, begin: int) -> bool:
-    """Does the word at ``begin`` follow the end of a sentence, and not an abbreviation such as Fig.?"""
+    """Whether the word at ``begin`` follows the end of a sentence, and not an abbreviation such as Fig."""
     before = text[max(start, begin - 20) : begin].rstrip()
     if before[-1:] != ".":
         return before[-1:] in ("!", "?")
@@ -184,15 +184,15 @@ def _follows_an_end(text: str, start: int, begin: int) -> bool:
 
 
 def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[Places, Places]:
-    """The spans without the spaces at their ends."""
+    """The spans without leading and trailing spaces."""
     starts = np.minimum(_behind(kinds, _SPACES, starts), ends)
-    kinds[0] = OTHER  # so that going back over blanks ends there at last
+    kinds[0] = OTHER  # stops the search backwards over blanks
     before = len(kinds) - _behind(kinds[::-1], _BLANKS, len(kinds) - ends)
     return starts, np.maximum(before, starts)
 
 
 def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Places) -> Places:
-    """The places, moved after the characters of ``passed`` classes that begin there, however many they are."""
+    """Move each place past the run of characters of the ``passed`` classes that begins there."""
     moved = places.copy()
     within = np.flatnonzero(passed[kinds[places]])
     for _ in range(3):  # longer runs are rare
@@ -206,7 +206,7 @@ def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Places)
 
 
 def _stop_ends(word: str, after: str, *, first: bool) -> bool:
-    """Does the full stop between ``word`` and ``after`` end a sentence, or belong to an abbreviation?"""
+    """Whether the full stop between ``word`` and ``after`` ends a sentence or belongs to an abbreviation."""
     bare = word.lower().rstrip(".")
     next_word = _WORD_AFTER.match(after)
     begins = next_word is not None and next_word[0] in _BEGIN

@@ -1,7 +1,7 @@
 """Passages with questions and answers: SQuAD 1.1 and 2.0, CMRC 2018 in both its forms, XQuAD, DRCD. 阅读理解
 
-An answer that does not stand where the file says it does is looked for in the passage, and the nearest place is taken:
-CMRC's trial file is off by one in five of its thousand.
+If an answer is not at the offset given in the file, its nearest occurrence in the passage is used instead: in CMRC's
+trial file, five of a thousand offsets are off by one.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _ID = ("id", "query_id")
 
 
 def tell_squad(lines: Lines) -> bool:
-    """Is the file one JSON object of passages?"""
+    """Whether the file is SQuAD-style JSON: an object or array of passages."""
     return bool(_DATA.match(lines.head) and _PASSAGES.search(lines.head[: 1 << 17]))
 
 
 class SquadReader:
-    """The questions of a file.
+    """Reads the questions of a file.
 
-    ``moved`` counts the answers that stood elsewhere, ``unanswered`` the questions of which nothing is said: they have
-    no field for answers, not even an empty one.
+    ``moved`` counts the answers that were not at the given offset, ``unanswered`` the questions without any field for
+    answers, not even an empty one.
     """
 
     def __init__(self) -> None:
         self.moved = self.unanswered = 0
 
     def read(self, lines: Lines) -> Iterator[tuple[int, Passage | None, str]]:
-        """Every question with the line of its article, or what is wrong with it."""
+        """Every question as (line of its article, passage, ""), or (line, None, what is wrong)."""
         for line, article in items(lines.chunks(), lines.name):
             for paragraph in _listed(article, "paragraphs") or [article]:
                 passage = _text(paragraph, _CONTEXT)

@@ -1,4 +1,4 @@
-"""Many strings in little memory: one block of UTF-8 and where each begins. A Python string costs 49 bytes more."""
+"""Many strings in little memory: one block of UTF-8 and the end of each. A Python string has 49 bytes of overhead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Strings(Sequence[str]):
         self._ends = array("q")
 
     def append(self, text: str) -> None:
-        """One more; lone surrogates, which are not characters, become U+FFFD."""
+        """Add a string; lone surrogates, which are not characters, become U+FFFD."""
         try:
             self._bytes += text.encode()
         except UnicodeEncodeError:

@@ -2,8 +2,8 @@
 
     1 横 提    2 竖 竖钩    3 撇    4 捺 点    5 折
 
-The table that is built in has 6,939 characters, 99.95 % of running simplified text; its source and licence are in its
-head. A table of your own has a line for each character: the character, a blank, its strokes as digits from 1 to 5.
+The built-in table has 6,939 characters, which cover 99.95 % of running simplified text; its header names its source
+and licence. A table of your own has one line per character: the character, a space, its strokes as digits from 1 to 5.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _LINE = re.compile(r"(\S)[ \t]+([1-5]+)")
 
 
 class Strokes:
-    """character → its strokes as digits."""
+    """A table from characters to their strokes, written as digits."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         self.table = dict(table)
-        # A stroke is the control character of its number: no character that counts as itself is.
+        # Stroke n becomes the control character chr(n), so it cannot be mistaken for a character of the text.
         self._units = str.maketrans({c: "".join(chr(int(d)) for d in digits) for c, digits in self.table.items()})
 
     @classmethod
     def read(cls, path: str | Path | None = None) -> Strokes:
-        """The table in a file; without one, the table that is built in."""
+        """Read the table from a file; without a path, the built-in table."""
         path = Path(path or TABLE)
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -39,7 +39,7 @@ class Strokes:
 
     @classmethod
     def of_lines(cls, lines: Iterable[str], where: str) -> Strokes:
-        """The table whose lines these are; empty ones and those that begin with # are skipped."""
+        """Parse the lines of a table; empty lines and those that begin with # are skipped."""
         table = {}
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.startswith("#"):
@@ -52,17 +52,17 @@ class Strokes:
         return cls(table)
 
     def lines(self) -> list[str]:
-        """What ``of_lines`` reads."""
+        """The table as lines that ``of_lines`` can read."""
         return [f"{character} {digits}" for character, digits in self.table.items()]
 
     def digits(self, word: str) -> str:
-        """The strokes of a word's characters in a row; characters without strokes stand for themselves."""
+        """The strokes of a word's characters, concatenated; a character that is not in the table stays as it is."""
         return "".join(self.table.get(character, character) for character in word)
 
     def units(self, word: str) -> str:
-        """The same with one control character for each stroke: what n-grams are taken from."""
+        """Like ``digits``, but with one control character per stroke; n-grams are taken from this string."""
         return word.translate(self._units)
 
     def missing(self, words: Iterable[str]) -> dict[str, None]:
-        """The Chinese characters among the words that the table lacks, in order of their first appearance."""
+        """The Chinese characters in these words that the table lacks, in order of first appearance."""
         return {c: None for word in words for c in word if has_han(c) and c not in self.table}

@@ -17,34 +17,34 @@ from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
 
 
 class Structure:
-    """Where the sentences of a block are, the lines they are in, and the documents."""
+    """The position of each sentence in a block, with its line and its document."""
 
     def __init__(self, spans: Places, lines: Places, documents: Places) -> None:
-        self.spans = spans  # start and end of each in the text, in bytes
+        self.spans = spans  # start and end of each sentence in the text, in bytes
         self.lines = lines
         self.documents = documents  # a number for each sentence, which changes where a document begins
 
     def write_to(self, counted: Counted) -> None:
-        """All but the words."""
+        """Fill in everything but the words."""
         counted.spans = self.spans.astype(np.int32).ravel()
         counted.paragraphs = _changes(self.lines)
         counted.documents = _changes(self.documents)
 
 
 def _changes(values: Places) -> IntArray:
-    """The places where a value differs from the one before; the first counts, unless it is 0."""
+    """The indices where a value differs from the one before; index 0 counts unless its value is 0."""
     return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
 
 
 def _places_in_bytes(codes: Codes, places: Places) -> Places:
-    """Places in a text as places in its UTF-8; the codes begin with a newline more than the text."""
+    """Convert character offsets to byte offsets in UTF-8; ``codes`` has one extra newline before the text."""
     more_than_one = (codes > 0x7F).astype(np.int32) + (codes > 0x7FF) + (codes > 0xFFFF)
     more: IntArray = np.cumsum(more_than_one, dtype=np.int32)[places]
     return places + more
 
 
 def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
-    """The structure of sentences that are no running text, and the text they make one after the other."""
+    """The structure of separate sentences, and the text that they make when concatenated."""
     pieces = [without_surrogates(text).encode() for text in texts]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     starts = np.append(0, ends[:-1])[: len(ends)]
@@ -54,9 +54,9 @@ def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structur
 def structure_of(
     block: Block, text: str, records: list[int] | None, settings: BlockSettings
 ) -> tuple[Structure, str, bool]:
-    """The structure of text in lines; its sentences, one per line; and whether a document ends after them.
+    """The structure of a text, its sentences (one per line), and whether a document ends after them.
 
-    Lines and documents are numbered from 1, or from 0 if the block continues with those of the block before.
+    Lines and documents are numbered from 1, or from 0 if the block continues those of the previous block.
     """
     codes = codes_of(text)
     starts, ends, lines, n_lines = sentence_spans(text, codes)
@@ -65,7 +65,7 @@ def structure_of(
         if blank := [i for i in doubtful if not nfkc(text[starts[i] : ends[i]]).strip()]:
             starts, ends, lines = (np.delete(array, blank) for array in (starts, ends, lines))
     mode = settings.documents_of(block.format)
-    before = 0 if block.continues else -1  # the last line that is not this block's
+    before = 0 if block.continues else -1  # the last line that belongs to the previous block
     ends_after = False
     if records is not None and mode != "file":
         documents = np.searchsorted(records, lines, side="right")
@@ -82,7 +82,7 @@ def structure_of(
 
 
 def _one_a_line(codes: Codes, starts: Places, ends: Places) -> str:
-    """The sentences between these places with newlines between them. Slices of the text would take twice the time."""
+    """The sentences at these places, separated by newlines. Slicing the text would take twice as long."""
     sizes = ends - starts + 1
     lines = gathered(codes, starts, sizes)
     lines[np.cumsum(sizes) - 1] = ord("\n")
@@ -90,7 +90,7 @@ def _one_a_line(codes: Codes, starts: Places, ends: Places) -> str:
 
 
 def lines_of(block: Block, settings: BlockSettings) -> tuple[str, list[int] | None]:
-    """The block as lines that are paragraphs each; of JSON also the numbers of the lines that begin a record."""
+    """The block's text with one paragraph per line; for JSON also the numbers of the lines that begin a record."""
     if block.format == "jsonl":
         return _records(block, settings)
     if block.format == "wrapped":
@@ -100,7 +100,7 @@ def lines_of(block: Block, settings: BlockSettings) -> tuple[str, list[int] | No
 
 
 def unwrapped(lines: Iterable[str]) -> str:
-    """A paragraph whose lines were broken at some width, in one line."""
+    """Join the lines of a wrapped paragraph into one line."""
     text = ""
     for line in lines:
         line = line.strip()
@@ -112,7 +112,7 @@ def unwrapped(lines: Iterable[str]) -> str:
 
 
 def _needs_space(left: str, right: str) -> bool:
-    """Was there a space between these two? Not in Chinese, nor within a dash or an ellipsis that was broken in two."""
+    """Whether two joined parts need a space: not next to Chinese, nor inside a dash or ellipsis broken in two."""
     return left < "\u2e80" and right < "\u2e80" and not (left == right and left in "—…")
 
 
@@ -127,7 +127,7 @@ def _records(block: Block, settings: BlockSettings) -> tuple[str, list[int]]:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise TextError(f"{where} is not JSON: {error.msg} in column {error.colno:,}") from None
-        except (ValueError, RecursionError) as error:  # numbers and nesting without end
+        except (ValueError, RecursionError) as error:  # numbers that are too long, nesting that is too deep
             raise TextError(f"{where} is not JSON that can be read: {error}") from None
         text = record.get(settings.field) if isinstance(record, dict) else record
         if not isinstance(text, str):
@@ -138,7 +138,7 @@ def _records(block: Block, settings: BlockSettings) -> tuple[str, list[int]]:
 
 
 def _shown(record: Any, field: str) -> str:
-    """What a record holds in the place of text."""
+    """Describe what a record contains instead of text."""
     if not isinstance(record, dict):
         return f"it is {json.dumps(record, ensure_ascii=False)[:40]}"
     if field in record:
@@ -147,7 +147,7 @@ def _shown(record: Any, field: str) -> str:
 
 
 def joined(tokens: Iterable[str]) -> str:
-    """Words as running text: a space between two of them unless one side is Chinese."""
+    """Join words into running text, with a space between two words unless one side is Chinese."""
     text = ""
     for token in tokens:
         text += f" {token}" if text and token and _needs_space(text[-1], token[0]) else token

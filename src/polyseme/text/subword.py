@@ -1,8 +1,8 @@
-"""Pieces of words that are learned from their frequencies 子词: byte-pair encoding (BPE).
+"""Subwords learned from word frequencies 子词: byte-pair encoding (BPE).
 
-Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", ACL 2016: begin with
-characters, and join the most frequent pair of neighbours until there are as many pieces as wanted. Pairs are joined
-within words; the last piece of a word ends in ``</w>``. The work is done by the ``tokenizers`` library.
+Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword Units", ACL 2016: start from
+characters and merge the most frequent pair of neighbours until the vocabulary has the wanted size. Pairs are merged
+within words only; the last piece of a word ends in ``</w>``. The ``tokenizers`` library does the work.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 END = "</w>"
 UNKNOWN = "<unk>"
-AT_ONCE = 10_000  # words handed over in one piece
+AT_ONCE = 10_000  # words per line given to the trainer
 
 
 class BytePairs:
-    """Merges in their order, and the pieces they make."""
+    """A BPE tokenizer: the ordered merges and the pieces they produce."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -30,7 +30,7 @@ class BytePairs:
 
     @classmethod
     def learn(cls, counted_words: Iterable[tuple[str, int]], *, size: int) -> BytePairs:
-        """From words and how often each occurs; about ``size`` pieces."""
+        """Learn about ``size`` pieces from words and their counts."""
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
         tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=END))
@@ -43,7 +43,7 @@ class BytePairs:
 
     @classmethod
     def from_json(cls, content: bytes) -> BytePairs:
-        """What ``to_json`` gave."""
+        """Read what ``to_json`` returned."""
         from tokenizers import Tokenizer
 
         try:
@@ -52,18 +52,18 @@ class BytePairs:
             raise FormatError(f"the tokenizer cannot be read: {' '.join(str(error).split())[:200]}") from None
 
     def to_json(self) -> bytes:
-        """A tokenizer.json, as the ``tokenizers`` library writes it."""
+        """The content of a tokenizer.json as the ``tokenizers`` library writes it."""
         return self._tokenizer.to_str().encode("utf-8")
 
     def cut(self, word: str) -> list[str]:
-        """The pieces of one word; the unknown piece stands for characters that were never seen."""
+        """Split one word into pieces; unseen characters become the unknown piece."""
         given = word.encode("utf-8", "replace").decode("utf-8")
         found: list[str] = self._tokenizer.encode(given).tokens
         return found
 
     @staticmethod
     def join(pieces: Iterable[str]) -> str:
-        """Text of pieces, words apart where both sides are written with spaces."""
+        """Join pieces into text, with a space after each word that ends in an ASCII character."""
         text = ""
         for piece in pieces:
             word = piece.removesuffix(END)
@@ -72,7 +72,7 @@ class BytePairs:
 
 
 def _repeated(counted_words: Iterable[tuple[str, int]]) -> Iterator[str]:
-    """Each word as often as it occurs, in lines of bounded length."""
+    """Repeat each word as often as it occurs, in lines of bounded length."""
     for word, n in counted_words:
         clean = "".join(word.split()).encode("utf-8", "replace").decode("utf-8")
         while n > 0 and clean:

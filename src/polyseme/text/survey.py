@@ -1,7 +1,7 @@
-"""What is in this text? A look before building: encoding, lines, characters, vocabulary, a sample of its words.
+"""Describe a text before a corpus is built: encoding, lines, characters, vocabulary, a sample of its words.
 
-The whole text is read, in bounded memory; words are counted in its first ``COUNTED`` characters only, and what follows
-from them for a longer text is an estimate, and said to be one.
+The whole text is read, in bounded memory, but words are counted only in its first ``COUNTED`` characters; for a longer
+text, the numbers that depend on them are estimates and marked as such.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAMPLE = 3  # sentences
 
 
 def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str, Any]:
-    """Facts about raw text, read as ``Corpus.build`` would, by the names that ``polyseme info --json`` gives them."""
+    """Facts about raw text, read as ``Corpus.build`` would read it; the keys are those of ``polyseme info --json``."""
     how, segmentation = make_reading(Reading, reading)
     files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
     settings = BlockSettings(segmentation, how.documents, how.field, single=len(files) == 1)
@@ -75,7 +75,7 @@ class _Seen:
 def _count(
     seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: Builder
 ) -> list[list[str]]:
-    """Count the first blocks, read the others; the words of the first sentences."""
+    """Count the words of the first blocks, only read the others; returns the words of the first sentences."""
 
     def first() -> Iterator[tuple[Block, int]]:
         for block, done in blocks:

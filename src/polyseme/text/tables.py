@@ -1,16 +1,16 @@
-"""Tables of labelled text: which kind of table a file is, and its rows. 表格
+"""Tables of labelled text: detect the format of a file and read its rows. 表格
 
 | format   | a row is |
 |----------|----------|
-| `tsv`    | columns with a tab between them; a quote is a character like any other |
-| `csv`    | columns with a comma between them, quoted where they hold one |
-| `bars`   | columns with `||` between them |
+| `tsv`    | columns separated by tabs; quotes have no special meaning |
+| `csv`    | columns separated by commas, quoted if they contain one |
+| `bars`   | columns separated by `||` |
 | `jsonl`  | a JSON object; its fields are the columns |
 | `json`   | an object in one JSON array |
 | `first`  | a label, a space, and the text: TREC, SST, fastText's `__label__` |
 | `lines`  | a text |
 
-Columns are known by the names in the first row, where it is a header, or by their numbers from 1.
+Columns are identified by their names, if the first row is a header, or by their numbers from 1.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from polyseme.text.normalise import without_surrogates
 
 FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}
-LABEL = re.compile(r"__label__\S+|[+-]?\d{1,3}|[A-Z][A-Za-z_]*:[A-Za-z_]+")  # what stands first in `first`
+LABEL = re.compile(r"__label__\S+|[+-]?\d{1,3}|[A-Z][A-Za-z_]*:[A-Za-z_]+")  # a label in the format `first`
 _FIRST = re.compile(r"\s*(\S+)\s+(.*\S)\s*")
-_SAME = 0.75  # so many rows have as many columns as most have
-_STS_BENCHMARK = 7  # columns of its original files, where some rows name licences behind the two sentences
+_SAME = 0.75  # share of the rows that must have the usual number of columns
+_STS_BENCHMARK = 7  # columns of its original files, in which some rows have licences after the two sentences
 
 Cells = list[Any]
 
@@ -43,26 +43,29 @@ class Table:
     """How the rows of a file are read."""
 
     format: str
-    width: int  # columns; of JSON the fields of the first rows
-    names: tuple[str, ...] = ()  # of the columns; () where there is no header
-    header: bool = False  # the first row holds the names
+    width: int  # number of columns; for JSON, of the fields in the first rows
+    names: tuple[str, ...] = ()  # of the columns; () if there is no header
+    header: bool = False  # the first row contains the names
 
     def name(self, place: int) -> str | int:
-        """What a column is called: by name, or by its number from 1."""
+        """A column's name or, without a header, its number from 1."""
         return self.names[place] if self.names else place + 1
 
     def admits(self, columns: int) -> bool:
-        """Whether a row may have so many columns."""
+        """Whether a row may have this many columns."""
         spare = self.format == "tsv" and not self.names and self.width == _STS_BENCHMARK
         return columns == self.width or (spare and columns > self.width)
 
     def with_header(self, row: Cells) -> Table:
-        """The same with the first row as its header."""
+        """The same table with its first row as the header."""
         return replace(self, names=tuple(cell.strip() for cell in row), header=True)
 
 
 def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cells]] | None:
-    """The table that a file is, and its first rows; None if it is not a table. ``format`` is trusted."""
+    """Detect a file's table layout and return it with the first rows; None if the file is not a table.
+
+    A given ``format`` is trusted.
+    """
     head = lines.head_lines()
     if format is None:
         found = next(
@@ -80,7 +83,7 @@ def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cel
 
 
 def read_rows(lines: Lines, table: Table) -> Iterator[tuple[int, Cells, str]]:
-    """Every row with its line and its columns, or with what is wrong with it ("has 3 columns instead of 4")."""
+    """Every row as (line, cells, ""), or (line, [], fault) with a fault such as "has 3 columns instead of 4"."""
     if table.format in ("jsonl", "json"):
         for number, record, wrong in _objects(lines, table.format):
             yield number, [] if wrong else [record.get(name) for name in table.names], wrong
@@ -115,7 +118,7 @@ def _rows_of(format: str, lines: Iterable[tuple[int, str]], name: str) -> Iterat
 
 
 def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Cells | None, str]]:
-    """A quoted cell may continue over several lines; a quote that nobody closes is found by the length of its cell."""
+    """Read CSV; a quoted cell may span several lines. An unclosed quote is an error once its cell is too long."""
     reader = csv.reader((line + "\n" for _, line in lines), strict=True)
     while True:
         number = reader.line_num + 1
@@ -153,7 +156,7 @@ def _json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:
         try:
             for _, item in items([lines.head], lines.name):
                 yield item
-        except TextError:  # the beginning is cut; what is wrong with the file is said when it is read
+        except TextError:  # the head ends within an item; real faults are reported when the file is read
             pass
         return
     yield from (found for line in head if (found := _parsed(line)) is not None)
@@ -196,25 +199,25 @@ def _usual_width(rows: list[Cells]) -> int:
 
 
 def _labels_stand_first(lines: list[str]) -> bool:
-    """Few first words, again and again, before texts that are not: labels."""
+    """Whether the first words of the lines look like labels: few different ones, repeated often."""
     rows = [parts.groups() for parts in map(_FIRST.fullmatch, lines) if parts]
     labels = Counter(label for label, _ in rows)
     if len(rows) < _SAME * len(lines) or any("\t" in line for line in lines[:100]):
         return False
     looks = sum(count for label, count in labels.items() if LABEL.fullmatch(label))
-    most = len(rows) / (5 if any(label.isdigit() for label in labels) else 2)  # numbers may be those of verses
+    most = len(rows) / (5 if any(label.isdigit() for label in labels) else 2)  # numbers may be verse numbers
     return looks >= _SAME * len(rows) and len(labels) <= max(2, most)
 
 
 def plain_text(cell: Any) -> str | None:
-    """A cell as text; None if there is none (a JSON null, list or object)."""
+    """A cell as text; None if it is not a string (a JSON null, number, list or object)."""
     if isinstance(cell, str):
         return without_surrogates(cell.replace("\0", "\ufffd"))
     return None
 
 
 def plain_label(cell: Any) -> str | None:
-    """A cell as the name of a label; None if there is none."""
+    """A cell as a label, without fastText's prefix; None if it cannot be one (a JSON null, list or object)."""
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, (int, float)):

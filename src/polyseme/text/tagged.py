@@ -1,7 +1,8 @@
 """Segmented text with a tag after every word: ``迈向/v 充满/v [中央/n 电台/n]nt``. 人民日报语料格式
 
-A first ``19980101-01-001-001/m`` is the number of the paragraph, not a word: day, page, article, paragraph. Brackets
-join words to a longer name; the words and their own tags are kept, the brackets and the tag of the whole are not.
+``19980101-01-001-001/m`` at the start of a line is the number of the paragraph (day, page, article, paragraph), not a
+word. Brackets group words into a longer name; the words and their own tags are kept, the brackets and the name's tag
+are not.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from polyseme.text.sentences import ENDS, WIDE_CLOSING
 _NUMBER = re.compile(r"(\d{8}-\d{2,3}-\d{3})-\d{3}(?:/m)?$")
 _END = frozenset(ENDS + "!?.")
 _CLOSE = frozenset(WIDE_CLOSING + "\"'")
-_READING = re.compile(r"(?<=.)\{[^{}]*\}$")  # 解{jie3}: how a character is read
+_READING = re.compile(r"(?<=.)\{[^{}]*\}$")  # 解{jie3}: the pronunciation of a character
 
 Pairs = list[tuple[str, str]]
 
 
 def read_tagged(line: str) -> tuple[str, Pairs]:
-    """The article's number, where the line has one, and the words with their tags."""
+    """The article number ("" if the line has none) and the words with their tags."""
     parts = line.split()
     number = _NUMBER.match(parts[0]) if parts else None
     pairs = [_pair(part) for part in (parts[1:] if number else parts)]
@@ -40,7 +41,7 @@ def _pair(part: str) -> tuple[str, str]:
 
 
 def tagged_sentences(pairs: Pairs) -> list[Pairs]:
-    """Sentences: each ends after a full stop or the like, and the quotes it closes."""
+    """Split tagged words into sentences, after end marks and the closing quotes that follow."""
     found: list[Pairs] = []
     ended = False
     for pair in pairs:
@@ -54,6 +55,6 @@ def tagged_sentences(pairs: Pairs) -> list[Pairs]:
 
 
 def last_article(text: str) -> str:
-    """The number of the article that the text ends in."""
+    """The article number of the last line of the text."""
     lines = text.rstrip().rsplit("\n", 1)
     return read_tagged(lines[-1])[0]

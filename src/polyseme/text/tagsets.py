@@ -1,4 +1,4 @@
-"""What the tags of well-known tag sets stand for: Peking University's (People's Daily), Universal POS. 词性标记"""
+"""The meanings of tags in well-known tag sets: Peking University's (People's Daily), Universal POS. 词性标记"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = {**_read(_PKU), **_read(_UNIVERSAL)}
 
 
 def named_tags(tags: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Of the tags those that are known, in order, each once: tag → (English, Chinese). ``Ng`` is ``ng``."""
+    """The known ones among the tags, each once, in order: tag → (English, Chinese). ``Ng`` counts as ``ng``."""
     found = {}
     for tag in dict.fromkeys(tags):
         known = NAMES.get(tag) or NAMES.get(tag.lower())

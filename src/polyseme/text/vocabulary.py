@@ -1,4 +1,4 @@
-"""Words and how often each was seen, most frequent first."""
+"""Words with their counts, most frequent first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
 
 
 class Vocabulary:
-    """Words by falling count, so that a ``min_count`` or ``max_size`` is always a prefix.
+    """Words by decreasing count, so that ``min_count`` and ``max_size`` always select a prefix.
 
-    The id of a word is its place; every id from ``len(vocabulary)`` on means a word outside it.
+    The id of a word is its position; every id from ``len(vocabulary)`` on is a word outside the vocabulary.
     """
 
     def __init__(self, words: list[str], counts: NDArray[np.int64]) -> None:
@@ -26,7 +26,7 @@ class Vocabulary:
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """Sorted by falling count, equal counts by the word itself: the same counts give the same ids."""
+        """Sort by decreasing count and, for equal counts, alphabetically: the same counts give the same ids."""
         kept = sorted((-n, word) for word, n in counts.items() if n >= min_count)[:max_size]
         return cls([word for _, word in kept], np.array([-n for n, _ in kept], dtype=np.int64))
 
@@ -45,25 +45,25 @@ class Vocabulary:
         return iter(self.words)
 
     def cut(self, *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """The frequent part: words seen ``min_count`` times or more, ``max_size`` of them at most."""
+        """The words that occur at least ``min_count`` times, at most ``max_size`` of them."""
         size = int(np.searchsorted(-self.counts, -min_count, side="right"))
         size = size if max_size is None else min(size, max_size)
         return Vocabulary(self.words[:size], self.counts[:size])
 
     def is_chinese(self) -> bool:
-        """Whether most occurrences of the frequent words with letters are of words with a Chinese character."""
+        """Whether most tokens of the 5,000 most frequent words (punctuation aside) contain a Chinese character."""
         frequent = list(zip(self.words[:5000], self.counts[:5000].tolist(), strict=True))
         chinese = sum(count for word, count in frequent if has_han(word))
         return bool(2 * chinese > sum(count for word, count in frequent if word.isalpha()))
 
     def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
-        """Ids of the tokens; ``len(self)`` for those outside."""
+        """The ids of the tokens; ``len(self)`` for those outside the vocabulary."""
         unknown = len(self.words)
         return np.array([self.index.get(token, unknown) for token in tokens], dtype=np.int32)
 
 
 def words_to_bytes(words: Iterable[str]) -> bytes:
-    """One word a line, UTF-8; the few characters that would break a line are escaped."""
+    """Encode words as UTF-8, one per line; backslashes and the characters that would break a line are escaped."""
     words = list(words)
     lines = "".join([f"{word}\n" for word in words]).encode("utf-8", "surrogateescape")
     if lines.count(b"\n") == len(words):
@@ -72,12 +72,12 @@ def words_to_bytes(words: Iterable[str]) -> bytes:
 
 
 def escaped(lines: bytes) -> bytes:
-    """Words that have no newline in them, one per line, with the other characters escaped."""
+    """Escape backslashes and carriage returns in words that contain no newline, one per line."""
     return lines.replace(b"\\", b"\\\\").replace(b"\r", b"\\r")
 
 
 def words_from_bytes(data: bytes, *, where: str) -> list[str]:
-    """What ``words_to_bytes`` wrote."""
+    """Decode what ``words_to_bytes`` returned."""
     text = data.decode("utf-8", "surrogateescape")
     if text and not text.endswith("\n"):
         raise FormatError(f"{where} is truncated: its last line has no end")

@@ -1,4 +1,4 @@
-"""A worker process: jobs for the segmenters come in, words go out. It imports nothing that it does not need."""
+"""A worker process: it receives segmentation jobs and sends back words. It imports only what it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LENGTH = struct.Struct("<Q")
 
 def serve() -> None:
     """Read the user dictionary, then jobs, until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the builder closes our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process closes our input
     try:
         words = receive(sys.stdin.buffer)
         while True:
@@ -26,7 +26,7 @@ def serve() -> None:
 
 
 def send(stream: IO[bytes] | None, value: Any) -> None:
-    """Plain values, after their length."""
+    """Send a plain value, preceded by its length."""
     assert stream
     data = marshal.dumps(value)
     stream.write(_LENGTH.pack(len(data)))
@@ -35,7 +35,7 @@ def send(stream: IO[bytes] | None, value: Any) -> None:
 
 
 def receive(stream: IO[bytes] | None) -> Any:
-    """What ``send`` sent; EOFError where the other side has gone."""
+    """Receive what ``send`` sent; EOFError if the other side is gone."""
     assert stream
     head = stream.read(_LENGTH.size)
     size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 1

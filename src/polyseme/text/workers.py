@@ -1,10 +1,10 @@
-"""The cutting of words on all cores, in order.
+"""Segment text on all cores, keeping the order of the blocks.
 
-jieba lets other threads run next to it, so threads are enough for Chinese. The rules for English are Python's own
-patterns, which do not: these blocks go to worker processes. A worker is a fresh interpreter that talks over its pipes,
-so nothing depends on how the caller's program was started: no fork of a process with threads, no second run of the
-caller's script. It remembers nothing, so its memory does not grow, and the corpus is the same whatever the number of
-helpers. It ends when its input does: also when the builder is killed.
+jieba releases the GIL, so threads are enough for Chinese. The rules for English are Python regular expressions, which
+do not release it, so these blocks go to worker processes. A worker is a fresh interpreter that communicates through
+pipes, so it does not matter how the caller's program was started: no process with threads is forked, and the caller's
+script is not run again. Workers keep no state, so their memory does not grow and the corpus is the same for any number
+of them. A worker ends when its input is closed, which also happens when the main process is killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from polyseme.text.count import Counter, Prepared
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
 
-SERIAL = 8  # a text of fewer blocks is not worth starting helpers
+SERIAL = 8  # for a text of fewer blocks it is not worth starting workers
 _RUN = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.worker_process import serve; serve()"
 )
@@ -37,7 +37,7 @@ _RUN = (
 def counted_blocks(
     blocks: Iterator[tuple[Block, int]], settings: BlockSettings, workers: int | None
 ) -> Iterator[tuple[Counted, int]]:
-    """Every block counted, in order, with the number that came with it."""
+    """Count every block, in order; each result comes with the number of bytes that came with its block."""
     keep_freed_memory()
     workers = cores() if workers is None else workers
     counter = Counter(settings)
@@ -58,7 +58,7 @@ def counted_blocks(
 def _in_order(
     blocks: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
 ) -> Iterator[tuple[Counted, int]]:
-    """Results in the order of the blocks. A block that would only wait for its turn is cut here instead."""
+    """Results in the order of the blocks. While the workers have enough to do, blocks are segmented in this thread."""
     waiting: deque[tuple[Prepared, Future[bytes], int]] = deque()
     with ThreadPoolExecutor(number) as pool:
         try:
@@ -81,7 +81,7 @@ def _in_order(
 
 
 class Helpers:
-    """Work for the threads of a pool, each with a process of its own where it needs one."""
+    """Runs jobs for the threads of a pool; each thread starts a worker process of its own when it needs one."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = words
@@ -89,7 +89,7 @@ class Helpers:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def work(self, jobs: list[cut.Job]) -> bytes:
-        """The answers to the jobs, cut here or in this thread's process."""
+        """The results of the jobs, computed in this thread or in its worker process."""
         if 2 * sum(len(lines) for rule, lines in jobs if rule != "english") > sum(len(lines) for _, lines in jobs):
             return cut.work(jobs, self.words)
         try:
@@ -110,7 +110,7 @@ class Helpers:
         return process
 
     def close(self) -> None:
-        """End them all."""
+        """End all worker processes."""
         for process in self.started:
             assert process.stdin
             assert process.stdout
@@ -122,7 +122,7 @@ class Helpers:
 
 
 def _widen(*streams: IO[bytes] | None) -> None:
-    """Pipes that hold a block, where the system allows it: fewer turns between the two sides."""
+    """Make the pipes large enough for a block, if the system allows it: fewer switches between the two sides."""
     with contextlib.suppress(ImportError, AttributeError, OSError):
         import fcntl
 

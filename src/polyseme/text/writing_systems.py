@@ -1,4 +1,4 @@
-"""Which segmenter for which sentence: ``auto`` goes by script. 按文字种类选择分词方法"""
+"""Choose the segmenter for each sentence: ``auto`` decides by script. 按文字种类选择分词方法"""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ONE_HAN = re.compile(f"[{''.join(f'{chr(low)}-{chr(high)}' for low, high in HAN
 
 
 def has_han(text: str) -> bool:
-    """Whether a Chinese character is among the text's."""
+    """Whether the text contains a Chinese character."""
     return _ONE_HAN.search(text) is not None
 
 
 def jobs(method: str, sentences: str) -> list[Job]:
-    """What to do with the sentences, one per line, in order: runs of them that one rule cuts."""
+    """Group the sentences (one per line) into jobs: each is a run of lines that the same rule segments."""
     if not sentences:
         return []
     if method != "auto":
@@ -49,7 +49,7 @@ def jobs(method: str, sentences: str) -> list[Job]:
 
 
 def mostly_chinese(text: str) -> bool:
-    """Whether at least half of its letters are Han characters."""
+    """Whether at least half of the text's letters are Han characters."""
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
     han = int(np.count_nonzero(_SIGNS.take(codes, mode="clip") == _HAN))
     return 2 * han >= sum(character.isalpha() for character in text) > 0
