@@ -1,10 +1,10 @@
-"""Speed of ULMFiT's training and of CoVe's encoder beside plain torch, one thread, per CPU-second.
+"""Speed of ULMFiT's training and of CoVe's encoder against plain torch, on one thread, per CPU-second.
 
     python benchmarks/contexts.py
 
-AWD-LSTM: one step on rows of consecutive text, sampled softmax off on both sides, against the recipe of its authors in
-plain torch (nn.LSTM with weight drop, tied softmax, both penalties). CoVe: sentences of mixed length through the
-two-layer bidirectional encoder, against nn.LSTM on padded batches of 32 in the file's order.
+AWD-LSTM: one training step on rows of consecutive text, against its authors' recipe in plain torch (nn.LSTM with weight
+drop, tied full softmax, both penalties). CoVe: sentences of mixed length through the two-layer bidirectional encoder,
+against nn.LSTM on padded batches of 32 in the file's order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNITS = 10_000
 
 
 class PlainAwd(nn.Module):
-    """The authors' recipe: nn.LSTM layers whose recurrent weights are dropped before every batch."""
+    """The authors' recipe: nn.LSTM layers with dropout on the recurrent weights before every batch."""
 
     def __init__(self, options: UlmfitOptions) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class PlainAwd(nn.Module):
         self.raw = nn.ParameterList(layer.weight_hh_l0.detach().clone() for layer in self.layers)
 
     def loss(self, read: Tensor, wanted: Tensor) -> Tensor:
-        """Cross entropy over all units, and the penalties."""
+        """Cross entropy over all units, plus the penalties."""
         options = self.options
         kept = F.dropout(torch.ones(UNITS, 1), options.dropout_embedding)
         x = _locked(F.embedding(read, self.table * kept), options.dropout_input)
@@ -66,7 +66,7 @@ def _locked(x: Tensor, share: float) -> Tensor:
 
 
 def cpu_seconds(work: Callable[[], object], rounds: int) -> float:
-    """Of one round, the least of several."""
+    """The CPU-seconds of one round, the minimum over ``rounds``."""
     work()
     found = []
     for _ in range(rounds):

@@ -1,10 +1,10 @@
-"""What ULMFiT, TagLM, CoVe and the readers of the biLM are good for: the tables of docs/results-contexts.md.
+"""Quality of ULMFiT, TagLM, CoVe and the readers of the biLM: the tables of docs/results-contexts.md.
 
     python benchmarks/contexts_quality.py ulmfit|taglm|cove|readers --models MODELS [--seeds 1] [--only NAME ...]
 
-MODELS holds what was trained on the Wikipedia samples with defaults (enwiki.elmo, zhwiki.elmo …). Every figure is a
-record in a JSON-lines file (--results) and is not measured again where its record is there; the models that a table
-needs are kept in --folder. One thread. Minutes are CPU minutes: what else the machine does takes none of them.
+MODELS holds the models trained on the Wikipedia samples with defaults (enwiki.elmo, zhwiki.elmo …). Every figure is a
+record in a JSON-lines file (--results) and is not measured again if its record exists; the models that a table needs
+are kept in --folder. One thread. Minutes are CPU minutes, so they do not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PAGE = "results-contexts.md"
 
 @dataclass(frozen=True)
 class Bench:
-    """Records, where models lie, and how much is asked."""
+    """The records, where models are stored, and what to measure."""
 
     results: Results
     folder: Path
@@ -53,14 +53,14 @@ class Bench:
         return not self.only or name in self.only
 
     def model(self, name: str, make: Callable[[Path], Any]) -> Any:
-        """A model of the folder, trained where it is not there."""
+        """A model of the folder, trained if it does not exist."""
         path = self.folder / name
         if not path.exists():
             make(path)
         return polyseme.load(path)
 
     def rows(self, bench: str, names: Iterable[str], measure: Callable[[str, int], dict[str, Any]]) -> dict[str, Any]:
-        """Of every name its records, a seed each."""
+        """The records of every name, one per seed; missing ones are measured."""
         found: dict[str, list[dict[str, Any]]] = {}
         for seed in range(1, self.seeds + 1):
             for name in filter(self.wanted, names):
@@ -72,7 +72,7 @@ class Bench:
 
 
 def fitted(task: str, train: Examples, test: Examples, encoders: list[Any], figure: str, **options: Any) -> Any:
-    """A figure of a head over these encoders, in per cent, and the CPU seconds of its training."""
+    """The score of a head trained on these encoders, in per cent, and the CPU seconds of its training."""
     begun = time.process_time()
     model = plan_fit(task, train, None, encoders or None, threads=1, **options).fit(Run())
     seconds = time.process_time() - begun
@@ -85,7 +85,7 @@ def mean(records: list[dict[str, Any]], key: str = "value") -> str:
 
 
 def cpu_clock(loop: Loop) -> float:
-    """Seconds of a training, as the option minutes counts them: those of the CPU."""
+    """The CPU seconds of a training run, against which the option ``minutes`` is counted here."""
     found = vars(loop).setdefault("begun", time.process_time() - loop.seconds)
     return float(time.process_time() - found)
 
@@ -104,11 +104,11 @@ ULMFIT = {  # labels used, and how
 }
 GENERAL = {"TREC": ("en", "words"), "ChnSentiCorp": ("zh", "chars")}
 CHARACTERS = 16_000_000  # of the Wikipedia sample
-LONGEST = 100  # characters of a review that are read
+LONGEST = 100  # characters of a review that are used
 
 
 def general(folder: Path, language: str) -> Corpus:
-    """The beginning of a Wikipedia sample, in small letters."""
+    """The beginning of a Wikipedia sample, in lower case."""
     path = folder / f"{language}.corpus"
     if not path.exists():
         with lzma.open(DATA / "corpora" / TEXTS[language], "rt", encoding="utf-8") as file:
@@ -118,7 +118,7 @@ def general(folder: Path, language: str) -> Corpus:
 
 
 def ulmfit(bench: Bench, name: str) -> None:
-    """The three stages, and without some of them."""
+    """ULMFiT with all three stages, and without some of them."""
     language, units = GENERAL[name]
 
     def pretrain(path: Path) -> None:
@@ -148,7 +148,7 @@ def ulmfit(bench: Bench, name: str) -> None:
 
 
 def _fold(name: str, seed: int) -> tuple[Examples, Examples]:
-    """TREC's fold of this number, of five; ChnSentiCorp's dev, the beginning of every review."""
+    """Training and test examples: one of five folds of TREC, or ChnSentiCorp with its dev set, reviews cut short."""
     if name == "TREC":
         return list(Examples.read(TASKS / "trec" / "TREC.train", label_parts=1).folds(5, 1))[seed - 1]
     parts = (Examples.read(TASKS / "chnsenticorp" / f"{part}.tsv") for part in ("train", "dev"))
@@ -197,7 +197,7 @@ COVE_MINUTES = 4
 
 
 def cove(bench: Bench) -> None:
-    """A translation model's encoder beside the word vectors it reads."""
+    """The encoder of a translation model against the word vectors at its input."""
     train = Parallel.read(DATA / "parallel" / "train.dedup.tsv.xz")
 
     def learn(path: Path) -> None:
@@ -226,13 +226,13 @@ def _classified(name: str, encoders: list[Any], seed: int) -> dict[str, Any]:
 # ---- the readers of the biLM
 
 READERS = ("lstm", "cnn", "transformer")
-SENTENCES = 5000  # whose words are encoded
-PROBED, PENALTY = 6_000, 1e-4  # words of which tags are told, and of a probe's weights
+SENTENCES = 5000  # sentences whose words are encoded
+PROBED, PENALTY = 6_000, 1e-4  # words for training and testing the probe, and its weight decay
 FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second tag
 
 
 def readers(bench: Bench) -> None:
-    """Perplexity, homographs and tags, by layer, after as many minutes of training."""
+    """Perplexity, and homographs and tags by layer, after the same training time for each reader."""
 
     def corpus() -> Corpus:
         path = bench.folder / "peoples-daily"
@@ -261,7 +261,7 @@ def readers(bench: Bench) -> None:
 
 
 def by_layer(model: Any, corpus: Corpus) -> dict[str, list[float]]:
-    """Of every layer: the vote of ten neighbours on a homograph's tag, and a linear probe's accuracy; per cent."""
+    """For every layer, in per cent: how often ten neighbours vote for a homograph's tag, and a probe's accuracy."""
     assert corpus.tags is not None
     chosen = np.sort(np.random.default_rng(0).permutation(corpus.n_sentences)[:SENTENCES])
     vectors, words, tags, probed = [], [], [], []
@@ -285,7 +285,7 @@ def by_layer(model: Any, corpus: Corpus) -> dict[str, list[float]]:
 
 
 def _votes(x: Any, word: Any, tag: Any) -> float:
-    """The mean over the words with two frequent tags."""
+    """The mean neighbour score over words with two frequent tags."""
     votes = []
     for one in np.flatnonzero(np.bincount(word) >= FEWEST):
         rows = np.flatnonzero(word == one)
@@ -297,7 +297,7 @@ def _votes(x: Any, word: Any, tag: Any) -> float:
 
 
 def _probe(x: Any, tag: Any, held_out: Any) -> float:
-    """Logistic regression on some words, asked about words of other sentences."""
+    """The accuracy of a logistic regression trained on some words and tested on words of other sentences."""
     learned, asked = (np.flatnonzero(some)[:PROBED] for some in (~held_out, held_out))
     scaled = logistic.Scaling.of(x[learned])
     told = logistic.fit(scaled(x[learned]), np.eye(int(tag.max()) + 1, dtype=np.float32)[tag[learned]], PENALTY)
@@ -305,7 +305,7 @@ def _probe(x: Any, tag: Any, held_out: Any) -> float:
 
 
 def main() -> None:
-    """Measure what is asked for, and write its table."""
+    """Run one benchmark and write its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("ulmfit", "taglm", "cove", "readers"))
     parser.add_argument("--results", type=Path, default=Path("contexts-results.jsonl"))

@@ -1,4 +1,4 @@
-"""Limits of time in CPU-seconds: what a training of so many minutes learns does not depend on what else runs."""
+"""Time limits in CPU-seconds, so that the result of a time-limited training does not depend on what else runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from polyseme.training.run import Run
 
 @contextmanager
 def cpu_clock() -> Iterator[Run]:
-    """A run whose ``minutes`` are those of this process's CPU time."""
+    """A run whose ``minutes`` are counted in CPU time of this process."""
     with patch.object(loop, "time", SimpleNamespace(monotonic=time.process_time)):
         yield Run(began=time.process_time())

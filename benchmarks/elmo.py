@@ -1,9 +1,10 @@
-"""ELMo encoding: tokens per CPU-second in one thread, beside a plain torch implementation in the same run.
+"""ELMo encoding: tokens per CPU-second on one thread, against a plain torch implementation in the same run.
 
     python benchmarks/elmo.py [small medium original]
 
-English news (the Lee corpus of gensim's test data, words repeating as they do), random weights of the published shapes.
-The peer runs all 50 slots of every token through the CNN and steps an LSTM cell with clipping, as AllenNLP does.
+The text is English news (the Lee corpus of gensim's test data, with natural repetition of words); weights are random,
+of the published shapes. The peer runs all 50 slots of every token through the CNN and steps an LSTM cell with clipping,
+as AllenNLP does.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from polyseme.contexts.elmo.encode import SentenceRunner
 from polyseme.contexts.elmo.model import Elmo, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
 
-# tokens per CPU-second, and times the peer without any remembered word
+# minimum tokens per CPU-second, and minimum ratio to the peer without the word cache
 BARS = {"small": (3500, 2.0), "medium": (1100, 2.0), "original": (0, 2.0)}
 BATCH = 32
 PEER_SENTENCES = {"small": 32, "medium": 32, "original": 8}  # the peer takes minutes over the whole text
 
 
 class PlainBiLM(nn.Module):
-    """The biLM as one writes it down, with the same weights."""
+    """A straightforward biLM with the same weights."""
 
     def __init__(self, bilm: BiLM) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ def peer_rate(sentences: list[list[str]], plain: PlainBiLM) -> float:
 
 
 def same(sentences: list[list[str]], model: Elmo, plain: PlainBiLM) -> float:
-    """Largest difference of the two implementations, all layers."""
+    """The largest difference between the two implementations, over all layers."""
     (sentence,) = model.encode_tokens(sentences[:1])
     with torch.no_grad():
         layers = plain(batch_to_ids([["<S>", *sentences[0], "</S>"]]), [len(sentences[0]) + 2])

@@ -1,15 +1,15 @@
-"""ELMo training: CPU-seconds a step beside a plain torch program, and perplexity beside a plain nn.LSTM language model.
+"""ELMo training: CPU-seconds per step against plain torch, and perplexity against a plain nn.LSTM language model.
 
-    python benchmarks/elmo_training.py steps 红楼梦.txt            CPU-seconds a step, one thread
+    python benchmarks/elmo_training.py steps 红楼梦.txt            CPU-seconds per step, one thread
     python benchmarks/elmo_training.py perplexity 红楼梦.txt --minutes 10 --threads 2
-    python benchmarks/elmo_training.py reports zhwiki.txt          what a report costs, and errs, by number of classes
+    python benchmarks/elmo_training.py reports zhwiki.txt          cost and error of a report by number of classes
 
-``steps`` is the configuration of elmo-chinese-oversimplified: letters of 128, 2,048 filters of widths 1 to 7, ten
-letters a word, two highways, two layers of 512 cells projected to 256, batch 16, unroll 20, 45 negatives, Adagrad. The
-plain program has the same shapes, convolves every token and lets autograd follow the loop.
+``steps`` uses the configuration of elmo-chinese-oversimplified: character dimension 128, 2,048 filters of widths 1 to
+7, ten characters per word, two highway layers, two LSTM layers of 512 cells projected to 256, batch 16, unroll 20, 45
+negative samples, Adagrad. The plain program has the same shapes, convolves every token and uses autograd for the loop.
 ``perplexity`` gives both programs the same classes, held-out sentences, hidden size, minutes and cores. The plain one
-is word-level, one nn.LSTM stack per direction, with the dropout and the softmax (full or sampled) named by its flags.
-``reports`` takes a few steps of the default model with more and more classes, by turns, and reports on each.
+is word-level, with one nn.LSTM stack per direction; flags choose its dropout and softmax (full or sampled).
+``reports`` takes a few steps of the default model with more and more classes, in turn, and evaluates each.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ SMALL_CHINESE = ElmoOptions(
 )  # fmt: skip
 
 
-# ---- CPU-seconds a step
+# ---- CPU-seconds per step
 
 
 class PlainSteps:
-    """The same step written plainly: every token convolved, autograd through the loop, torch's Adagrad."""
+    """The same step in plain torch: every token convolved, autograd through the loop, torch's Adagrad."""
 
     def __init__(self, task: BiLMTask) -> None:
         self.task = task
@@ -63,7 +63,7 @@ class PlainSteps:
         self.states = self.bilm.zero_states(task.options.batch_tokens // task.options.unroll, like=torch.zeros(1))
 
     def step(self, index: int) -> None:
-        """One batch."""
+        """Train on one batch."""
         batch, words, encoder = self.task.batches.batch(0, index), self.task.words, self.bilm.encoder
         every = words.tokens.characters[torch.from_numpy(batch.inputs.reshape(-1))]
         empty = self.bilm.config.max_characters - every.shape[1]
@@ -85,7 +85,7 @@ class PlainSteps:
         self.optimiser.step()
 
     def _sampled(self, states: Tensor, targets: Tensor) -> Tensor:
-        """TensorFlow's sampled softmax: log-uniform classes, hits of the target taken out."""
+        """TensorFlow's sampled softmax: log-uniform classes, without accidental hits of the target."""
         n = self.bilm.config.n_classes
         drawn = (torch.exp(torch.rand(45) * np.log(n + 1)) - 1).long().clamp_max(n - 1).unique()
 
@@ -100,7 +100,7 @@ class PlainSteps:
 
 
 def _plain_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) -> tuple[Tensor, State]:
-    """A loop over the steps of rows that are all as long."""
+    """A loop over the time steps of rows of equal length."""
     h, c = state
     outputs = []
     for step in x.split(sizes, dim=1):
@@ -115,7 +115,7 @@ def _plain_layer(layer: LstmLayer, x: Tensor, sizes: list[int], state: State) ->
 
 
 def steps(corpus: Corpus, n: int) -> None:
-    """CPU-seconds a step, ours and plain, by turns in one process."""
+    """CPU-seconds per step, ours and plain, measured in turn in one process."""
     torch.set_num_threads(1)
     keep_freed_memory()
     task = make_task(corpus, SMALL_CHINESE)
@@ -143,7 +143,7 @@ def steps(corpus: Corpus, n: int) -> None:
 
 
 def reports(corpus: Corpus, n: int) -> None:
-    """CPU-seconds of a step and of a report, sampled and whole, and how far the sampled perplexity is off."""
+    """CPU-seconds of a step and of a report (sampled and full), and the error of the sampled perplexity."""
     torch.set_num_threads(1)
     keep_freed_memory()
     caps = {f"{cap:,}": {"max_size": cap} for cap in (20_000, 50_000, 100_000)}
@@ -178,7 +178,7 @@ def reports(corpus: Corpus, n: int) -> None:
 
 
 class PlainLanguageModel(nn.Module):
-    """Words in, nn.LSTM of two layers, words out; a stack for each direction, embedding and softmax shared."""
+    """A word-level nn.LSTM of two layers, one stack per direction, with shared embedding and softmax."""
 
     def __init__(self, n_classes: int, size: int, dropout: float) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class PlainLanguageModel(nn.Module):
 
 
 class PlainTask(Task):
-    """The plain model on our batches."""
+    """Training of the plain model on our batches."""
 
     shareable = True
 
@@ -245,7 +245,7 @@ class PlainTask(Task):
 
 
 def perplexity(corpus: Corpus, options: ElmoOptions, dropout: float, softmax: str, only: str | None) -> None:
-    """Held-out perplexity of both after the same time."""
+    """Print the held-out perplexity of both after the same training time."""
     rows = {}
     if only != "plain":
         run = Run(progress=_said("elmo"))

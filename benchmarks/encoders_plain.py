@@ -1,4 +1,4 @@
-"""Sentence encoders as one writes them first in torch: batches in the order of the file, padded, dense gradients, Adam.
+"""Straightforward torch versions of sentence encoders: padded batches in file order, dense gradients, Adam.
 
 The models are those of polyseme (same sizes, same losses); only how they are computed differs.
 """
@@ -30,7 +30,7 @@ class Numbers:
         return len(self.index) + 2
 
     def padded(self, lists: Lists) -> tuple[Tensor, Tensor]:
-        """``(B, T)`` and the lengths."""
+        """The padded word numbers ``(B, T)``, and the lengths."""
         longest = max(map(len, lists))
         rows = [[self.index.get(word, 1) for word in words] + [0] * (longest - len(words)) for words in lists]
         return torch.tensor(rows), torch.tensor([len(words) for words in lists])
@@ -48,7 +48,7 @@ def max_of(states: Tensor, lengths: Tensor) -> Tensor:
 
 
 def run(module: nn.Module, losses: Callable[[int], Tensor], n_batches: int) -> float:
-    """CPU seconds of so many steps."""
+    """CPU seconds of ``n_batches`` training steps."""
     optimiser = torch.optim.Adam(module.parameters(), 5e-4)
     begun = time.process_time()
     for number in range(n_batches):
@@ -60,7 +60,7 @@ def run(module: nn.Module, losses: Callable[[int], Tensor], n_batches: int) -> f
 
 
 def quick_thought(lists: Lists, dim: int, hidden: int, batch_size: int, min_count: int) -> float:
-    """Two GRUs with word vectors of their own; the neighbours among the batch."""
+    """Quick-thought: two GRUs, each with its own word vectors, pick the neighbours among the batch."""
     numbers = Numbers(lists, min_count)
     tables = nn.ModuleList(nn.Embedding(len(numbers), dim // 2) for _ in range(2))
     rnns = nn.ModuleList(nn.GRU(dim // 2, hidden, batch_first=True) for _ in range(2))
@@ -78,7 +78,7 @@ def quick_thought(lists: Lists, dim: int, hidden: int, batch_size: int, min_coun
 
 
 def skip_thought(lists: Lists, known: Lists, dim: int, hidden: int, batch_size: int, min_count: int) -> float:
-    """A GRU that reads, two that write, a softmax over all words of ``known``."""
+    """Skip-thought: a GRU encoder, two GRU decoders, and a softmax over all words of ``known``."""
     numbers = Numbers(known, min_count)
     table, output = nn.Embedding(len(numbers), dim), nn.Linear(hidden, len(numbers))
     encoder = nn.GRU(dim, hidden, batch_first=True)
@@ -104,7 +104,7 @@ def skip_thought(lists: Lists, known: Lists, dim: int, hidden: int, batch_size: 
 
 
 def pairs(sides: tuple[Lists, Lists], targets: Sequence[int], vectors: Any, hidden: int, batch_size: int) -> float:
-    """InferSent: a BiLSTM over given word vectors, its maximum, a classifier."""
+    """InferSent: a BiLSTM on given word vectors, max pooling, and a classifier."""
     rnn = nn.LSTM(vectors.vector_size, hidden, batch_first=True, bidirectional=True)
     layers = nn.Sequential(nn.Linear(16 * hidden // 2, 512), nn.Linear(512, 512), nn.Linear(512, max(targets) + 1))
 
@@ -126,7 +126,7 @@ def pairs(sides: tuple[Lists, Lists], targets: Sequence[int], vectors: Any, hidd
 
 
 def answers(turns: tuple[Lists, Lists], dim: int, hidden: int, batch_size: int) -> float:
-    """A BiLSTM's maximum of turns and answers, two layers over the answers', the choice among the batch."""
+    """Conversation: a max-pooled BiLSTM for turns and answers, two more layers for answers; picks among the batch."""
     numbers = Numbers([*turns[0], *turns[1]], 1)
     table, rnn = nn.Embedding(len(numbers), dim), nn.LSTM(dim, hidden // 2, batch_first=True, bidirectional=True)
     layers = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh())

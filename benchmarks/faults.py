@@ -1,11 +1,11 @@
-"""A campaign of faults: kills, hostile files, full disks, two writers, readers beside a writer, an abused server.
+"""Fault injection: kills, hostile files, full disks, two writers, readers during writes, abuse of the server.
 
     python benchmarks/faults.py [--short | --scale 1.0] [--only kills,files,disks,readers,server] [--seed 1]
                                 [--results faults.jsonl] [--document docs/files.md]
 
-Prints what was tried and what broke. With --results, parts that run one by one are added up in a file, of which
---document makes the table of a document. Bars: 1,000 kills, 10,000 mutations, 1,000 reads beside a writer, 100 full
-disks: nothing lost, nothing mixed, no traceback, no hang, the same bits after every resume. Exit code 1 otherwise.
+Prints what was tried and what broke. With --results, figures of separate runs are collected in a file, from which
+--document writes the table of a document. Bars: 1,000 kills, 10,000 mutations, 1,000 reads during writes, 100 full
+disks: nothing lost, no mixed versions, no traceback, no hang, the same bits after every resume. Exit code 1 otherwise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from faults_common import Tally
 from faults_jobs import World
 
 MARKS = ("<!-- faults -->", "<!-- /faults -->")
-# Rows of the table: what a fault is called there, with {} for the number of kinds, and how its tallies' names begin.
+# Rows of the table: title of a fault, with {} for the number of kinds -> prefix of the names of its tallies.
 FAULTS = {
     "killed before a call that changes the disk": "killed before a call",
     "killed at a random moment": "killed at a random moment",
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def write_table(document: Path, results: Path) -> None:
-    """The sums of all figures, between the marks of a document."""
+    """Write the totals of all figures between the marks of a document."""
     records = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     lines = ["| fault | tried | broken |", "|---|--:|--:|"]
     for title, start in FAULTS.items():
@@ -87,12 +87,12 @@ def write_table(document: Path, results: Path) -> None:
 
 
 def _quick_place() -> str | None:
-    """Memory, where it can be written to as a disk: a thousand kills are not to wait for a real one."""
+    """A file system in memory, if there is one, since a thousand kills would take long on a real disk."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def run(home: Path, chosen: Sequence[str], *, short: bool, scale: float, seed: int) -> list[Tally]:
-    """The parts that were chosen."""
+    """Run the chosen parts."""
 
     def so_many(full: int, few: int) -> int:
         return few if short else max(1, round(full * scale))
@@ -121,12 +121,12 @@ def run(home: Path, chosen: Sequence[str], *, short: bool, scale: float, seed: i
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of the children that ended."""
+    """CPU seconds of this process and of its children that have ended."""
     return sum(os.times()[:4])
 
 
 def _server(folder: Path, scale: float) -> list[Tally]:
-    """The server's abuse (faults_server.py)."""
+    """Abuse of the server (faults_server.py)."""
     folder.mkdir()
     return [
         Tally(f"server: {found.attack}", found.tried, found.faults, dict(found.statuses))

@@ -1,6 +1,6 @@
-"""A server in a process of its own, and the clients that ask it: an honest one among them, which tells what others do.
+"""A server in a separate process, and its clients; an honest client measures the effect of an attack.
 
-Used by the abuse of faults_server.py.
+Used by faults_server.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FREE_AFTER = 45.0
 
 @dataclass
 class Found:
-    """What one attack showed."""
+    """The result of one attack."""
 
     attack: str
     tried: int = 0
@@ -41,12 +41,12 @@ class Found:
     memory: int = 0
 
     def expect(self, holds: bool, otherwise: str) -> None:
-        """Note a bar that is missed."""
+        """Note a fault if ``holds`` is false."""
         if not holds and otherwise not in self.faults:
             self.faults.append(otherwise)
 
     def line(self) -> str:
-        """For the table."""
+        """The line for the table."""
         statuses = " ".join(f"{status}×{n}" for status, n in sorted(self.statuses.items())) or "–"
         longest = max(self.honest, default=0.0) * 1000
         verdict = "; ".join(self.faults) or "held"
@@ -55,7 +55,7 @@ class Found:
 
 
 class Server:
-    """``polyseme serve`` in a process of its own."""
+    """``polyseme serve`` in a separate process."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         command = [sys.executable, "-m", "polyseme", "serve", str(folder / "words"), str(folder / "index"), *arguments]
@@ -68,21 +68,21 @@ class Server:
             if address := re.search(r"page: http://127\.0\.0\.1:(\d+)/", line):
                 self.port = int(address[1])
                 threading.Thread(target=self.process.stderr.read, daemon=True).start()
-                answer(self, HONEST)  # the first question compiles
+                answer(self, HONEST)  # the first query compiles
                 return
         raise SystemExit("the server did not start: " + "".join(said))
 
     def memory(self) -> int:
-        """Bytes it holds now."""
+        """The memory it uses now, in bytes."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def connections(self) -> int:
-        """Connections that are open now."""
+        """The number of open connections."""
         found = psutil.Process(self.process.pid).net_connections("tcp")
         return sum(one.status == psutil.CONN_ESTABLISHED for one in found)
 
     def stop(self) -> None:
-        """As Ctrl-C does; one that does not end is a fault of its own."""
+        """Stop it like Ctrl-C; it is an error if it does not end."""
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(30)
@@ -92,7 +92,7 @@ class Server:
 
 
 def connect(server: Server, *, buffer: int | None = None) -> socket.socket:
-    """A connection; a small ``buffer`` makes what is not read stay with the server."""
+    """A connection; with a small ``buffer``, data that is not read stays on the server's side."""
     connection = socket.socket()
     if buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -112,9 +112,9 @@ def request(target: str, body: object = None, *, host: str = "127.0.0.1", head: 
 
 
 def answer(server: Server, data: bytes, *, hang_up: bool = False) -> tuple[str, bytes]:
-    """Status and body; ``closed`` where the server ended the connection, ``silent`` where nothing comes.
+    """Status and body; the status is ``closed`` if the server closed the connection, ``silent`` if nothing comes.
 
-    One who hangs up says that nothing more will come, so that the server need not wait for the rest of a request.
+    With ``hang_up``, the client ends its side, so that the server does not wait for the rest of a request.
     """
     try:
         with connect(server) as connection:
@@ -137,7 +137,7 @@ HONEST = request(
 
 @contextlib.contextmanager
 def watched(server: Server, found: Found) -> Iterator[None]:
-    """An honest client, and an eye on the server's memory, while an attack lasts."""
+    """Run an honest client and watch the server's memory during an attack."""
     before, done = server.memory(), threading.Event()
 
     def honest() -> None:
@@ -160,7 +160,7 @@ def watched(server: Server, found: Found) -> Iterator[None]:
 
 
 def wait_until_free(server: Server, found: Found, *, most: int = 5) -> None:
-    """The connections of an attack end by themselves."""
+    """Wait for the connections of an attack to end; a fault if they do not."""
     deadline = time.monotonic() + FREE_AFTER
     while server.connections() > most and time.monotonic() < deadline:
         time.sleep(0.2)

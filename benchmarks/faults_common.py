@@ -1,4 +1,4 @@
-"""What every fault is tried with: commands in children that are forked from this warm process, and what they leave."""
+"""Common parts of the fault campaigns: running commands in forked children of this warm process, and tallies."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"  # children are forked: no thread of a library may be needed in them
+    os.environ[_name] = "1"  # children are forked, and threads of libraries do not survive a fork
 
 # Calls before which a command is killed; ``exchange`` is added to them.
 CALLS = ("rename", "replace", "mkdir", "fsync", "unlink", "rmdir", "remove", "link", "symlink", "posix_fallocate")
-TRACEBACK = 70  # the exit code of a child that raised what no command may raise
+TRACEBACK = 70  # the exit code of a child with an uncaught exception
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: its exit code (negative: the signal that killed it), what it said, its calls, its seconds."""
+    """How a child ended: exit code (negative: the signal that killed it), stderr, number of calls, seconds."""
 
     code: int
     said: str
@@ -35,7 +35,7 @@ class Ended:
 
     @property
     def failure(self) -> str:
-        """What no fault may lead to; "" where there is nothing of it."""
+        """What must never happen (hang, crash, traceback); "" if nothing did."""
         if self.code == -signal.SIGALRM:
             return "hangs"
         if self.code < 0 and self.code != -signal.SIGKILL:
@@ -56,7 +56,7 @@ def in_child(
     limit: Callable[[], None] | None = None,
     seconds: int = 120,
 ) -> Ended:
-    """Fork, and do ``action``, which gives an exit code; killed before the so-manieth call, or after some seconds."""
+    """Run ``action`` in a forked child; optionally kill it before call number ``kill_before`` or after some seconds."""
     said_in, said_out = os.pipe()
     counted_in, counted_out = os.pipe()
     began = time.monotonic()
@@ -84,7 +84,7 @@ def _become(
     limit: Callable[[], None] | None,
     seconds: int,
 ) -> NoReturn:
-    """The child's life."""
+    """Run as the child, and exit."""
     code = TRACEBACK
     try:
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -107,7 +107,7 @@ def _become(
 
 
 def _count_calls(counted: int, kill_before: int | None) -> None:
-    """Let every call that changes names or reaches for the disk be counted, and kill before the one that is asked."""
+    """Count every call that changes file names or syncs to disk, and kill this process before call ``kill_before``."""
     from polyseme.disk import atomic
 
     made = 0
@@ -151,7 +151,7 @@ def command(*arguments: object) -> Callable[[], int]:
 
 
 def in_this_process(*arguments: object) -> None:
-    """Run a command here: what it imports and compiles is there for all children."""
+    """Run a command in this process, so that its imports and compiled code are available to all children."""
     argv, sys.argv = sys.argv, ["polyseme", *map(str, arguments)]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     from polyseme.cli.main import main
@@ -171,7 +171,7 @@ def in_this_process(*arguments: object) -> None:
 
 @contextmanager
 def small_steps() -> Iterator[None]:
-    """An index that is saved many times on its way."""
+    """Make index building save checkpoints often."""
     from polyseme.search import build
 
     before = build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS
@@ -183,7 +183,7 @@ def small_steps() -> Iterator[None]:
 
 
 def bounded_memory(megabytes: int) -> Callable[[], None]:
-    """A limit: so much more memory than this process has now."""
+    """A function that limits memory to this many megabytes more than the process has now."""
 
     def limit() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -194,7 +194,7 @@ def bounded_memory(megabytes: int) -> Callable[[], None]:
 
 
 def digest(path: Path, aside: tuple[str, ...] = ()) -> str:
-    """Of a file or of all files of a folder, those ``aside`` left out; "" where nothing is."""
+    """The hash of a file, or of all files of a folder except those in ``aside``; "" if it does not exist."""
     if not os.path.exists(path):
         return ""
     files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
@@ -216,23 +216,23 @@ class Tally:
     facts: dict[str, int] = field(default_factory=dict)
 
     def count(self, fact: str) -> None:
-        """One more of what happened."""
+        """Count one occurrence of ``fact``."""
         self.facts[fact] = self.facts.get(fact, 0) + 1
 
     def check(self, good: bool, what: str) -> None:
-        """Note what broke."""
+        """Note what broke, if ``good`` is false."""
         if not good:
             self.broken.append(what)
             print(f"    BROKEN {self.name}: {what}", flush=True)
 
     def line(self) -> str:
-        """For the table at the end."""
+        """The line for the table at the end."""
         facts = ", ".join(f"{number:,} {fact}" for fact, number in self.facts.items())
         return f"{self.name:34} {self.tried:8,} {len(self.broken):7,}   {facts}"
 
 
 def spread(n: int, most: int) -> Iterator[int]:
-    """At most ``most`` of the numbers 0 … n−1, evenly."""
+    """At most ``most`` of the numbers 0 … n−1, evenly spaced."""
     if n <= most:
         yield from range(n)
     else:

@@ -1,4 +1,4 @@
-"""Files to alter that people learn from: text in several encodings and formats, labelled examples, parallel text."""
+"""Data files to alter: text in several encodings and formats, labelled examples, parallel text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = ["他打了个电话。", "The cat sat on the mat, 1998.", "", "宝玉�
 
 
 def texts(place: Path) -> Iterator[Subject]:
-    """Text that a corpus is built of."""
+    """Text files from which a corpus is built."""
     text = "\n".join(LINES)
     tagged = "\n".join("他/r 打/v 了/u 个/q 电话/n 。/w" for _ in LINES)
     records = "\n".join(json.dumps({"text": line, "id": n}, ensure_ascii=False) for n, line in enumerate(LINES))
@@ -65,7 +65,7 @@ def examples(world: World, place: Path) -> Iterator[Subject]:
 
 
 def made_published(place: Path) -> Iterator[Subject]:
-    """Published formats of which there is no file to hand: written as their programs write them."""
+    """Published formats for which we have no file: written as their programs write them."""
     matrix = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     words = tuple(f"词{n}" for n in range(30))
     for protocol in (2, 4):
@@ -85,7 +85,7 @@ def _file(place: Path, name: str, data: bytes) -> Path:
     return file
 
 
-# ---- what is done with them
+# ---- how they are used
 
 
 def use_text(path: Path) -> None:
@@ -96,12 +96,12 @@ def use_text(path: Path) -> None:
 
 
 def use_examples(path: Path) -> None:
-    """Read all of them."""
+    """Read all examples."""
     found = Examples.read(path)
     list(found)
     _ = found.facts, found.fingerprint
 
 
 def use_parallel(path: Path) -> None:
-    """Read all of it."""
+    """Read all pairs."""
     list(Parallel.read(path))

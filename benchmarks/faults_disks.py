@@ -1,7 +1,7 @@
-"""Disks that are full at every tenth of the way: of each command that writes, to a new place and over an old result.
+"""Disks that run full at every tenth of each writing command, with a new output and over an old result.
 
-The command says in one line that there is no space, the old result stays, nothing is left beside it; with room it then
-ends as if nothing had been. The disk is a small tmpfs; where none can be mounted, the size of files is limited instead.
+The command must say in one line that there is no space, keep the old result and leave nothing next to it; with enough
+space, it then succeeds as usual. The disk is a small tmpfs; if none can be mounted, the file size is limited instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def campaign(world: World, *, steps: int) -> list[Tally]:
-    """``steps`` places on the way of each command."""
+    """Fill the disk at ``steps`` points of each command."""
     tally = Tally("full disks")
     disk = world.home / "disk"
     disk.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def _job(job: Job, scenario: str, disk: Path | None, steps: int, tally: Tally) -
     for step in range(1, steps + 1):
         old = _prepare(job, scenario, disk)
         share = (step - 0.5) / steps
-        # An old result stays until the new one is whole, so there must be room for both.
+        # An old result is kept until the new one is complete, so there must be room for both.
         size = before + int(share * max(need, PAGE))
         where = f"{job.name}, {scenario}, {share:.0%} of the room"
         if disk is None:
@@ -82,7 +82,7 @@ def _prepare(job: Job, scenario: str, disk: Path | None) -> str:
 
 
 def _used(job: Job, disk: Path | None) -> int:
-    """Bytes on the disk; without a disk of its own, of the largest file."""
+    """Bytes used on the disk; without a separate disk, the size of the largest file."""
     if disk is None:
         return max((file.stat().st_size for file in job.place.rglob("*") if file.is_file()), default=0)
     found = os.statvfs(disk)

@@ -1,8 +1,8 @@
-"""Hostile files: mutations of every format that is opened, ours and published, each read in a limited child.
+"""Hostile files: mutations of every format we open, ours and published, each read in a child with limits.
 
-A file that was altered opens, or is refused in one line: no traceback, no crash, no hang, no memory beyond the limit.
-Half of our own folders are sealed anew after the mutation, as somebody would who means it. Published files come from
-the folder of test data (POLYSEME_TEST_DATA); without it only those that polyseme writes are tried.
+An altered file must open or be rejected in one line: no traceback, no crash, no hang, no memory beyond the limit. Half
+of our own folders get valid checksums after the mutation, as a deliberate attacker would do. Published files come from
+the folder of test data (POLYSEME_TEST_DATA); without it only formats that polyseme writes are tried.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from polyseme.search import Index
 from polyseme.text.corpus import Corpus
 
 DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-BATCH = 50  # in one child
+BATCH = 50  # mutations per child
 SECONDS = 20
 BERT = ("config.json", "model.safetensors", "vocab.txt", "tokenizer.json")
 MEGABYTES = 1500
-ASIDE = ("training.jsonl", "model.json", "index.json")  # speeds, and the way to the sources
+ASIDE = ("training.jsonl", "model.json", "index.json")  # contain speeds, and paths of the sources
 
 
 def campaign(world: World, *, mutations: int, seed: int) -> list[Tally]:
-    """So many mutations, evenly over the formats."""
+    """Try this many mutations, spread evenly over the formats."""
     with small_steps():
         return _campaign(world, mutations, seed)
 
@@ -46,9 +46,9 @@ def _campaign(world: World, mutations: int, seed: int) -> list[Tally]:
     subjects = [*_ours(world), *(data[::4] if world.short else [*data, *_published()])]
     tallies = {subject.name: Tally(f"altered {subject.name}") for subject in subjects}
     todo = [(subjects[number % len(subjects)], seed * 10**7 + number) for number in range(mutations)]
-    todo.sort(key=lambda item: item[0].name)  # children of one kind are alike: what it imports is there
+    todo.sort(key=lambda item: item[0].name)  # children then need the same imports
     for subject in subjects:
-        subject.use(_copied(subject, world.home / "whole"))  # warm, and whole it opens
+        subject.use(_copied(subject, world.home / "whole"))  # warms up, and checks that it opens unaltered
     while todo:
         todo = todo[_batch(todo[:BATCH], world.home / "altered", tallies) :]
     return list(tallies.values())
@@ -67,7 +67,7 @@ def _copied(subject: Subject, place: Path) -> Path:
 
 
 def _batch(todo: list[tuple[Subject, int]], place: Path, tallies: dict[str, Tally]) -> int:
-    """Try some; how many were tried. The child says after each what came of it, so what it dies of is known."""
+    """Try some mutations; return how many were tried. The child reports after each, so a crash can be attributed."""
     report = place.with_name("report")
     report.write_text("")
 
@@ -119,13 +119,13 @@ def _alter(target: Path, names: tuple[str, ...], rng: random.Random) -> str:
         how, data = mutated(data, rng)
         file.write_bytes(data)
     if target.is_dir() and rng.random() < 0.5:
-        with suppress(Exception):  # where nothing is left to seal
+        with suppress(Exception):  # if nothing is left to seal
             sealed_anew(target)
     return f"{file.name} {how}"
 
 
 def _other_thing(file: Path, rng: random.Random) -> str:
-    """A pipe, a folder, a device or a link in the place of a file."""
+    """Replace a file by a pipe, a folder, a device, a link or nothing."""
     file.unlink()
     what = rng.choice(("pipe", "folder", "device", "link to itself", "link to nothing", "nothing"))
     if what == "pipe":
@@ -137,11 +137,11 @@ def _other_thing(file: Path, rng: random.Random) -> str:
     return what
 
 
-# ---- what is opened
+# ---- what is opened, and how
 
 
 def use_corpus(path: Path) -> None:
-    """Open and read."""
+    """Open a corpus and read from it."""
     corpus = Corpus.open(path)
     for place in {0, len(corpus) // 2, len(corpus) - 1}:
         corpus.token_spans(place)
@@ -160,7 +160,7 @@ def _use_index(world: World) -> Callable[[Path], None]:
 
 
 def _use_unfinished(wanted: str, *arguments: object) -> Callable[[Path], None]:
-    """Go on with a checkpoint at the place of ``OUT``, and end in the bits of an unbroken run."""
+    """Resume from a checkpoint, with ``OUT`` as output; the result must equal that of an uninterrupted run."""
 
     def use(path: Path) -> None:
         out = path.with_name(path.name.removesuffix(".checkpoint"))
@@ -206,7 +206,7 @@ def _ours(world: World) -> Iterator[Subject]:
 
 
 def _more_models(world: World, place: Path) -> Iterator[Subject]:
-    """Of other families: texts counted, a task with its head."""
+    """Models of other families: TF-IDF, and a task with its head."""
     examples = place / "labelled.tsv"
     lines = [f"{'ab'[n % 2]}\t词{n % 7} 词{n % 2}\n" for n in range(40)]
     examples.write_text("label\ttext\n" + "".join(lines), encoding="utf-8")
@@ -218,7 +218,7 @@ def _more_models(world: World, place: Path) -> Iterator[Subject]:
 
 
 def _interrupted(name: str, out: Path, arguments: tuple[object, ...]) -> Subject:
-    """What a command leaves that is killed on its way."""
+    """The checkpoint of a command that was killed halfway."""
     given = [out if argument == "OUT" else argument for argument in arguments]
     in_this_process(*given)
     wanted = digest(out, ASIDE)

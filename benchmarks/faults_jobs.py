@@ -1,4 +1,4 @@
-"""The commands that write, small enough to be killed a thousand times, and what each must leave."""
+"""The writing commands, with inputs small enough to be killed a thousand times, and what each must leave."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from faults_common import digest, in_this_process
 
 WORDS = 60
 LINES = 240
-TIMED = ("training.jsonl", "model.json")  # speeds stand in the one, and its checksum in the other
+TIMED = ("training.jsonl", "model.json")  # the first contains speeds, the second its checksum
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command and its output; ``older`` puts something there that is to be replaced."""
+    """A command and its output; ``older`` creates an older output to replace."""
 
     name: str
     place: Path  # nothing else is in it
@@ -27,11 +27,11 @@ class Job:
     out: Path
     older: Callable[[Path], None]
     aside: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()  # files that belong to it
+    beside: tuple[str, ...] = ()  # further files that belong to the output
     resumes: bool = False
 
     def command(self, *more: str) -> tuple[object, ...]:
-        """Its arguments."""
+        """Its arguments, with ``more`` added."""
         return (*self.arguments, *more)
 
     def clear(self) -> None:
@@ -40,13 +40,13 @@ class Job:
         self.place.mkdir(parents=True)
 
     def content(self) -> str:
-        """A digest of what it has written, all that belongs together; "" where its output is not there."""
+        """A hash of everything it has written; "" if its output does not exist."""
         if not os.path.exists(self.out):
             return ""
         return " ".join([digest(self.out, self.aside), *(digest(self.out.with_name(name)) for name in self.beside)])
 
     def others(self) -> list[str]:
-        """What it left beside its output."""
+        """The names of files it left next to its output."""
         expected = {self.out.relative_to(self.place).parts[0], *self.beside}
         found = {*os.listdir(self.place), *(os.listdir(self.out.parent) if self.out.parent.exists() else ())}
         return sorted(found - expected - {self.out.name})
@@ -54,13 +54,13 @@ class Job:
 
 @dataclass(frozen=True)
 class World:
-    """A folder with what the commands read; a ``short`` one has fewer commands, and no ELMo."""
+    """A folder with the inputs of the commands; a ``short`` one has fewer commands, and no ELMo."""
 
     home: Path
     short: bool = False
 
     def make(self) -> None:
-        """Texts, a corpus, word vectors and encoders."""
+        """Create texts, a corpus, word vectors and encoders, and run every command once."""
         from polyseme.contexts.static import StaticEncoder
         from polyseme.text.corpus import Corpus
         from polyseme.words.vectors import WordVectors
@@ -87,7 +87,7 @@ class World:
             in_this_process(*job.command())
 
     def jobs(self, place: Path) -> list[Job]:
-        """All of them, writing into ``place``; of a short world, one of each kind."""
+        """All commands, writing into ``place``; in a short world, one of each kind."""
         kept = ("corpus", "train word2vec", "index", "convert to projector", "encode to .npy")
         return [job for job in self._all_jobs(place) if not self.short or job.name in kept]
 

@@ -1,7 +1,7 @@
-"""SIGKILL before every call that changes the disk, and at random moments, of every command that writes.
+"""SIGKILL every writing command before each call that changes the disk, and at random moments.
 
-After each kill the output is the old result or the new one, whole; the same command then ends in the same bits and
-leaves nothing beside its output. Commands that can resume are also killed while they resume.
+After each kill the output must be the complete old result or the complete new one; run again, the same command must
+give the same bits and leave nothing next to its output. Commands that can resume are also killed while they resume.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from faults_jobs import Job, World
 
 
 def campaign(world: World, *, most_points: int, random_kills: int, seed: int) -> list[Tally]:
-    """``most_points`` of the calls of each command (index and word2vec: all of them), and so many random moments."""
+    """Kill each command at ``most_points`` of its calls (index and word2vec: at all), and at random moments."""
     rng = random.Random(seed)
     points, moments = Tally("killed before a call"), Tally("killed at a random moment")
     jobs = world.jobs(world.home / "out")
@@ -56,7 +56,7 @@ def _random(job: Job, tally: Tally, n: int, rng: random.Random) -> None:
 
 
 def _unbroken(job: Job) -> tuple[str, int, float]:
-    """What the command writes, how many calls it makes, how long it takes."""
+    """The hash of the command's output, its number of calls and its seconds, without a kill."""
     job.clear()
     ended = in_child(command(*job.command()))
     if ended.code or not job.content():
@@ -65,7 +65,7 @@ def _unbroken(job: Job) -> tuple[str, int, float]:
 
 
 def _prepared(job: Job, scenario: str) -> str:
-    """The content of what stands there before."""
+    """Prepare the output folder; return the hash of the old output."""
     job.clear()
     if scenario == "over":
         job.older(job.out)
@@ -103,7 +103,7 @@ def _kill(
     found = job.content()
     tally.check(found in (old, wanted), f"{where}: the output is neither the old result nor the new one")
     checkpoint = job.out.with_name(f"{job.out.name}.checkpoint")
-    if keep and job.resumes and checkpoint.exists():  # the last of these is what a resumed run begins with
+    if keep and job.resumes and checkpoint.exists():  # the last one is where resumed runs start from
         shutil.rmtree(keep, ignore_errors=True)
         shutil.copytree(job.place, keep)
     again = [*(["--resume"] if job.resumes else []), *(["--force"] if old or not job.resumes else [])]

@@ -1,4 +1,4 @@
-"""Ways to alter a file: bits, bytes, pieces, numbers in text, values of JSON; and checksums that fit afterwards."""
+"""Ways to alter a file: bits, bytes, pieces, numbers in text, values in JSON; and how to make checksums valid again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ODD: tuple[Any, ...] = (
 
 
 def mutated(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """How the bytes were altered, and what they are now."""
+    """The name of a random mutation, and the mutated bytes."""
     ways: list[Callable[[bytes, random.Random], bytes]] = [
         _bits,
         _bytes,
@@ -42,12 +42,12 @@ def mutated(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     way = rng.choice(ways)
     try:
         return way.__name__.strip("_"), way(data, rng)
-    except (ValueError, IndexError, RecursionError):  # nothing to alter in this way
+    except (ValueError, IndexError, RecursionError):  # this mutation does not apply
         return "bits", _bits(data, rng)
 
 
 def _place(data: bytes, rng: random.Random) -> int:
-    """Anywhere, more often at the beginning, where headers are."""
+    """A random position, more often near the beginning, where headers are."""
     return rng.randrange(max(1, min(len(data), 400) if rng.random() < 0.5 else len(data)))
 
 
@@ -139,7 +139,7 @@ def _safetensors_header(data: bytes, rng: random.Random) -> bytes:
 
 
 def sealed_anew(folder: Path) -> None:
-    """Make the checksums of a folder of ours fit what is in it now, those of the models below it too."""
+    """Make the checksums of one of our folders valid for its present contents, including models inside it."""
     for manifest in (MODEL, CORPUS, INDEX):
         if (folder / manifest.marker).is_file():
             _seal(folder, manifest)

@@ -1,8 +1,8 @@
-"""Readers beside a writer, and two writers of one output, for every kind of folder.
+"""Readers during writes, and two writers of one output, for every kind of folder.
 
-A writer replaces a folder by other versions of it as fast as it can. Whoever opens it gets one version, whole: every
-part of it tells the same number. Of two commands that write the same output at once, one or both go through, one after
-the other, and what is there in the end is whole; whoever is refused says so in one line.
+A writer replaces a folder by other versions as fast as it can. A reader must get one complete version: every part of it
+contains the same number. If two commands write the same output at once, one or both succeed, one after the other, and
+the result is complete; a command that is rejected must say so in one line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSIONS = 7
 
 
 def campaign(world: World, *, reads: int, rounds: int) -> list[Tally]:
-    """So many reads in all, and so many rounds of two writers for each command."""
+    """Try ``reads`` reads in total, and ``rounds`` rounds of two writers for each command."""
     place = world.home / "read"
     place.mkdir(exist_ok=True)
     tallies = [_beside_a_writer(name, place, world, -(-reads // len(KINDS))) for name in KINDS]
@@ -49,7 +49,7 @@ def _vectors(number: int) -> WordVectors:
 
 
 def _numbers_in(model: Any) -> set[int]:
-    """Every number that a model and its parts tell."""
+    """Every version number found in a model and its parts."""
     parts = model.parts()
     found = {int(word.split(".")[0]) for words in parts.tables.values() for word in words}
     found |= {int(n) for n in np.unique(parts.tensors.get("vectors", np.empty(0)))}
@@ -86,7 +86,7 @@ def _numbers_in_index(path: Path, world: World) -> set[int]:
 
 
 def _numbers_served(path: Path) -> set[int]:
-    """What a server that is started now answers."""
+    """The version numbers in the answers of a server started now."""
     from starlette.testclient import TestClient
 
     from polyseme.serve.app import create_app
@@ -142,7 +142,7 @@ def _beside_a_writer(kind: str, place: Path, world: World, reads: int) -> Tally:
         _write_for_ever(write, path, world)
     seen: set[int] = set()
     try:
-        end = time.monotonic() + 60  # until the writer has come to write
+        end = time.monotonic() + 60  # wait for the writer's first write
         while tally.tried < reads or (len(seen) < 2 and time.monotonic() < end):
             tally.tried += 1
             try:

@@ -1,10 +1,11 @@
-"""Abuse of the server, on this machine only: what clients can do to it, and what an honest one sees of that.
+"""Abuse of the server, on this machine only: attacks by clients, and their effect on an honest client.
 
     python benchmarks/faults_server.py [--scale 1.0]
 
-Each attack is bounded in number and time. While it lasts, an honest client asks ten questions a second. Bars:
-the honest client is always answered, within 2 s; no answer is a 5xx but 503; the server's memory grows by less than
-200 MB; what an attack holds is free 45 s after it; no error tells a path of the server; nothing forged is accepted.
+Each attack is limited in number and time. While it lasts, an honest client sends ten queries per second. Bars: the
+honest client always gets an answer within 2 s; the only 5xx status is 503; the server's memory grows by less than
+200 MB; connections of an attack are freed within 45 s; no error reveals a path of the server; no forged request is
+accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ WORDS, DIM = 5_000, 300
 
 
 def make_folder(folder: Path) -> None:
-    """Word vectors, and an index by an encoder that is made of them."""
+    """Create word vectors, and an index with an encoder made from them."""
     from polyseme.search import build_index
     from polyseme.sentences.lift import lift
     from polyseme.text.corpus import Corpus
@@ -48,11 +49,11 @@ def make_folder(folder: Path) -> None:
 
 # ---- attacks
 
-LARGE = {"model": "words", "sentences": [["词1"] * 30] * 24, "layers": "top"}  # an answer of some 4 MB
+LARGE = {"model": "words", "sentences": [["词1"] * 30] * 24, "layers": "top"}  # an answer of about 4 MB
 
 
 def unread_answers(server: Server, scale: float) -> Found:
-    """Large answers that nobody reads."""
+    """Request large answers and never read them."""
     found = Found("answers that nobody reads", max(3, int(60 * scale)))
     with watched(server, found), contextlib.ExitStack() as held:
         for _ in range(found.tried):
@@ -63,7 +64,7 @@ def unread_answers(server: Server, scale: float) -> Found:
 
 
 def idle_connections(server: Server, scale: float) -> Found:
-    """Connections on which nothing is asked, more than the server lets in."""
+    """Open idle connections, more than the server accepts."""
     found = Found("idle connections", int(1500 * scale))
     with watched(server, found), contextlib.ExitStack() as held:
         for _ in range(found.tried):
@@ -74,7 +75,7 @@ def idle_connections(server: Server, scale: float) -> Found:
 
 
 def slow_requests(server: Server, scale: float) -> Found:
-    """Heads and bodies that come one byte at a time."""
+    """Send headers and bodies one byte at a time."""
     found = Found("slow heads and bodies", int(400 * scale))
     body = request("/api/encode/texts", {"model": "words", "texts": ["x" * 200]})
     with watched(server, found), contextlib.ExitStack() as held:
@@ -103,7 +104,7 @@ FORGED_ORIGINS = (
 
 
 def forged_headers(server: Server, scale: float) -> Found:
-    """Hosts and origins of others, and headers that come twice."""
+    """Send foreign hosts and origins, and duplicated headers."""
     found = Found("forged Host and Origin")
     forged = [request("/api/library", host=host) for host in FORGED_HOSTS]
     forged += [request("/api/library", head=f"Origin: {origin}\r\n") for origin in FORGED_ORIGINS]
@@ -119,7 +120,7 @@ def forged_headers(server: Server, scale: float) -> Found:
 
 
 def token_guesses(server: Server, scale: float) -> Found:
-    """As many guesses as can be sent in a few seconds; the honest client shares their address, and has to wait too."""
+    """Guess the token as often as possible for a few seconds; an honest client at this address would have to wait."""
     found = Found("guesses at the token", 0)
     deadline = time.monotonic() + max(2.0, 10 * scale)
     while time.monotonic() < deadline:
@@ -144,7 +145,7 @@ SOUND: tuple[tuple[str, object], ...] = (
 
 
 def mutated_requests(server: Server, scale: float) -> Found:
-    """Requests with bytes changed, cut out, put in: anywhere, or in the question alone."""
+    """Send requests with bytes changed, removed or inserted, anywhere or in the query only."""
     found = Found("mutated requests", int(3000 * scale))
     rng = random.Random(0)
     with watched(server, found):
@@ -170,7 +171,7 @@ PUT_IN = (b"\0", b"\r\n", b"%00", b"\xff", b"[" * 500, b"-1", b"\\ud800", b'"')
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes of it changed."""
+    """The data with a few random changes."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 6)):
         place = rng.randrange(len(changed) + 1)
@@ -194,7 +195,7 @@ def _check_answer(server: Server, found: Found, status: str, body: bytes) -> Non
 
 
 def pipelined_requests(server: Server, scale: float) -> Found:
-    """Thousands of requests sent at once on each of some connections, no answer read."""
+    """Send hundreds of requests at once on each of several connections, without reading any answer."""
     found = Found("pipelined, never read", int(40 * scale) or 2)
     many = request("/api/words?model=words&limit=1000") * 500
     with watched(server, found), contextlib.ExitStack() as held:
@@ -208,7 +209,7 @@ def pipelined_requests(server: Server, scale: float) -> Found:
 
 
 def bad_questions(server: Server, scale: float) -> Found:
-    """Questions that have no answer: each is one line that tells no path."""
+    """Send invalid queries: each error must be one line that reveals no path."""
     found = Found("questions without an answer")
     names = ("words", "index", "corpus", "../words", "/etc/passwd", "x" * 300, "\ud800", "")
     gets = (
@@ -241,7 +242,7 @@ def _note(server: Server, found: Found, data: bytes) -> None:
 
 
 def flood(server: Server, scale: float) -> Found:
-    """The slowest questions, from 64 clients, as fast as they can: each is answered or refused in time."""
+    """Send the slowest queries from 64 clients as fast as possible: each must be answered or rejected in time."""
     found = Found("a flood of senses and maps")
     deadline = time.monotonic() + max(2.0, 10 * scale)
     lock = threading.Lock()
@@ -271,7 +272,7 @@ def flood(server: Server, scale: float) -> Found:
 
 
 Attack = Callable[[Server, float], Found]
-# By what the server is started with.
+# Options of the server -> attacks on it.
 ATTACKS: dict[tuple[str, ...], tuple[Attack, ...]] = {
     (): (
         forged_headers, bad_questions, mutated_requests, idle_connections, slow_requests, unread_answers,
@@ -284,7 +285,7 @@ ATTACKS: dict[tuple[str, ...], tuple[Attack, ...]] = {
 def campaign(
     folder: Path, scale: float, attacks: dict[tuple[str, ...], tuple[Attack, ...]] = ATTACKS
 ) -> Iterator[Found]:
-    """The attacks, one after the other."""
+    """Run the attacks, one after the other."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192) if hard > 0 else 8192, hard))
     make_folder(folder)
@@ -301,7 +302,7 @@ def campaign(
 
 
 def main() -> None:
-    """Run, print the table, and fail where a bar is missed."""
+    """Run all attacks, print the table, and fail if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="how often each attack is tried, beside the usual")
     given = parser.parse_args()

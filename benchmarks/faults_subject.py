@@ -1,4 +1,4 @@
-"""What is altered by the campaign of hostile files, and what is then done with it."""
+"""The files that the campaign of hostile files alters, and how they are used afterwards."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from polyseme.nouns import ContextEncoder, SentenceEncoder
 
 @dataclass(frozen=True)
 class Subject:
-    """A file or folder, and what is done with it once it is altered."""
+    """A file or folder to alter, and how to use it afterwards."""
 
     name: str
     path: Path
     use: Callable[[Path], None]
-    files: tuple[str, ...] = field(default=())  # those that are altered; all of them where none is named
+    files: tuple[str, ...] = field(default=())  # the ones to alter; all if empty
 
 
 def use_model(path: Path) -> None:
-    """Load and ask."""
+    """Load a model and query it."""
     model: Any = polyseme.load(path)
     if isinstance(model, ContextEncoder):
         list(model.encode_tokens([["词1", "dog"], []]))
@@ -35,6 +35,6 @@ def use_model(path: Path) -> None:
 
 
 def use_task(path: Path) -> None:
-    """Load, and ask what it says to a text."""
+    """Load a task and apply it to texts."""
     task = polyseme.api.load_task(path)
     list(task.records(["他打了个电话。", ""]))

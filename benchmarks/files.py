@@ -1,8 +1,8 @@
-"""Reading vector files against gensim, per CPU-second, back to back.
+"""Reading vector files: CPU time against gensim, measured in turn.
 
-    python benchmarks/files.py [ROWS] [DIM]          100,000 × 300 where not given
+    python benchmarks/files.py [ROWS] [DIM]          default: 100,000 × 300
 
-Bar: word2vec binary at least 3 times as fast as gensim. The compiled reader of text is loaded before the clock starts.
+Bar: word2vec binary at least 3 times as fast as gensim. The compiled text parser is loaded before the measurement.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ BAR = 3.0
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """CPU time of one call, all threads counted."""
+    """CPU time of one call, including all threads."""
     begun = time.process_time()
     call()
     return time.process_time() - begun
 
 
 def row(name: str, ours: Callable[[], Any], peer: Callable[[], Any], runs: int = RUNS) -> float:
-    """Print and return how many times as fast as the peer we are."""
+    """Print and return how many times faster than the peer we are."""
     ours()
     times = [(seconds(ours), seconds(peer)) for _ in range(runs)]
     mine, theirs = (median(column) for column in zip(*times, strict=True))

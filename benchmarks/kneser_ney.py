@@ -1,4 +1,4 @@
-"""An n-gram language model with interpolated, modified Kneser-Ney smoothing: what NNLM is measured against.
+"""An n-gram language model with interpolated, modified Kneser-Ney smoothing: the baseline for NNLM.
 
 Chen and Goodman, An Empirical Study of Smoothing Techniques for Language Modeling, 1999.
 
@@ -19,7 +19,7 @@ Gram = tuple[int, ...]
 
 
 class KneserNey:
-    """Counts of one text, given as the numbers of its words with a boundary between sentences."""
+    """The model of one text, given as word numbers with a boundary between sentences."""
 
     def __init__(self, numbers: list[int], order: int, boundary: int, n_classes: int) -> None:
         self.order, self.boundary, self.n_classes = order, boundary, n_classes
@@ -30,7 +30,7 @@ class KneserNey:
             self.levels.append(Level(shorter))
 
     def _grams(self, numbers: list[int]) -> list[Gram]:
-        """Each number behind the first with the ``order - 1`` before it, boundaries beyond the first one."""
+        """Each number after the first with the ``order - 1`` before it; all boundaries beyond the nearest one."""
         grams, context = [], (self.boundary,) * (self.order - 1)
         for number in numbers[1:]:
             grams.append((*context, number))
@@ -38,7 +38,7 @@ class KneserNey:
         return grams
 
     def probability(self, gram: Gram) -> float:
-        """p of the last word after those before it."""
+        """The probability of the last word given those before it."""
         chance = 1 / self.n_classes
         for level in reversed(self.levels):
             part = gram[len(gram) - level.size :]
@@ -46,12 +46,12 @@ class KneserNey:
         return chance
 
     def perplexity(self, numbers: list[int]) -> float:
-        """Of another text with the same numbers."""
+        """The perplexity on another text with the same numbering of words."""
         return float(np.exp(-np.mean([np.log(self.probability(gram)) for gram in self._grams(numbers)])))
 
 
 class Level:
-    """The n-grams of one size: counts, discounts, and what each context has seen."""
+    """The n-grams of one size: counts, discounts, and the totals and γ of each context."""
 
     def __init__(self, counts: Counter[Gram]) -> None:
         self.counts = counts
@@ -68,7 +68,7 @@ class Level:
         self.left = {context: taken[context] / total for context, total in self.totals.items()}  # γ
 
     def mixed(self, gram: Gram, lower: float) -> float:
-        """p at this level, given p at the level below."""
+        """The probability at this level, given that at the level below."""
         context = gram[:-1]
         total = self.totals.get(context)
         if not total:
@@ -78,7 +78,7 @@ class Level:
 
 
 def check() -> None:
-    """Chances after any context add up to one."""
+    """Check that the probabilities after any context add up to one."""
     random = np.random.default_rng(0)
     numbers = [5, *chain.from_iterable([*random.integers(0, 5, 6).tolist(), 5] for _ in range(200))]
     model = KneserNey(numbers, 3, boundary=5, n_classes=7)

@@ -1,11 +1,11 @@
-"""How much to mask, and how: BERT pre-trained with other shares of masked pieces for equal CPU time (掩码比例).
+"""How much to mask, and how: BERT pre-trained with different masking rates for equal CPU time (掩码比例).
 
     python benchmarks/masking.py TEXT VALID [--minutes 2] [--size tiny]
 
-Shares of 5, 15, 30, 50 and 80 %, and at 15 % the masked pieces as 100/0/0, 80/10/10 and 80/0/20 (masked, left as they
-are, replaced). All are compared by one measure: the accuracy and perplexity of VALID with 15 % masked, 100/0/0. Too few
-masks give few targets, too many leave too little context. Results are kept in ``--results`` as they come; the table
-between the marks of docs/results-transformers.md and the picture are made from all that are.
+Rates of 5, 15, 30, 50 and 80 %, and at 15 % the chosen tokens as 100/0/0, 80/10/10 and 80/0/20 (masked, unchanged,
+replaced). All models are compared on the same task: accuracy and perplexity on VALID with 15 % masked, 100/0/0. Too few
+masks give few targets, too many leave too little context. Results are saved in ``--results`` one by one; the table in
+docs/results-transformers.md and the figure are made from all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRIALS = [(share, "80/10/10") for share in (0.05, 0.15, 0.3, 0.5, 0.8)] + [(0.15
 
 
 def judged(model: Bert, valid: Corpus) -> dict[str, float]:
-    """Figures of held-out text, masked in one way whatever the model learned with."""
+    """Scores on held-out text, masked in the same way for all models."""
     options = dataclasses.replace(model.options, mask_share=0.15, mask_as="100/0/0", pairs="none", hold_out=0.5)
     score = make_task(model.network, model.pieces, valid, options).evaluate(model.network)
     return score.facts if score else {}
@@ -49,7 +49,7 @@ def main() -> None:
     text, valid = Corpus.build(options.text), Corpus.build(options.valid)
     known = json.loads(options.results.read_text()) if options.results.exists() else {}
     how = {"size": options.size, "epochs": 0, "pairs": "none", "length": 64, "threads": 1}
-    pieces = polyseme.train("bert", text, **how)  # untrained: the pieces that all of them read
+    pieces = polyseme.train("bert", text, **how)  # untrained: provides the tokenizer for all trials
     for share, mask_as in TRIALS:
         name = f"{share:.0%} {mask_as}"
         if name in known:
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def report(known: dict[str, dict[str, float]]) -> None:
-    """The table, and the picture where shares can be compared."""
+    """Write the table, and the figure if there are several masking rates."""
     header = ["masked", "as", "accuracy", "perplexity"]
     rows = [
         [*name.split(), f"{100 * found['masked_accuracy']:.1f}", f"{found['masked_perplexity']:.1f}"]

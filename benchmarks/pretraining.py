@@ -1,12 +1,11 @@
-"""BERT pre-trained here and by transformers' Trainer: same text, same pieces, same size, equal CPU time (预训练对比).
+"""BERT pre-trained here and by transformers' Trainer: same text, tokenizer, size and CPU time (预训练对比).
 
     python benchmarks/pretraining.py TEXT VALID [--minutes 3] [--size tiny] [--name zhwiki]
 
-Trainer gets the same network, freshly initialised as transformers does it, the text in blocks of the same length and
-its own collator with 15 % masked; its learning rate, ours or its default, warms up and falls to zero over as many steps
-as fit into the time, which a few steps before it tell. Both are judged by accuracy and perplexity of VALID with 15 %
-masked. Results are kept in ``--results`` as they come; the table between the marks of docs/results-transformers.md is
-made from them.
+Trainer gets the same network with the initialisation of transformers, the text in blocks of the same length and its own
+collator with 15 % masked; its learning rate (ours or its default) warms up and decays to zero over as many steps as fit
+into the time, estimated from a few steps before. Both are scored by accuracy and perplexity on VALID with 15 % masked.
+Results are saved in ``--results`` one by one; the table in docs/results-transformers.md is made from them.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from tables import write_table
 
 PAGE = Path(__file__).parents[1] / "docs" / "results-transformers.md"
 BATCH, LENGTH = 32, 128
-PROBED = 6  # steps that tell how many fit
+PROBED = 6  # steps from which the number that fits is estimated
 RATES = {"Trainer, our learning rate": 0.0, "Trainer, its default": 5e-5}  # 0: ours
 
 
 class CpuLimit(TrainerCallback):
-    """Stops a training after so many CPU-seconds."""
+    """Stops training after this many CPU-seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.until = time.process_time() + seconds
@@ -87,7 +86,7 @@ def main() -> None:
 
 
 def by_trainer(untrained: Bert, text: Corpus, minutes: float, lr: float) -> Bert:
-    """The same shape, trained by transformers."""
+    """A model of the same shape, trained by transformers."""
     torch.manual_seed(1)
     config = BertConfig.from_dict({**untrained.network.whole.config.to_dict(), "initializer_range": 0.02})
     task = make_task(untrained.network, untrained.pieces, text, untrained.options)
@@ -116,7 +115,7 @@ def by_trainer(untrained: Bert, text: Corpus, minutes: float, lr: float) -> Bert
 
 
 def report(known: dict[str, dict[str, float]]) -> None:
-    """The table."""
+    """Write the table."""
     rows = []
     for key, found in known.items():
         text, size, minutes, name = key.split(maxsplit=3)

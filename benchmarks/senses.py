@@ -1,11 +1,11 @@
-"""How well an index tells uses apart, by pseudo-words: two words taken for one are two uses that someone knows.
+"""How well an index separates word senses, measured with pseudo-words: two words treated as one word of two senses.
 
     python benchmarks/senses.py INDEX... [--pairs 60]
 
-Nearest: how often the majority of an occurrence's ten nearest is of its own word. V: V-measure of the clusters that
-``uses`` finds (Rosenberg and Hirschberg, 2007) against the two words; parted: pairs of which it finds more than one.
-Whole: single words that it leaves whole, which most of them should be. Means over pairs that are drawn at random among
-the words with 60 occurrences or more, the rarer one of them with a quarter to all of the occurrences of the other.
+Nearest: how often most of the ten nearest occurrences belong to the same word. V: V-measure of the clusters that
+``uses`` finds (Rosenberg and Hirschberg, 2007) against the two words; parted: pairs for which it finds more than one
+cluster. Whole: single words that it does not split, as should be the case for most. Means over random pairs of words
+with at least 60 occurrences; the second word has a quarter to all of the occurrences of the first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FEWEST, MOST = 60, 400
 
 
 def measure(index: Index, pairs: int, seed: int = 1) -> dict[str, float]:
-    """The figures of one index."""
+    """The scores of one index."""
     rng = np.random.default_rng(seed)
     words = [word for word in index.words if index.count(word) >= FEWEST and tells_something(word)]
     drawn = rng.permutation(np.array(words, dtype=object))[: 2 * pairs]
@@ -50,13 +50,13 @@ def measure(index: Index, pairs: int, seed: int = 1) -> dict[str, float]:
 
 
 def drawn_evenly(index: Index, word: str) -> NDArray[np.int64]:
-    """Occurrences of a word, by their places in the index."""
+    """A sample of a word's occurrences, as positions in the index."""
     own = index.occurrences(word)
     return own.start + even_sample(len(own), MOST)
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("indexes", nargs="*", default=["polyseme-demo/index"])
     parser.add_argument("--pairs", type=int, default=60)

@@ -1,9 +1,9 @@
-"""Vectors of texts: speed, similarity of sentences, words in context, doc2vec beside gensim, search among a million.
+"""Text vectors: speed, sentence similarity, words in context, doc2vec against gensim, search in a million texts.
 
     python benchmarks/sentences.py MODELS [--only speed,similarity,context,doc2vec,search] [--texts N] [--results FILE]
 
-MODELS is a folder with zhwiki.corpus, zhwiki.w2v, zhwiki.elmo and the same of enwiki (docs/results-sentences.md has
-the commands). Every measurement is one record in a JSON-lines file, and is not repeated where its record is there; the
+MODELS is a folder with zhwiki.corpus, zhwiki.w2v, zhwiki.elmo and the same for enwiki (docs/results-sentences.md has
+the commands). Every measurement is one record in a JSON-lines file, and is not repeated if its record exists; the
 tables of docs/results-sentences.md are written from the records. With --recorded nothing is measured, and rows without
 a record are left out. CPU seconds, one thread.
 """
@@ -53,21 +53,21 @@ WIC = {
 }
 CLAUSES = re.compile("[，。；！？：、,.;!?:\n]")
 DOCUMENTS, SEEDS = 1000, (1, 2, 3)
-# Learning rates of gensim: its best on other texts, its default, and ours where that is another one.
+# Learning rates for gensim: its best on other texts, its default, and ours if it is different.
 RATES = {"dbow": (0.05, 0.025, 0.08), "dm": (0.1, 0.025)}
-INFERENCE = {"dbow": 0.05, "dm": 0.025}  # of gensim, at most
+INFERENCE = {"dbow": 0.05, "dm": 0.025}  # maximum learning rates for gensim's inference
 TEXTS, QUERIES = 1_000_000, 500
 
 Models = Callable[[str], Any]
 
 
 class Records(Results):
-    """Records, where asked so no more than there are."""
+    """Records; if ``only`` is true, nothing new is measured."""
 
     only = False
 
     def measured(self, measure: Callable[[], dict[str, Any]], **key: Any) -> dict[str, Any] | None:
-        """The record of this key; None where there is none, or a model it needs is not there."""
+        """The record of this key; None if there is none, or if a model it needs is missing."""
         if self.only:
             return self.find(**key)
         try:
@@ -78,14 +78,14 @@ class Records(Results):
 
 
 def clauses(corpora: list[Corpus], n: int) -> Iterator[str]:
-    """Short texts: what stands between two signs, four to eighty characters long."""
+    """Short texts: the text between two punctuation marks, four to eighty characters long."""
     sentences = itertools.chain.from_iterable((c.text(i) for i in range(len(c))) for c in corpora)
     pieces = (piece.strip() for sentence in sentences for piece in CLAUSES.split(sentence))
     return itertools.islice((piece for piece in pieces if 4 <= len(piece) <= 80), n)
 
 
 def speed(models: Models, results: Records) -> None:
-    """Raw strings to vectors, cutting into words included."""
+    """The speed of encoding raw strings, including segmentation."""
     rows = []
     for language, pool in itertools.product(("zh", "en"), ("mean", "sif", "pmean")):
 
@@ -106,7 +106,7 @@ def speed(models: Models, results: Records) -> None:
 
 
 def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
-    """Every method that needs no labels, by the name it has in the table."""
+    """Every method that needs no labels, by its name in the table."""
     wiki = f"{language}wiki"
     corpus, words, elmo = (
         partial(models, f"{wiki}.corpus"),
@@ -121,7 +121,7 @@ def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
         "doc2vec dbow": lambda: train("doc2vec", corpus(), epochs=3, threads=1, texts="sentences"),
         "softbow": lambda: _softbow(words()),
     }
-    pools = [pool for pool in POOLS if "-" not in pool and pool != "pos"]  # which learns from tagged text
+    pools = [pool for pool in POOLS if "-" not in pool and pool != "pos"]  # pos needs tagged text
     found |= {f"word2vec {pool}": lambda pool=pool: lift(words(), "sentences", pool=pool) for pool in pools}
     if language == "en":
         found["GloVe 6B softbow"] = lambda: _softbow(models("glove"))
@@ -133,7 +133,7 @@ def encoders(language: str, models: Models) -> dict[str, Callable[[], Any]]:
 
 
 def _some(corpus: Corpus) -> list[list[str]]:
-    """Two thousand sentences, for a pooling that is fitted on what an encoder gives."""
+    """About two thousand sentences, to fit a pooling on."""
     return [corpus.sentence(i) for i in range(0, len(corpus), len(corpus) // 2000)]
 
 
@@ -179,7 +179,7 @@ def similarity(models: Models, results: Records) -> None:
 
 
 def context(models: Models, results: Records) -> None:
-    """Static vectors, each layer of ELMo, and the states that predict the word, on words in context."""
+    """Words in context: static vectors, each layer of ELMo, and the states that predict the word."""
     rows = []
     for name, (language, file, dev) in WIC.items():
         for model, layers in (("w2v", "mean"), *(("elmo", layer) for layer in LAYERS)):
@@ -198,7 +198,7 @@ def context(models: Models, results: Records) -> None:
 
 
 class Predicting:
-    """The top layer of the states from which an ELMo predicts a word, both directions added."""
+    """The top-layer states from which an ELMo predicts a word, both directions added."""
 
     def __init__(self, elmo: Any) -> None:
         self.elmo, self.dim, self.segmentation = elmo, elmo.dim // 2, elmo.segmentation
@@ -211,7 +211,7 @@ class Predicting:
 
 
 def judged_contexts(encoder: Any, file: Path, dev: Path | None, layers: str) -> dict[str, Any]:
-    """Accuracy at the threshold of a dev file, without one at that of the other half; and AUC."""
+    """Accuracy at the threshold chosen on a dev file, or without one on the other half; and AUC."""
     from sklearn.metrics import roc_auc_score
 
     cosines, gold, used = compared(encoder, file, layers)
@@ -228,7 +228,7 @@ def judged_contexts(encoder: Any, file: Path, dev: Path | None, layers: str) -> 
 
 
 def halves(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
-    """The first and the second half of documents of 200 to 4000 words."""
+    """The first and the second halves of documents of 200 to 4000 words."""
     starts = corpus.sentence_offsets[corpus.document_offsets]
     kept = [i for i, n in enumerate(np.diff(starts).tolist()) if 200 <= n <= 4000][:DOCUMENTS]
     words = corpus.all_words
@@ -237,7 +237,7 @@ def halves(corpus: Corpus) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def recall(asked: Any, documents: Any) -> float:
-    """How often the nearest document is the other half's own."""
+    """How often the nearest document is the one that the query half belongs to."""
     nearest = (unit_rows(np.asarray(asked)) @ unit_rows(np.asarray(documents)).T).argmax(axis=1)
     return float((nearest == np.arange(len(nearest))).mean())
 
@@ -245,7 +245,7 @@ def recall(asked: Any, documents: Any) -> float:
 def ours(architecture: str, seed: int, lr: None, texts: list[list[str]], queries: list[list[str]]) -> dict[str, Any]:
     corpus = Corpus.from_sentences(texts, documents="line")
     train = partial(polyseme.train, "doc2vec", corpus, architecture=architecture, threads=1, seed=seed)
-    train(epochs=1).encode(queries[:2])  # compiled now
+    train(epochs=1).encode(queries[:2])  # compiles
     model, training = timed(train)
     vectors, inference = timed(lambda: model.encode(queries))
     return {"training": training, "inference": inference, "recall": recall(vectors, model.documents)}
@@ -273,7 +273,7 @@ def gensims(
 
 
 def doc2vec(models: Models, results: Records) -> None:
-    """The other half of a document found: training and inference beside gensim's at several learning rates."""
+    """Finding the other half of a document: training and inference against gensim at several learning rates."""
     texts = cache(lambda: halves(models("zhwiki.corpus")))
     rows = []
     for architecture, rates in RATES.items():
@@ -303,11 +303,11 @@ def doc2vec(models: Models, results: Records) -> None:
 
 
 def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
-    """A million clauses of both Wikipedias, by the SIF vectors of their words."""
+    """Search in a million clauses of both Wikipedias, by SIF vectors."""
 
     def measure() -> dict[str, Any]:
         texts = list(clauses([models("zhwiki.corpus"), models("enwiki.corpus")], n_texts + 20 * QUERIES))
-        held_out = texts[:-n_texts]  # no query is among the texts that are searched
+        held_out = texts[:-n_texts]  # no query is among the indexed texts
         queries, texts = held_out[:: len(held_out) // QUERIES][:QUERIES], texts[-n_texts:]
         encoder = lift(models("zhwiki.w2v"), "sentences", pool="sif")
         index, building = timed(lambda: TextIndex.of(encoder, texts))
@@ -324,7 +324,7 @@ def search(models: Models, results: Records, n_texts: int = TEXTS) -> None:
             near.append(index.nearest(vector[None], 10)[1])
             times.append((middle - begun, time.process_time() - middle))
         rows = index.vectors.rows
-        # By their cosines: many short texts are the same, and any of them is right.
+        # Compare cosines, not texts: many short texts are identical, and any of them is correct.
         exact = [np.sort(np.partition(rows @ vector, -10)[-10:])[::-1] for vector in vectors[:200]]
         right = [np.mean(own >= wanted[-1] - 1e-6) * len(own) / 10 for own, wanted in zip(near, exact, strict=False)]
         whole, alone = (np.median([t[i] for t in times]) * 1000 for i in (0, 1))

@@ -1,12 +1,12 @@
-"""Load on the server: many clients at once, each asking the next question as soon as the last is answered.
+"""Load test of the server: many clients at once, each sending the next query as soon as the last is answered.
 
     python benchmarks/serve.py [--seconds 60] [--each 10] [--document docs/serve.md]
 
-The server is a process of its own (`polyseme serve`) with 100,000 words × 100 numbers and an index of 200,000
-occurrences by a small ELMo; clients and server share the machine. First all questions mixed, as 32 readers of the page
-would ask them; then each kind alone, from 1, 16 and 64 clients. A question that is refused (503) is asked again after
-the seconds that the server names. Bars: no other error, 95 of 100 neighbour questions of the mix answered within 50 ms,
-and no question, answered or refused, takes longer than its turn (see docs/serve.md) and its own work.
+The server is a separate process (`polyseme serve`) with 100,000 words × 100 dimensions and an index of 200,000
+occurrences with a small ELMo; clients and server share the machine. First all kinds of queries mixed, as from 32
+readers of the page; then each kind alone, from 1, 16 and 64 clients. After a refusal (503), a client waits as long as
+the server says. Bars: no other error, 95 % of the neighbour queries in the mix answered within 50 ms, and no query,
+answered or refused, takes longer than its maximum waiting time (see docs/serve.md) plus its own work.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ import psutil
 WORDS, DIM = 100_000, 100
 TOKENS, CORPUS_WORDS = 200_000, 2_000
 BAR = 0.050  # seconds, 95th percentile of neighbours
-MIXED = 32  # clients that ask everything
-ALONE = (1, 16, 64)  # clients that ask one kind of question
-LONGEST = {"map": 5.0, "neighbours": 1.0, "analogy": 1.0, "words": 1.0, "graph": 1.0}  # seconds to wait for a turn
+MIXED = 32  # clients for the mix of all queries
+ALONE = (1, 16, 64)  # clients for one kind of query
+LONGEST = {"map": 5.0, "neighbours": 1.0, "analogy": 1.0, "words": 1.0, "graph": 1.0}  # maximum seconds in the queue
 OTHERS = 2.0
 MARKS = ("<!-- load -->", "<!-- /load -->")
 
 
 def make_vectors(folder: Path) -> list[str]:
-    """A model folder of random vectors; its words."""
+    """Create a model folder of random vectors; return its words."""
     from polyseme.text.vocabulary import Vocabulary
     from polyseme.words.vectors import WordVectors
 
@@ -55,7 +55,7 @@ def make_vectors(folder: Path) -> list[str]:
 
 
 def make_index(folder: Path) -> list[str]:
-    """An index, its corpus and its model in a folder; its frequent words. The text is random, by Zipf's law."""
+    """Create an index, its corpus (random text by Zipf's law) and its model; return some frequent words."""
     from polyseme.api import train
     from polyseme.search import build_index
     from polyseme.text.corpus import Corpus
@@ -72,7 +72,7 @@ def make_index(folder: Path) -> list[str]:
 
 
 def start_server(*paths: Path) -> tuple[subprocess.Popen[str], int]:
-    """``polyseme serve``, and the port that it says it listens on."""
+    """Start ``polyseme serve``; return the process and the port it prints."""
     command = [sys.executable, "-m", "polyseme", "serve", *map(str, paths)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
     assert server.stderr
@@ -83,7 +83,7 @@ def start_server(*paths: Path) -> tuple[subprocess.Popen[str], int]:
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU time of a process so far, its threads included."""
+    """CPU time of a process so far, including its threads."""
     times = psutil.Process(process).cpu_times()
     return float(times.user + times.system)
 
@@ -111,7 +111,7 @@ def _occurrence(sentence: list[str]) -> dict[str, object]:
     return {"index": "index", "sentence": sentence, "position": 5}
 
 
-# question → (share of the mix, how it is made of the vectors' words w and the corpus's words c)
+# query → (fraction of the mix, how to make it from the words w of the vectors and c of the corpus)
 QUESTIONS: dict[str, tuple[float, Make]] = {
     "neighbours": (0.60, lambda r, w, c: _get("/api/neighbours", model="words", word=pick(r, w), topn=10)),
     "analogy": (0.10, lambda r, w, c: _get("/api/analogy", model="words", a=pick(r, w), b=pick(r, w), c=pick(r, w))),
@@ -127,11 +127,11 @@ QUESTIONS: dict[str, tuple[float, Make]] = {
     "senses": (0.00, lambda r, w, c: _get("/api/senses", index="index", word=pick(r, c))),
 }  # fmt: skip
 
-Request = tuple[str, bytes]  # the name of the question, and what is sent
+Request = tuple[str, bytes]  # the kind of query, and the bytes to send
 
 
 def requests_of(names: list[str], words: list[str], frequent: list[str], seed: int, n: int = 300) -> list[Request]:
-    """What one client asks, over and over; made beforehand, since the clients share the server's cores."""
+    """The queries that one client repeats; made beforehand, since the clients share the server's cores."""
     rng = np.random.default_rng(seed)
     made = []
     for name in names * n if len(names) == 1 else rng.choice(names, size=n, p=_shares(names)).tolist():
@@ -149,7 +149,7 @@ def _shares(names: list[str]) -> list[float]:
 
 @dataclass
 class Times:
-    """Seconds of each answer by the kind of question, those of refusals apart, and what was neither."""
+    """Seconds of each answer and of each refusal by kind of query, and the number of errors."""
 
     answered: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refused: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -157,7 +157,7 @@ class Times:
 
 
 async def client(port: int, requests: list[Request], until: float, times: Times) -> None:
-    """One client on one connection."""
+    """Run one client on one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for name, request in itertools.cycle(requests):
         begun = time.perf_counter()
@@ -181,7 +181,7 @@ async def client(port: int, requests: list[Request], until: float, times: Times)
 
 
 def load(port: int, asked: list[list[Request]], seconds: float) -> Times:
-    """All clients for so many seconds."""
+    """Run all clients for this many seconds."""
     times = Times()
 
     async def all_clients() -> None:
@@ -193,8 +193,8 @@ def load(port: int, asked: list[list[Request]], seconds: float) -> Times:
 
 
 def mixed(process: int, port: int, asked: list[list[Request]], seconds: float) -> bool:
-    """Everything at once; whether the bars are kept."""
-    load(port, asked, 3)  # the vocabulary is sorted and the lengths are computed at the first question
+    """Run the mix of all queries; return whether the bars hold."""
+    load(port, asked, 3)  # the first query sorts the vocabulary and computes the norms
     before = cpu_seconds(process)
     times = load(port, asked, seconds)
     total = sum(map(len, times.answered.values()))
@@ -213,7 +213,7 @@ def mixed(process: int, port: int, asked: list[list[Request]], seconds: float) -
 def each_alone(
     process: int, port: int, words: list[str], frequent: list[str], seconds: float
 ) -> tuple[list[str], bool]:
-    """Lines of a table, one kind of question each; whether every one keeps to its time."""
+    """Run each kind of query alone; return the lines of the table, and whether all stay within their time."""
     many = " | ".join(f"{n} clients: median | 95 of 100 | longest | refused at first" for n in ALONE[1:])
     lines = [f"| question | CPU | 1 client | {many} |", "|---|" + "--:|" * (2 + 4 * len(ALONE[1:]))]
     kept = True
@@ -247,7 +247,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def main() -> None:
-    """Run, print the tables, and fail where a bar is missed."""
+    """Run, print the tables, and fail if a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60, help="of the mix")
     parser.add_argument("--each", type=float, default=10, help="seconds of each kind alone, by each number of clients")

@@ -1,4 +1,4 @@
-"""Tables of results, written into pages of docs between their marks."""
+"""Write tables of results into pages of docs, between their marks."""
 
 from __future__ import annotations
 

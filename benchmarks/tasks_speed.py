@@ -1,4 +1,4 @@
-"""The speed part of benchmarks/tasks.py: an epoch of TextCNN, and fastText's classifier beside its own program."""
+"""The speed part of benchmarks/tasks.py: an epoch of TextCNN, and our fastText classifier against the original."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from polyseme.words.supervised import LABEL, Supervised, SupervisedOptions, trai
 from tasks_sets import SETS
 from words_records import Results, table, timed
 
-FEW, MANY = 4, 12  # epochs: the difference leaves out reading, numbering and compiling
+FEW, MANY = 4, 12  # epochs: their difference excludes reading, numbering and compiling
 TURNS = 3
 COMPARED = ("ChnSentiCorp", "SUBJ")
 
 
 def measure_speed(results: Results) -> None:
-    """Record what is not there yet."""
+    """Measure what has no record yet."""
     results.once(textcnn_epoch, speed="textcnn")
     for name in COMPARED:
         results.once(lambda name=name: classifier_speed(name), speed="fasttext", set=name)
 
 
 def speed_tables(results: Results) -> str:
-    """Both tables, of the records there are."""
+    """Both tables, from the existing records."""
     text = ""
     if epoch := results.find(speed="textcnn"):
         text += (
@@ -53,7 +53,7 @@ def speed_tables(results: Results) -> str:
 
 
 def textcnn_epoch() -> dict[str, Any]:
-    """CPU seconds of one epoch: those of two less those of one."""
+    """CPU seconds of one epoch: those of two epochs minus those of one."""
     train, dev = SETS["ChnSentiCorp"].parts()
 
     def fit(epochs: int) -> float:
@@ -65,7 +65,7 @@ def textcnn_epoch() -> dict[str, Any]:
 
 
 def classifier_speed(name: str) -> dict[str, Any]:
-    """Words per CPU-second and accuracy, here and there, in turns."""
+    """Words per CPU-second and accuracy of ours and fastText's, measured in turn."""
     train, test = SETS[name].parts()
     if test is None:
         train, test = next(iter(train.folds(10, 1)))

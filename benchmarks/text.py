@@ -1,4 +1,4 @@
-"""Building a corpus against its bars, per CPU-second with all helper processes counted.
+"""Speed and memory of building a corpus against their bars, in CPU-seconds including all helper processes.
 
     python benchmarks/text.py [DATA]       DATA: the folder with corpora/zhwiki.txt.xz and corpora/enwiki.txt.xz
 
@@ -6,7 +6,7 @@
 - English split on spaces: at least 1.5 million tokens per CPU-second;
 - peak memory of all processes: under 600 MB, and no higher for the same text ten times over.
 
-Times are the least of several rounds, in each of which everything runs once: what else the machine does comes and goes.
+Times are the minimum of several rounds, in each of which everything runs once, since the load of the machine varies.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main() -> int:
             alone = min(alone, run(SEGMENTER_ALONE, chinese)[0][0])
             for way in itertools.product(("jieba", "auto"), WORKERS):
                 (cpu, tokens), peak = run(BUILD, chinese, folder / "zh", *way)
-                if way == ("auto", 0):  # as the text ten times over is built below
+                if way == ("auto", 0):  # the same options as for the text ten times over, below
                     memory = max(memory, peak)
                 built[way] = min((cpu, int(tokens)), built.get(way, (math.inf, 0)))
         for (segment, workers), (cpu, tokens) in built.items():

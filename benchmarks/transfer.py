@@ -1,10 +1,10 @@
-"""Transfer as SentEval measures it: what a logistic regression tells from the vectors of each kind of encoder.
+"""Transfer as in SentEval: the accuracy of a logistic regression on the vectors of each kind of encoder.
 
     python benchmarks/transfer.py [--only ENCODER ...] [--tasks TASK ...]
 
-Every figure is one record in a JSON-lines file (--results) and is not measured again where its record is there; the
-table in docs/results-transfer.md is written from the records. MR, SUBJ, TREC and MRPC by five folds of the training
-file, SST-2 on its dev part, SICK on its trial part.
+Every figure is one record in a JSON-lines file (--results) and is not measured again if its record exists; the table in
+docs/results-transfer.md is written from the records. MR, SUBJ, TREC and MRPC are measured with five folds of the
+training file, SST-2 on its dev part, SICK on its trial part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from words_records import DATA, Results, table, timed, wiki, write_section
 TASKS = DATA / "tasks"
 ENTAILMENT = {"first": "sentence_A", "second": "sentence_B", "label": "entailment_judgment"}
 SICK, TRIAL = TASKS / "sick" / "SICK_train.txt", TASKS / "sick" / "SICK_trial.txt"
-SETS: dict[str, tuple[Path, dict[str, Any], str]] = {  # file, how it is asked, the figure that is shown
+SETS: dict[str, tuple[Path, dict[str, Any], str]] = {  # file, evaluation settings, metric shown
     "MR": (TASKS / "mr" / "rt-polarity.all", {}, "accuracy"),
     "SUBJ": (TASKS / "subj" / "subj.all", {}, "accuracy"),
     "TREC": (TASKS / "trec" / "TREC.train", {"label_parts": 1}, "accuracy"),
@@ -38,18 +38,18 @@ SETS: dict[str, tuple[Path, dict[str, Any], str]] = {  # file, how it is asked, 
     "SICK-E": (SICK, {"test": TRIAL, "columns": ENTAILMENT}, "accuracy"),
 }
 FOLDS = 5
-WORDS = 1_000_000  # of the Wikipedia sample, in which words are counted
+WORDS = 1_000_000  # of the Wikipedia sample, from which word frequencies are counted
 
 
 def encoders(folder: Path) -> dict[str, Callable[[], Any]]:
-    """What is compared, each made where it is asked for."""
+    """The encoders to compare, as functions that create them."""
 
     def counted() -> Any:
         return wiki("en", WORDS, folder)
 
     def word_vectors() -> Any:
         found = polyseme.load(glove(folder))
-        found.about.segmentation = Segmentation(case="lower")  # its words have no capitals
+        found.about.segmentation = Segmentation(case="lower")  # its words are lower-case
         return found
 
     def packaged(package: str, inside: str) -> Any:
@@ -93,7 +93,7 @@ def measured(make: Callable[[], Any], name: str) -> dict[str, Any]:
 
 
 def write_table(results: Results, names: list[str]) -> None:
-    """What has been measured; – for what has not."""
+    """Write the table of all records; – for what has not been measured."""
     rows = []
     for encoder in names:
         row = [encoder]

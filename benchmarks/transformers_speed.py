@@ -1,15 +1,15 @@
-"""Speed of Transformers beside sentence-transformers and transformers, one thread, per CPU-second.
+"""Speed of Transformers against sentence-transformers and transformers, on one thread, in CPU-seconds.
 
     python benchmarks/transformers_speed.py --model MINILM --lines TEXT --texts stsb-en-dev.csv --labelled stsa.binary
 
-encode    lines of text through a sentence-transformers folder: fp32 and int8, against its library and against
-          transformers on batches of 32 in the file's order; how far vectors are apart, and the figures of stsb
-base      the same through a BERT of base size with random weights
+encode    encode lines of text with a sentence-transformers folder: fp32 and int8, against its library and against
+          transformers on batches of 32 in the file's order; differences of the vectors, and scores on STS-B
+base      the same with a BERT of base size with random weights
 pretrain  steps of masked-language-model training, against transformers' Trainer with the full head
-tune      an epoch of fine-tuning on labelled texts, against transformers' Trainer, and what both have learned by it
+tune      an epoch of fine-tuning on labelled texts, against transformers' Trainer, and the accuracy of both after it
 
-Every round measures all of them in turn; a figure is the least of the rounds. Results are kept in ``--results`` and the
-tables between the marks of docs/results-transformers.md are written from them.
+Every round measures all of them in turn; a figure is the minimum over the rounds. Results are saved in ``--results``,
+and the tables in docs/results-transformers.md are written from them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from tables import write_table
 
 Row = dict[str, Any]
 BATCH = 16  # examples of a training step
-LONGEST = 256  # pieces of a line that are read, as MiniLM's folder says; all four cut off what is longer
+LONGEST = 256  # maximum tokens of a line, as in MiniLM's folder; all four truncate longer lines
 
 
 def cpu_seconds(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Of each, the least of several rounds, all in turn."""
+    """The minimum CPU-seconds of each work over several rounds, measured in turn."""
     found: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -76,7 +76,7 @@ def opened(folder: Path) -> tuple[Any, Any]:
 
 
 def by_hand(folder: Path, texts: list[str]) -> np.ndarray:
-    """What people write with transformers: batches of 32 in the file's order, padded, the mean of the top layer."""
+    """Usual code with transformers: padded batches of 32 in the file's order, and the mean of the top layer."""
     model, tokenizer = opened(folder)
     found = []
     with torch.inference_mode():
@@ -92,7 +92,7 @@ def by_hand(folder: Path, texts: list[str]) -> np.ndarray:
 
 
 def encode(folder: Path, lines: list[str], pairs: list[tuple[str, str, float]], rounds: int) -> Row:
-    """Seconds of every way to encode the lines, and how far apart vectors and similarities are."""
+    """CPU-seconds of every way to encode the lines, the difference of vectors, and Spearman's ρ of similarities."""
     ours, theirs = polyseme.load(folder), Theirs(str(folder), device="cpu")
     ours.options = dataclasses.replace(ours.options, long_texts="cut", max_pieces=LONGEST)
     theirs.max_seq_length = LONGEST
@@ -115,7 +115,7 @@ def encode(folder: Path, lines: list[str], pairs: list[tuple[str, str, float]], 
 
 
 def random_base(like: Path, folder: Path) -> Path:
-    """A BERT of base size with random weights and the pieces of another, as a sentence-transformers folder."""
+    """A BERT of base size with random weights and the tokenizer of ``like``, as a sentence-transformers folder."""
     torch.manual_seed(0)
     AutoTokenizer.from_pretrained(like).save_pretrained(folder / "plain")
     BertModel(BertConfig()).save_pretrained(folder / "plain")
@@ -128,7 +128,7 @@ def random_base(like: Path, folder: Path) -> Path:
 
 
 def pretrain(texts: list[str], steps: int, rounds: int) -> Row:
-    """Seconds of steps on examples of 64 pieces: ours, and Trainer's with its own collator."""
+    """CPU-seconds of steps on examples of 64 tokens: ours, and Trainer's with its own collator."""
     corpus = Corpus.from_sentences(texts * 4)
     options = BertOptions(
         n_layers=4, dim=256, n_heads=4, inner=1024, length=64, batch_size=BATCH, pairs="none", lr=1e-4
@@ -162,7 +162,7 @@ def pretrain(texts: list[str], steps: int, rounds: int) -> Row:
 
 
 def tune(folder: Path, train: Examples, dev: Examples) -> Row:
-    """Seconds of an epoch of fine-tuning and accuracy on dev: ours by default, Trainer's with padding by batch."""
+    """CPU-seconds of an epoch of fine-tuning and dev accuracy: ours with defaults, Trainer's with padding per batch."""
     model, labels = polyseme.load(folder), train.labels
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
@@ -191,7 +191,7 @@ def tune(folder: Path, train: Examples, dev: Examples) -> Row:
 
 
 def arguments(folder: str, batch: int, steps: int) -> TrainingArguments:
-    """Trainer's, that neither save nor report."""
+    """Arguments for Trainer, which neither saves nor reports."""
     return TrainingArguments(
         folder, per_device_train_batch_size=batch, max_steps=steps, num_train_epochs=1, learning_rate=1e-4,
         report_to=[], save_strategy="no", logging_strategy="no", use_cpu=True, disable_tqdm=True,
@@ -199,7 +199,7 @@ def arguments(folder: str, batch: int, steps: int) -> TrainingArguments:
 
 
 def table(known: dict[str, Row]) -> Iterable[list[str]]:
-    """The ratios, and the bars beside them."""
+    """The rows of the table: ratios and bars."""
     yield ["what", "against", "times as fast", "bar"]
     for name, title in (("encode", "MiniLM"), ("base", "random base")):
         row = known.get(name)
@@ -213,7 +213,7 @@ def table(known: dict[str, Row]) -> Iterable[list[str]]:
 
 
 def tuning_table(row: Row) -> Iterable[list[str]]:
-    """An epoch of fine-tuning, ours and Trainer's."""
+    """The rows of the table on an epoch of fine-tuning, ours and Trainer's."""
     yield ["", "CPU-seconds of an epoch", "times as fast", "bar", "accuracy after it"]
     times = row["Trainer"] / row["ours"]
     yield ["polyseme fit", f"{row['ours']:.1f}", f"{times:.2f}", "1.3", f"{row['accuracy ours']:.1f}"]
@@ -221,7 +221,7 @@ def tuning_table(row: Row) -> Iterable[list[str]]:
 
 
 def labelled(path: str, n: int) -> tuple[Examples, Examples]:
-    """So many examples to learn from, of all labels, and those to judge by."""
+    """``n`` training examples with all labels, and the dev examples."""
     train, dev = (Examples.read(f"{path}.{part}") for part in ("train", "dev"))
     return train.split(n / len(train), 1)[1], dev
 

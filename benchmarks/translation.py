@@ -1,12 +1,12 @@
-"""BLEU of CoVe's translation model beside a Transformer of equal size and CPU time, both directions (翻译对比).
+"""BLEU of CoVe's translation model against a Transformer of equal size and CPU time, both directions (翻译对比).
 
     python benchmarks/translation.py train.dedup.tsv.xz [--minutes 4] [--held-out 1000]
 
-Both learn from the same pairs, with the same words, for equal CPU time of one thread. The Transformer is torch's own,
-two layers on each side, as wide as gives it CoVe's number of weights; full softmax, label smoothing, Adam with a rate
-that rises and falls. It writes the likeliest word at each step; CoVe does so too, and with its beam of five. BLEU is
-sacrebleu's, of Chinese by characters. Results are kept in ``--results``; the table in docs/results-contexts.md is made
-from them.
+Both are trained on the same pairs with the same vocabulary, for equal CPU time on one thread. The Transformer is
+torch's own, with two layers on each side and a width that gives it CoVe's number of weights; full softmax, label
+smoothing, Adam with warm-up and linear decay. It decodes greedily; CoVe does so too, and with a beam of five. BLEU is
+sacrebleu's, for Chinese by characters. Results are saved in ``--results``; the table in docs/results-contexts.md is
+made from them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WARM_UP, RATE, LONGEST = 0.08, 1e-3, 60
 
 
 class Plain(nn.Module):
-    """torch's Transformer, its output layer shared with the target's words."""
+    """torch's Transformer, with the output layer tied to the target embeddings."""
 
     def __init__(self, n_source: int, n_target: int, width: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Plain(nn.Module):
         return table(numbers) + self.places(torch.arange(numbers.shape[1]))
 
     def forward(self, source: Tensor, lengths: Tensor, written: Tensor) -> Tensor:
-        """Scores of the next word behind each that was written, ``(B, T, V)``."""
+        """Scores of the next word after each target word, ``(B, T, V)``."""
         blank = torch.arange(source.shape[1]) >= lengths[:, None]
         future = torch.triu(torch.ones(written.shape[1], written.shape[1], dtype=torch.bool), 1)
         states = self.inner(
@@ -62,7 +62,7 @@ class Plain(nn.Module):
 
     @torch.inference_mode()
     def write(self, source: Tensor, lengths: Tensor) -> list[list[int]]:
-        """The likeliest word at each step, until all are at their end."""
+        """Greedy decoding, until all translations have ended."""
         written = torch.full((len(source), 1), BOUNDARY)
         for _ in range(LONGEST):
             scores = self(source, lengths, written)[:, -1]
@@ -79,7 +79,7 @@ def n_weights(module: nn.Module) -> int:
 
 
 def plain_transformer(cove: Cove, training: Parallel, minutes: float) -> Plain:
-    """A Transformer with the words and the number of weights of ``cove``, trained for so many CPU-minutes."""
+    """A Transformer with the vocabulary and number of weights of ``cove``, trained for this many CPU-minutes."""
     torch.manual_seed(1)
     sizes, wanted = (len(cove.source_words), len(cove.target_words)), n_weights(cove.network)
     width = min(range(64, 512, 16), key=lambda one: abs(n_weights(Plain(*sizes, one)) - wanted))
@@ -109,7 +109,7 @@ def plain_transformer(cove: Cove, training: Parallel, minutes: float) -> Plain:
 
 
 def cut(cove: Cove, pairs: Parallel) -> list[tuple[list[str], list[str]]]:
-    """The words of the first language, and the words or characters that are written."""
+    """The words of the source, and the words or characters of the target."""
     chars = cove.options.target_units == "chars"
     first, second = pairs.segmentations
     return [(first.tokens(a), [c for c in b if c.strip()] if chars else second.tokens(b)) for a, b in pairs]
@@ -121,7 +121,7 @@ def bleu(written: list[str], held_out: Parallel, chinese: bool) -> float:
 
 
 def measured(training: Parallel, held_out: Parallel, minutes: float) -> dict[str, Any]:
-    """BLEU of all three, and how large the models are."""
+    """BLEU of all three, and the sizes of the models."""
     with cpu_clock() as run:
         cove = Cove.train(training, make_options(CoveOptions, {"minutes": minutes, "threads": 1}), run)
     chinese = cove.options.target_units == "chars"

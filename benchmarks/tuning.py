@@ -1,10 +1,10 @@
-"""Quality of fine-tuned Transformers on dev data, by the defaults of ``polyseme fit --encoder-mode finetune``.
+"""Quality of fine-tuned Transformers on dev data, with the defaults of ``polyseme fit --encoder-mode finetune``.
 
     python benchmarks/tuning.py --data ../shared/data --english FOLDER --chinese FOLDER [--only sst2,trec] [--seeds 3]
 
-Every result is kept in ``--results`` as soon as it is there, and the table between the marks of
-docs/results-transformers.md is written from all that are. ``--folds 1`` fits the first of five folds alone.
-``--only labels`` fits few examples of TREC, ``--only layers`` parts of the encoder.
+Results are saved in ``--results`` one by one, and the tables in docs/results-transformers.md are written from all of
+them. ``--folds 1`` fits only the first of five folds. ``--only labels`` fits on few examples of TREC, ``--only layers``
+fine-tunes parts of the encoder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ log = logging.getLogger("tuning")
 
 
 class Trial(NamedTuple):
-    """A set of examples and how it is learned."""
+    """A dataset and how it is fitted."""
 
     task: str
     train: str
-    dev: str | None  # None: the first of five folds, or as many as are asked for
+    dev: str | None  # None: the first of five folds, or as many as --folds says
     language: str
     figure: str
     bar: float
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 class Fit(NamedTuple):
-    """A trial with a seed and options of its own, on all examples or so many."""
+    """A trial with a seed and further options, on all or some of the examples."""
 
     trial: str
     seed: int
@@ -98,12 +98,12 @@ class Fit(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name among the results."""
+        """Its key in the results."""
         return f"{self.trial} {self.seed} {json.dumps(self.options)}" + (f" {self.examples}" if self.examples else "")
 
 
 def run(fit: Fit, encoders: dict[str, Any], options: argparse.Namespace, known: Any) -> None:
-    """Fit over the dev data or the folds, where that was not done before."""
+    """Fit and score on the dev data or the folds, unless that was done before."""
     trial, data = TRIALS[fit.trial], options.data / "tasks"
     plan = plan_fit(
         trial.task, data / trial.train, None if trial.dev is None else data / trial.dev, encoders[trial.language],
@@ -122,7 +122,7 @@ def run(fit: Fit, encoders: dict[str, Any], options: argparse.Namespace, known: 
 
 
 def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
-    """The report of a fit on the dev data, or on a fold of five, and its curve."""
+    """The score of a fit on the dev data or on one of five folds, and its learning curve."""
     run = Run()
     train, test = (plan.train, plan.dev) if plan.dev is not None else list(plan.train.folds(5, 1))[number]
     if examples:
@@ -131,22 +131,22 @@ def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
 
 
 def report(page: Path, known: dict[str, Any]) -> None:
-    """Write the tables of what is known."""
+    """Write the tables from all results."""
     write_table(page, "fine-tuning", rows_of(known))
     for name, rows in (("few-labels", rows_of_labels(known)), ("layers", rows_of_parts(known))):
-        if len(rows) > 2:  # more than the fit to all examples, or of all layers
+        if len(rows) > 2:  # more than the header and the fit with all examples and layers
             write_table(page, name, rows)
 
 
 def mean_of(known: dict[str, Any], **wanted: Any) -> tuple[list[float], float]:
-    """The figures of TREC of all fits that are as wanted, in per cent, and the CPU-minutes of one."""
+    """The scores of all fits with these values, in per cent, and the mean CPU-minutes of a fit."""
     own = [found for found in known.values() if all(found[name] == value for name, value in wanted.items())]
     scores = [100 * score[TRIALS[found["trial"]].figure] for found in own for score in found["scores"]]
     return scores, sum(found["cpu"] for found in own) / max(len(scores), 1) / 60
 
 
 def rows_of_labels(known: dict[str, Any]) -> list[list[str]]:
-    """The curve of few labels."""
+    """The rows of the table on few labels."""
     rows = [["examples", "accuracy", "CPU-minutes a fit"]]
     for n in (*LABELS, 0):
         scores, minutes = mean_of(known, trial="trec", options={}, examples=n)
@@ -156,7 +156,7 @@ def rows_of_labels(known: dict[str, Any]) -> list[list[str]]:
 
 
 def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
-    """What is gained by learning more of the encoder."""
+    """The rows of the table on fine-tuning parts of the encoder."""
     rows = [["what learns", "accuracy", "CPU-minutes a fit"]]
     for name, part in PARTS.items():
         scores, minutes = mean_of(known, trial="trec", options=part, examples=0)
@@ -166,12 +166,12 @@ def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
 
 
 def in_own_table(found: dict[str, Any]) -> bool:
-    """Whether a fit belongs to the curve of few labels or to the comparison of layers alone."""
+    """Whether a fit belongs only to the table on few labels or on layers."""
     return found["examples"] in LABELS or (bool(found["options"]) and found["options"] in PARTS.values())
 
 
 def rows_of(known: dict[str, Any]) -> list[list[str]]:
-    """The table's rows, the header first: of each task the defaults, then what else was tried."""
+    """The rows of the main table, header first: for each task the defaults, then other options."""
     rows = [["task", "examples", "options given", "figure", "bar", "mean", "fits", "CPU-minutes a fit"]]
     for name, trial in TRIALS.items():
         own = [found for found in known.values() if found["trial"] == name and not in_own_table(found)]

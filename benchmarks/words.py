@@ -1,16 +1,17 @@
-"""Training word vectors against gensim and fastText, per CPU-second, back to back; and their quality beside it.
+"""Training of word vectors: speed against gensim and fastText, per CPU-second, measured in turn; and quality.
 
     python benchmarks/words.py [--text FILE] [--tokens N] [--runs N]    a table of ratios, in a few minutes
-    python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe beside gensim's own defaults
+    python benchmarks/words.py --defaults [--sizes N …]      word2vec, fastText and GloVe against gensim's defaults
     python benchmarks/words.py --methods [--size N] [--seconds S]    all methods on the same text for the same time
-    python benchmarks/words.py --strokes [--size N] [--seeds N]      cw2vec beside word2vec, with their spread
-    python benchmarks/words.py --rare [--size N] [--parts N]         words that are seen seldom
+    python benchmarks/words.py --strokes [--size N] [--seeds N]      cw2vec against word2vec, with their spread
+    python benchmarks/words.py --rare [--size N] [--parts N]         rare words
     python benchmarks/words.py --language [--size N] [--orders N …]     perplexity of NNLM and of Kneser-Ney
     python benchmarks/words.py --dimension [--size N]        the dimension chosen by the PIP loss
 
 Both sides get the same sentences, one thread and one pass; reading, segmenting and the vocabulary are not timed.
-Without --text the Wikipedia samples of the test data are taken. Files are read in benchmarks/files.py. Tables are
-written into docs; all parts but the first keep what they measured (--results), so that a second run goes on.
+Without --text the Wikipedia samples of the test data are used. Reading of files is measured in benchmarks/files.py.
+Tables are written into docs; all parts but the first save their measurements (--results), so that a second run
+continues.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Result(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The same text for everybody."""
+    """The text, in the forms that the programs need."""
 
     corpus: Corpus
     sentences: list[list[str]]
@@ -73,14 +74,14 @@ class Task(NamedTuple):
 
 
 def cpu_seconds(call: Callable[[], Any]) -> float:
-    """CPU time of one call, all threads counted."""
+    """CPU time of one call, including all threads."""
     begun = time.process_time()
     call()
     return time.process_time() - begun
 
 
 class Clock:
-    """A Progress that times what lies between the first and the last time training was heard of."""
+    """A Progress that measures the speed between the first and the last report of training."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[float, float]] = []
@@ -90,7 +91,7 @@ class Clock:
             self.heard.append((time.process_time(), done))
 
     def speed(self) -> float:
-        """Thousands per CPU-second."""
+        """Thousands of units per CPU-second."""
         (begun, first), (ended, last) = self.heard[0], self.heard[-1]
         return (last - first) / 1000 / (ended - begun)
 
@@ -103,7 +104,7 @@ def ours(task: Task, method: str, **options: Any) -> float:
 
 
 def gensims(task: Task, cls: Any, dim: int, **options: Any) -> float:
-    """The same for gensim, whose passes can be timed alone."""
+    """The same for gensim, whose training can be timed separately."""
     model = cls(vector_size=dim, workers=1, **{**SHARED, **options})
     model.build_vocab(task.sentences)
     call = cpu_seconds(lambda: model.train(task.sentences, total_examples=model.corpus_count, epochs=1))
@@ -111,7 +112,7 @@ def gensims(task: Task, cls: Any, dim: int, **options: Any) -> float:
 
 
 def fasttexts(file: str, words: int, **options: Any) -> float:
-    """The same for fastText, whose passes cannot be timed apart from its vocabulary: two passes less one."""
+    """The same for fastText: two passes minus one, since training cannot be timed separately from its vocabulary."""
     shared = {"model": "skipgram", "dim": 100, "ws": 5, "neg": 5, "t": 1e-3, "minCount": 5, "thread": 1, "verbose": 0}
     one, two = (
         cpu_seconds(lambda epochs=epochs: fasttext.train_unsupervised(file, epoch=epochs, **shared, **options))  # type: ignore[misc]
@@ -123,7 +124,7 @@ def fasttexts(file: str, words: int, **options: Any) -> float:
 def compared(
     runs: int, name: str, bar: float, peer: str, mine: Callable[[], float], theirs: Callable[[], float]
 ) -> Result:
-    """The medians of a few runs in turn."""
+    """The medians of a few runs, measured in turn."""
     pairs = [(mine(), theirs()) for _ in range(runs)]
     result = Result(name, median(a for a, _ in pairs), peer, median(b for _, b in pairs), bar)
     print(result.line(), flush=True)
@@ -176,18 +177,18 @@ def subwords(task: Task) -> list[Result]:
 
 
 def glove(task: Task) -> Result:
-    """Thousand updates of cells per CPU-second, against the bar itself."""
+    """Thousand cell updates per CPU-second, against the bar itself."""
 
     def updates() -> float:
         clock = Clock()
         polyseme.train("glove", task.corpus, dim=100, epochs=3, threads=1, progress=clock)
-        return 2 * clock.speed()  # each cell of the symmetric matrix is learned in both directions
+        return 2 * clock.speed()  # each cell of the symmetric matrix is trained in both directions
 
     return compared(task.runs, "GloVe cell updates, d=100", 1, "bar", updates, lambda: 1600.0)
 
 
 def wordrank(task: Task) -> Result:
-    """The same of WordRank, whose update scores five rivals, against GloVe's here."""
+    """The same for WordRank, whose update scores five negative contexts, against our GloVe."""
 
     def updates(method: str, **options: Any) -> float:
         clock = Clock()
@@ -199,12 +200,12 @@ def wordrank(task: Task) -> Result:
 
 
 def strokes(corpus: Corpus, folder: Path, runs: int) -> Result:
-    """cw2vec against fastText's program on words that are spelt in strokes, with no more n-grams a word."""
+    """cw2vec against fastText's program on words spelt in strokes, which gets no more n-grams per word."""
     plan, table = plan_words(corpus, 5, None, None), Strokes.read()
     counts, words = plan.vocabulary.counts, plan.vocabulary.words
     inputs, _ = stroke_inputs(words, table, Cw2VecOptions())
     mine = float((np.diff(inputs.offsets) * counts).sum() / counts.sum())
-    lengths = np.array([len(table.digits(word)) + 2 for word in words])  # fastText sets two marks
+    lengths = np.array([len(table.digits(word)) + 2 for word in words])  # fastText adds two marks
 
     def grams(maxn: int) -> float:
         of_word = sum(np.maximum(lengths - n + 1, 0) for n in range(3, maxn + 1))
@@ -227,7 +228,7 @@ def strokes(corpus: Corpus, folder: Path, runs: int) -> Result:
 
 
 def neural(task: Task) -> list[Result]:
-    """NNLM and Polyglot against the same networks in plain torch, with dense gradients and the whole softmax."""
+    """NNLM and Polyglot against the same networks in plain torch, with dense gradients and the full softmax."""
     torch.set_num_threads(1)
 
     def passes(method: str, n: int) -> float:
@@ -258,7 +259,7 @@ def neural(task: Task) -> list[Result]:
 
 
 def speed_table(task: Task, chinese: Corpus, folder: Path) -> None:
-    """All rows."""
+    """Measure all rows and write the table."""
     small = Corpus.from_sentences(task.sentences[:300])
     for method in (
         "word2vec",
@@ -267,7 +268,7 @@ def speed_table(task: Task, chinese: Corpus, folder: Path) -> None:
         "wordrank",
         "cw2vec",
         "polyglot",
-    ):  # compiled before the clock starts
+    ):  # compiles before the measurement
         polyseme.train(method, small, dim=8, epochs=1, min_count=1, threads=1)
     polyseme.train("word2vec", small, dim=8, epochs=1, min_count=1, threads=1, loss="hierarchical")
     rows = [
@@ -293,7 +294,7 @@ def read_text(path: Path, most: int) -> str:
 
 
 def english_task(text: Path, tokens: int, folder: Path, runs: int) -> Task:
-    """Lower-case words of about so many tokens."""
+    """About this many tokens of lower-case English text."""
     (folder / "text").write_text(read_text(text, tokens * 6).lower(), encoding="utf-8")
     corpus = Corpus.build(folder / "text", folder / "corpus")
     sentences = list(corpus)

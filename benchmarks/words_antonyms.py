@@ -47,7 +47,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
 
 def antonym_figures(model: WordVectors, language: str) -> dict[str, float]:
-    """Mean cosines, and the shares of antonyms that are nearer than a synonym pair, and among the ten nearest words."""
+    """Mean cosines, and how often (per cent) antonyms are nearer than synonyms, and among the ten nearest words."""
     opposite, alike = (
         [p for p in pairs(text[language]) if all(w in model for w in p)] for text in (ANTONYMS, SYNONYMS)
     )
@@ -65,7 +65,7 @@ def antonym_figures(model: WordVectors, language: str) -> dict[str, float]:
 
 
 def write_antonyms(figures: dict[tuple[str, str], dict[str, Any]], size: int, seconds: float) -> None:
-    """The table of docs/antonyms.md."""
+    """Write the table of docs/antonyms.md."""
     sections = []
     for language in ("zh", "en"):
         rows = []

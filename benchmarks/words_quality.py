@@ -1,4 +1,4 @@
-"""Parts of benchmarks/words.py: what methods reach on the dev sets, by their defaults and in the same time."""
+"""Parts of benchmarks/words.py: scores of the methods on the dev sets, with their defaults and in the same time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRIALS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # name, method or class
 
 
 def defaults(results: Results, folder: Path, sizes: Iterable[int]) -> None:
-    """The defaults of word2vec, fastText and GloVe beside gensim's own, one thread, one seed."""
+    """The defaults of word2vec, fastText and GloVe against gensim's, one thread, one seed."""
     sections = []
     for size, language in product(sizes, SETS):
         rows = []
@@ -54,11 +54,11 @@ def _trial(language: str, size: int, folder: Path, method: str, options: dict[st
 
 
 def epochs_within(method: str, corpus: Corpus, seconds: float, options: dict[str, Any]) -> int:
-    """Passes that take about so many CPU seconds: by three passes less one over a tenth of the text."""
+    """The number of epochs that take about this many CPU seconds, estimated on a tenth of the text."""
     lengths = np.diff(corpus.sentence_offsets)
     n = int(np.searchsorted(np.cumsum(lengths), corpus.n_tokens / 10))
     part = Corpus.from_sentences([corpus.sentence(i) for i in range(n)])
-    _, one, three = (  # the first is for the compiler
+    _, one, three = (  # the first run compiles
         timed(lambda epochs=epochs: train(method, part, epochs=epochs, **options))[1]  # type: ignore[misc]
         for epochs in (1, 1, 3)
     )
@@ -99,11 +99,11 @@ def _equal(
     return {"cpu": round(cpu), **passes, "scores": scores(model, language), "antonyms": figures}
 
 
-# cw2vec beside word2vec
+# cw2vec against word2vec
 
 
 def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
-    """cw2vec beside word2vec with the same passes, and in the same time; a few seeds."""
+    """cw2vec against word2vec with the same number of epochs, and with the same time; a few seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
     for seed in range(1, seeds + 1):
 

@@ -1,7 +1,7 @@
-"""What the parts of benchmarks/words.py that take long share: texts, scores, records and tables.
+"""Common parts of the longer benchmarks: texts, scores, records and tables.
 
-Every training is one record in a JSON-lines file (--results), and is not repeated where its record is there; the tables
-in docs/results-words.md are written from the records.
+Every training is one record in a JSON-lines file (--results), and is not repeated if its record exists; the tables in
+docs/results-words.md are written from the records.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SHORT = {
     "EN-WS-353-ALL": "WordSim-353", "EN-SIMLEX-999": "SimLex-999", "EN-MEN-TR-3k": "MEN", "EN-RG-65": "RG-65",
     "ca_translated": "CA-translated", "ca8_morphological": "CA8-morph",
 }  # fmt: skip
-CHARACTERS = {"en": 5.6, "zh": 1.8}  # of a word with the blank behind it
+CHARACTERS = {"en": 5.6, "zh": 1.8}  # mean length of a word, including the following blank
 
 
 class Results:
-    """Records of trainings, in a file that is only ever appended to."""
+    """Records of measurements, in an append-only file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,7 +53,7 @@ class Results:
         return next((r for r in self.records if r["key"] == json.loads(json.dumps(key))), None)
 
     def once(self, measure: Callable[[], dict[str, Any]], **key: Any) -> dict[str, Any]:
-        """The record of this key, measured where there is none yet."""
+        """The record of this key, measured if there is none yet."""
         found = self.find(**key)
         if found is None:
             found = {"key": json.loads(json.dumps(key)), **measure()}
@@ -65,7 +65,7 @@ class Results:
 
 
 def wiki(language: str, words: int, folder: Path, part: int = 0) -> Corpus:
-    """About so many words of the Wikipedia sample, the first of them or a later part; English in lower case."""
+    """About this many words of the Wikipedia sample, from its beginning or a later part; English in lower case."""
     path = folder / (f"{language}-{words}" + (f"-part-{part}" if part else ""))
     if not path.exists():
         size = int(words * CHARACTERS[language])
@@ -79,7 +79,7 @@ def wiki(language: str, words: int, folder: Path, part: int = 0) -> Corpus:
 
 
 def novel(words: int, folder: Path) -> Corpus:
-    """About so many words of 红楼梦, which has half a million."""
+    """About this many words of 红楼梦, which has half a million."""
     path = folder / f"hongloumeng-{words}"
     if not path.exists():
         with tarfile.open(DATA / "corpora" / "classics.tar.xz") as archive:
@@ -93,7 +93,7 @@ def novel(words: int, folder: Path) -> Corpus:
 
 
 def scores(model: WordVectors, language: str) -> dict[str, float | None]:
-    """Per cent: Spearman's ρ of similarities, accuracy of analogies; None where nothing could be asked."""
+    """Spearman's ρ of similarities and accuracy of analogies, in per cent; None if no question could be used."""
     found: dict[str, float | None] = {}
     for name in SETS[language]:
         whole = evaluate_file(model, DATA / f"words_{language}" / f"{name}.txt").whole
@@ -110,14 +110,14 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def train(method: str, corpus: Corpus, **options: Any) -> Any:
-    """One thread and one seed, where the method has such options."""
+    """Train with one thread and seed 1, if the method has such options."""
     known = {field.name for field in dataclasses.fields(options_of(method))}
     steady = {name: 1 for name in ("threads", "seed") if name in known}
     return polyseme.train(method, corpus, **{**steady, **options})
 
 
 def gensim_vectors(name: str, corpus: Corpus, seed: int, **options: Any) -> WordVectors:
-    """gensim's model, with its own defaults for what is not given."""
+    """The vectors of a gensim model, with gensim's defaults for options not given."""
     from gensim import models
 
     model = getattr(models, name)(list(corpus), workers=1, seed=seed, **options)

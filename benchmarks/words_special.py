@@ -19,8 +19,8 @@ from polyseme.words.further import plan_words
 from polyseme.words.windows import WordStream, split_sentences
 from words_records import DATA, SETS, Results, names, novel, table, timed, train, wiki, write_section
 
-KEPT = 10  # occurrences that are left of a word that is made rare
-FEW = ("EN-RG-65",)  # sets of which a short text has too few words to count
+KEPT = 10  # occurrences that are kept of a word made rare
+FEW = ("EN-RG-65",)  # datasets of which a short text has too few words
 RARE = 20  # words seen fewer times are rare
 
 
@@ -28,13 +28,13 @@ RARE = 20  # words seen fewer times are rare
 
 
 def judged_pairs() -> list[tuple[str, str, float, str]]:
-    """The pairs of wordsim-240 and wordsim-297 with their judgements and the file."""
+    """The pairs of wordsim-240 and wordsim-297, with their scores and the name of the file."""
     files = ("wordsim-240", "wordsim-297")
     return [(*pair, f) for f in files for pair in read_pairs(read_lines(DATA / "words_zh" / f"{f}.txt"))]
 
 
 def made_rare(corpus: Corpus, seed: int = 1) -> tuple[Corpus, set[str]]:
-    """The text with only ``KEPT`` occurrences of one word of each pair, the rarer one; and these words."""
+    """The text with only ``KEPT`` occurrences of the rarer word of each pair, and these words."""
     counts = dict(zip(corpus.vocabulary.words, corpus.vocabulary.counts.tolist(), strict=True))
     chosen = {min((a, b), key=lambda w: counts.get(w, 0)) for a, b, _, _ in judged_pairs()}
     chosen = {word for word in chosen if counts.get(word, 0) >= KEPT}
@@ -55,7 +55,7 @@ def made_rare(corpus: Corpus, seed: int = 1) -> tuple[Corpus, set[str]]:
 
 
 def correlation(model: Any, wanted: set[str], file: str) -> tuple[float, int]:
-    """Spearman's ρ over the pairs of a file that have a word of ``wanted``, and how many these are."""
+    """Spearman's ρ over the pairs of a file that contain a word of ``wanted``, and the number of these pairs."""
     found = [
         (model.similarity(a, b), score)
         for a, b, score, name in judged_pairs()
@@ -70,9 +70,9 @@ def correlation(model: Any, wanted: set[str], file: str) -> tuple[float, int]:
 
 
 def rare(results: Results, folder: Path, size: int, parts: int) -> None:
-    """word2vec, fastText and cw2vec on pairs with a word that is rare by nature, and with one that was made rare.
+    """word2vec, fastText and cw2vec on pairs with a naturally rare word, and with a word made rare.
 
-    A text of this size has few such pairs, so several parts of the sample are taken, each with a seed of its own.
+    A text of this size has few such pairs, so several parts of the sample are used, each with its own seed.
     """
     rows, header = [], [""]
     for method in ("word2vec", "fasttext", "cw2vec"):
@@ -141,7 +141,7 @@ def _language_model(folder: Path, size: int, name: str, order: int) -> dict[str,
 
 
 def dimension(results: Results, folder: Path, size: int) -> None:
-    """The dimension that the PIP loss chooses for svd, and what svd reaches at others."""
+    """The dimension that the PIP loss chooses for svd, and the scores of svd at others."""
     sections = []
     for language, sets in SETS.items():
         chosen = {

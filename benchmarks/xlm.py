@@ -2,10 +2,10 @@
 
     python benchmarks/xlm.py train.dedup.tsv.xz [--minutes 3] [--size tiny] [--held-out 1000]
 
-Three models of equal CPU time on the same pairs: MLM on the sentences of both languages, which does not know which
-belong together; MLM and TLM in turns; TLM alone. A text's vector is the mean of its words' in the middle layers; its
-translation is found where it is the nearest of all held-out ones. Results are kept in ``--results`` as they come; the
-table between the marks of docs/results-transformers.md is made from all that are.
+Three models with equal CPU time on the same pairs: MLM on the sentences of both languages, without knowing which belong
+together; MLM and TLM alternating; TLM alone. A text's vector is the mean of its words' vectors over all layers but the
+input's; its translation is found if it is the nearest of all held-out ones. Results are saved in ``--results`` one by
+one; the table in docs/results-transformers.md is made from all of them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def found_both_ways(model: Xlm, pairs: Parallel) -> dict[str, float]:
-    """The share of texts whose translation is the nearest of all, from each language to the other."""
+    """The fraction of texts whose translation is the nearest of all, from each language to the other."""
     first, second = (vectors(model, [pair[side] for pair in pairs], LANGUAGES[side]) for side in (0, 1))
     cosines, own = first @ second.T, np.arange(len(first))
     forward, backward = (float((found.argmax(axis=1) == own).mean()) for found in (cosines, cosines.T))
@@ -69,15 +69,15 @@ def found_both_ways(model: Xlm, pairs: Parallel) -> dict[str, float]:
 
 
 def vectors(model: Xlm, texts: list[str], language: str) -> FloatArray:
-    """Means of the words' vectors, all layers but the input's, of length one, ``(n, dim)``."""
+    """Mean word vectors over all layers but the input's, centred and scaled to length one, ``(n, dim)``."""
     encoded = model.encode_tokens(texts, language=language)
     means = np.stack([one.layers[1:].mean(axis=(0, 1)) for one in encoded])
-    means -= means.mean(axis=0)  # what all texts of the language have in common says nothing about one
+    means -= means.mean(axis=0)  # remove what all texts of a language have in common
     return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True).clip(1e-9), dtype=np.float32)
 
 
 def report(known: dict[str, dict[str, float]]) -> None:
-    """The table."""
+    """Write the table."""
     rows = [
         [name, *(f"{100 * found[way]:.1f}" for way in ("forward", "backward")), f"{found['pairs']:.0f}"]
         for name, found in known.items()

@@ -1,4 +1,4 @@
-"""What several test rooms need: the data that is kept outside the repository, and a corpus of our own."""
+"""Fixtures for all tests: the data kept outside the repository, and a small corpus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples on every run: what passed here passes there. `--hypothesis-profile=default` looks further.
+# The same examples on every run, so that results are reproducible. `--hypothesis-profile=default` tries others.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
 
@@ -17,7 +17,7 @@ DATA = Path(os.environ.get("POLYSEME_TEST_DATA", Path(__file__).resolve().parent
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of corpora, evaluation sets and published files; a test that asks for it skips where it is absent."""
+    """The folder of corpora, evaluation sets and published files; tests that use it are skipped if it is missing."""
     if not DATA.is_dir():
         pytest.skip(f"no test data at {DATA} (POLYSEME_TEST_DATA names another place)")
     return DATA

@@ -56,7 +56,7 @@ def test_every_method_has_a_page(row):
 
 @pytest.fixture(scope="module")
 def docs():
-    """What writes the site."""
+    """The module that builds the site."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
         yield importlib.import_module("docs")

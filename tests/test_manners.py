@@ -1,4 +1,4 @@
-"""What Python shows of itself: the names to type, what an object is, and what to give instead."""
+"""The Python API in interactive use: public names, repr of objects, and errors that say what to give instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all encoders read in one place: a choice of layers, and the sentences that are given to them."""
+"""Input handling shared by all encoders: the choice of layers, and the given sentences."""
 
 from __future__ import annotations
 

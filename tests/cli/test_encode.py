@@ -28,7 +28,7 @@ def run(*arguments, stdin=b""):
 
 
 def call(*arguments, command="encode"):
-    """The same in this process, which has torch already: the exit code."""
+    """Run the command in this process, where torch is already imported; return the exit code."""
     before, sys.argv = sys.argv, ["polyseme", command, *map(str, arguments)]
     try:
         main()
@@ -40,7 +40,7 @@ def call(*arguments, command="encode"):
 
 @pytest.fixture(scope="module")
 def folder(fifty_lines, tmp_path_factory):
-    """A small model, a text without a line end at its end, and what the model gives for it."""
+    """A folder with a small model, and a text without a newline at its end."""
     folder = tmp_path_factory.mktemp("encode")
     options = ElmoOptions(size="tiny", epochs=1, min_count=1, threads=1)
     Elmo.train(Corpus.from_sentences(fifty_lines), options, Run()).save(folder / "m")

@@ -1,4 +1,4 @@
-"""The command line as a person or a program meets it: real processes."""
+"""The command line as people and programs use it: real processes."""
 
 from __future__ import annotations
 

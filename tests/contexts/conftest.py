@@ -1,4 +1,4 @@
-"""A biLM in plain NumPy, written from the papers and the formats' facts, slot by slot and step by step in float64."""
+"""A biLM in plain NumPy and float64, written from the papers and the file formats, one slot and step at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sigmoid(x):
 
 
 def word_vector(weights, config, letters, word_id):
-    """``letters``: exactly max_characters ids, padding written out; None where words are not spelt."""
+    """The vector of a word; ``letters``: exactly max_characters ids including padding, or None without characters."""
     parts = []
     if word_id is not None:
         parts.append(weights["encoder.words"][word_id])
@@ -72,7 +72,7 @@ def one_direction(weights, config, direction, inputs):
 
 
 def reference(weights, config, words) -> np.ndarray:
-    """All layers ``(L+1, T, 2P)`` of a sentence given as [(letters, word id), …]; its boundaries come off."""
+    """All layers ``(L+1, T, 2P)`` of a sentence given as [(letters, word id), …], without its boundaries."""
     weights = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
     x = np.array([word_vector(weights, config, letters, word_id) for letters, word_id in words])
     forward = one_direction(weights, config, 0, x)
@@ -89,7 +89,7 @@ def numpy_bilm() -> Callable[..., np.ndarray]:
 
 @pytest.fixture(scope="session")
 def random_elmo() -> Callable[..., Elmo]:
-    """Makes an Elmo with random weights, large enough for every clip and gate to matter."""
+    """A function that makes an Elmo with random weights, large enough for every clip and gate to matter."""
 
     def make(*, seed: int = 0, scale: float = 2.0, characters=(), words=(), classes=None, **options: Any) -> Elmo:
         sizes = {"alphabet": "bytes", "char_dim": 4, "max_characters": 12, "filters": "1x4 2x6 3x8", "n_highway": 1}
@@ -110,7 +110,7 @@ def random_elmo() -> Callable[..., Elmo]:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Small products are quickest in one thread, and busy machines punish two."""
+    """Use one thread: it is fastest for small products, and two are slow on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,4 @@
-"""Encoding: the same vectors whatever the company, in order, in bounded memory; and the older programs' defects."""
+"""Encoding: vectors do not depend on the batch, come in order and in bounded memory; and defects of older programs."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 
 @pytest.fixture
 def pair(random_elmo, tmp_path):
-    """A pair of files of our own making."""
+    """A pair of files that we wrote ourselves."""
     write_bilm(random_elmo(), tmp_path / "options.json", tmp_path / "weights.hdf5")
     return tmp_path
 
@@ -275,7 +275,7 @@ def test_tensors_larger_than_their_file_are_refused(manylangs):
 
 
 def _network(**changes):
-    """The text of a network's description, with some of its settings changed."""
+    """The JSON text of a network's description, with some settings changed."""
     parts = {
         "encoder": {"name": "elmo", "projection_dim": 8, "cell_clip": 3, "proj_clip": 3, "dim": 12, "n_layers": 2},
         "token_embedder": {

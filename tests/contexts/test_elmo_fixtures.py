@@ -18,7 +18,7 @@ PAIRS = {"allennlp/elmo": "sentences.json", "bilm-tf/model": "lm_embeddings_sent
 
 @pytest.fixture(params=PAIRS)
 def pair(request, shared_data):
-    """A published biLM's folder, its three streams of ten sentences, and the top layers that its program computed."""
+    """The folder of a published biLM, its three streams of ten sentences, and the top layers its program computed."""
     folder = shared_data / "elmo" / request.param
     streams = json.loads((folder / PAIRS[request.param]).read_text(encoding="utf-8"))
     batches = [[stream[k].split() for stream in streams] for k in range(10)]

@@ -198,7 +198,7 @@ def test_shares_of_a_batch_are_its_rows_dealt_out(corpus):
 
 
 def _rows_of(batch):
-    """The words that each row of a batch reads, forward and backward."""
+    """The words in each row of a batch, forward and backward."""
     if not batch.packing.sizes:
         return []
     starts = np.cumsum([0, *batch.packing.sizes])[:-1]
@@ -253,7 +253,7 @@ np.savez(f"{sys.argv[2]}/{rank}.npz", **model.parts().tensors)
 
 
 def _by_two_processes(corpus, folder, options, *, stop_at=0):
-    """How torchrun ended, and what it said; Ctrl-C is pressed in the first process at the step ``stop_at``."""
+    """Run torchrun; return its exit code and output. The first process gets Ctrl-C at step ``stop_at``."""
     program = folder / "program.py"
     program.write_text(TORCHRUN)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
@@ -360,7 +360,7 @@ def test_evaluate_measures_plain_text(trained, fifty_lines, tmp_path):
 
 
 def _surprise(model, bilm, sentences):
-    """-log p of every next word and boundary, one at a time, through the module's own slow path."""
+    """-log p of every next word and boundary, one at a time, by the module's slow path."""
     number = {word: i for i, word in enumerate(model.classes)}
     unknown = len(model.classes)
     sums, n = [0.0, 0.0], 0

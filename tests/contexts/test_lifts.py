@@ -1,4 +1,4 @@
-"""Word vectors lift to contexts, contexts to sentences, and encoders stand side by side."""
+"""Word vectors become context encoders, these become sentence encoders, and encoders can be stacked."""
 
 from __future__ import annotations
 

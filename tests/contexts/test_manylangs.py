@@ -1,4 +1,4 @@
-"""ELMoForManyLangs folders of every shape their settings allow, against a NumPy biLM fed with the same weights."""
+"""ELMoForManyLangs folders of every shape their settings allow, against a NumPy biLM with the same weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def network(changes):
 
 
 def states(described):
-    """Random weights by the names of their two state dicts."""
+    """Random weights, named as in the two state dicts of their program."""
     random = np.random.default_rng(4)
     encoder, token = described["encoder"], described["token_embedder"]
     hidden, size = encoder["dim"], encoder["projection_dim"]
@@ -75,7 +75,10 @@ def states(described):
 
 
 def by_the_names_of_the_reference(token, cells, described):
-    """The NumPy biLM's gate opens the transform; theirs lets the input through, so its sign is turned."""
+    """The weights by the names of the NumPy biLM.
+
+    Its highway gate weighs the transform, theirs the input, so the sign of the gate is inverted.
+    """
     n_filters = sum(n for _, n in described["token_embedder"]["filters"])
     renamed = {"word_emb_layer.embedding.weight": "words", "char_emb_layer.embedding.weight": "characters"}
     weights = {}
@@ -96,7 +99,7 @@ def by_the_names_of_the_reference(token, cells, described):
 
 
 def read_by_their_program(word, token):
-    """Letters, with the marks of a word's begin and end exchanged, and the word's id."""
+    """The letters and id of a word as their program reads it, which swaps the marks of word begin and end."""
     limit = token["max_characters_per_token"] if token["name"] == "cnn" else None
     word = word if limit is None or word in ("<bos>", "<eos>") else word[: limit - 2]
     letters = None

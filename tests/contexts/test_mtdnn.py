@@ -30,7 +30,7 @@ def sigmoid(x):
 
 
 def answered(net, states, premise, hypothesis, n_steps):
-    """The paper's formulas for one pair, step by step."""
+    """The answer network by the paper's formulas, for one pair, step by step."""
     w = {name: parameter.detach().numpy() for name, parameter in net.named_parameters()}
     p, h = states[premise], states[hypothesis]
     s, found = softmax(h @ w["first.weight"][0]) @ h, []

@@ -1,4 +1,4 @@
-"""An ELMo read with NumPy alone gives the numbers that torch gives, and a command's question does not load torch."""
+"""An ELMo run with NumPy alone gives the same numbers as with torch, and a query on the command line skips torch."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def network(reader: str, **sizes) -> BiLM:
 
 
 def read(net: BiLM, texts: list[torch.Tensor]) -> list[list[torch.Tensor]]:
-    """Each layer of each text, ``(2, T, P)``, in the order in which a direction reads."""
+    """Each layer of each text, ``(2, T, P)``, in the reading order of each direction."""
     packing = Packing.of([len(text) for text in texts])
     grid = torch.zeros(len(texts), max(map(len, texts)), SIZE)
     for row, text in enumerate(texts):

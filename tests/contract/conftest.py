@@ -1,4 +1,4 @@
-"""The data that the methods learn from, made here, and each method trained once."""
+"""Training data for all methods, generated here, and each method trained once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polyseme.text.examples import Answer, Examples
 from polyseme.text.parallel import Parallel
 from polyseme.text.segment import Segmentation
 
-# What makes a method small enough for a test; the rest of its options keep their defaults. One line for each method.
+# Options that make a method small enough for a test; all others keep their defaults. One line per method.
 SMALL: dict[str, dict[str, Any]] = {
     "onehot": {"min_count": 1},
     "counts": {"min_count": 1},
@@ -62,7 +62,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def small_options(name: str) -> dict[str, Any]:
-    """Small, and repeatable: one thread and a seed, where the method has such options."""
+    """Options for a small, reproducible training: one thread and a seed, if the method has such options."""
     known = {field.name for field in dataclasses.fields(options_of(name))}
     steady = {"seed": 1, "threads": 1}
     return {**{key: value for key, value in steady.items() if key in known}, **SMALL[name]}
@@ -72,13 +72,13 @@ NEW_LINES = [f"小明的显微镜比{person}的显微镜好。" for person in ("
 
 
 class Data:
-    """Data of every kind of the catalog's ``learns_from``, a few dozen lines each, made of lines of text."""
+    """Data of every kind in the catalog's ``learns_from``, a few dozen lines each, generated from lines of text."""
 
     def __init__(self, lines: list[str], folder: Path) -> None:
         self.lines, self.folder = lines, folder
 
     def of(self, row: Row) -> Any:
-        """What the method learns from."""
+        """The training data of a method."""
         return self._made(row, self.lines)
 
     def more(self, row: Row) -> Any:
@@ -86,7 +86,7 @@ class Data:
         return self._made(row, NEW_LINES)
 
     def nothing(self, row: Row) -> Any:
-        """Data of the same kind that there is nothing to learn from: no word is kept, or all is one class."""
+        """Data of the same kind from which nothing can be learned: no word is kept, or there is one class only."""
         if row.learns_from[0] == "corpus":
             return Corpus.from_sentences(self.lines[:1], min_count=1000)
         return self._made(row, self.lines[:1])
@@ -137,7 +137,7 @@ def data(fifty_lines, tmp_path_factory) -> Data:
 
 Maker = Callable[[str], Any]  # a model by name
 
-# What each composed model of the catalog is made of here.
+# The parts of each composed model of the catalog.
 COMPOSED_OF: dict[str, Callable[[Maker, Data], Any]] = {
     "distilled": lambda model, data: polyseme.distil(model("elmo"), data.corpus(data.lines), min_count=1),
     "static": lambda model, data: StaticEncoder(model("fasttext")),
@@ -148,7 +148,7 @@ COMPOSED_OF: dict[str, Callable[[Maker, Data], Any]] = {
 
 @pytest.fixture(scope="session")
 def model(data) -> Maker:
-    """A model of the catalog by the name of its row, trained or composed once; the tests only ask it."""
+    """A model of the catalog by the name of its row, trained or composed once; tests must not change it."""
     models: dict[str, Any] = {}
 
     def made(name: str) -> Any:
@@ -166,7 +166,7 @@ def model(data) -> Maker:
 
 @pytest.fixture(scope="session")
 def train_again(data) -> Callable[..., Any]:
-    """The same training once more, or on other data."""
+    """Train a method again, on the same or on other data."""
 
     def train(row: Row, other: Any = None, **options: Any) -> Any:
         given = data.of(row) if other is None else other

@@ -1,10 +1,10 @@
-"""A device that computes on the CPU and is held apart from it as a GPU is: what mixes the two is refused.
+"""A device that computes on the CPU but is separate from it like a GPU: operations that mix the two are errors.
 
-torch's own hook for devices written in Python makes one called ``other``. A tensor of it wraps a CPU tensor; every
-operation is unwrapped, computed and wrapped again, and one that also takes a CPU tensor is an error, but for numbers,
-indices and copies, as on a GPU. Sparse gradients become dense ones.
+It is called ``other`` and uses torch's hook for devices written in Python. Its tensors wrap CPU tensors; every
+operation is unwrapped, computed and wrapped again. An operation that also gets a CPU tensor is an error, except for
+numbers, indices and copies, as on a GPU. Sparse gradients become dense.
 
-    python other_device.py LINES FOLDER METHOD …      trains each method on it, and writes what came of it as JSON
+    python other_device.py LINES FOLDER METHOD …      trains each method on it, and writes the results as JSON
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 NAME = "other"
 LIBRARY = torch.library.Library("aten", "IMPL", "PrivateUse1")
 aten = torch.ops.aten
-# What a GPU takes from the CPU beside numbers and copies: indices, and the lengths of packed sequences.
+# What a GPU accepts from the CPU besides numbers and copies: indices, and the lengths of packed sequences.
 SECOND_MAY_DIFFER = {
     aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default,
     aten._pack_padded_sequence.default, aten._pack_padded_sequence_backward.default, aten._pad_packed_sequence.default,
@@ -47,7 +47,7 @@ class OtherTensor(torch.Tensor):
 
 
 class OtherDevice(TorchDispatchMode):
-    """While this lasts, tensors can be made on the device."""
+    """A context manager in which tensors can be created on the device."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return _dispatched(func, args, kwargs or {})
@@ -155,7 +155,7 @@ def _copy_from(source, to, non_blocking=False):
 
 
 def install() -> torch.device:
-    """Make the device known to torch, once in a process."""
+    """Register the device with torch, once per process."""
     _setup_privateuseone_for_python_backend(NAME)
     # Where a list is an index, torch asks the device itself, below all modes.
     LIBRARY.impl("empty.memory_format", _empty)
@@ -165,7 +165,7 @@ def install() -> torch.device:
 
 
 def main(lines: str, folder: str, *methods: str) -> None:
-    """Train each method on data made of the lines of a file."""
+    """Train each method on data generated from the lines of a file."""
     import polyseme
     from conftest import Data, small_options
     from polyseme.catalog import find

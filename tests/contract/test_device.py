@@ -1,4 +1,4 @@
-"""Every method that torch trains does so where it is told to: on a device that takes nothing from the CPU unasked."""
+"""Every method trained with torch runs on the chosen device: one that rejects CPU tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), Trai
 
 @pytest.fixture(scope="module")
 def results(fifty_lines, tmp_path_factory) -> dict[str, str]:
-    """What came of training each method there, in a process of its own."""
+    """The results of training each method on that device, in a separate process."""
     folder = tmp_path_factory.mktemp("device")
     (folder / "lines.txt").write_text("\n".join(fifty_lines), encoding="utf-8")
     program, source = Path(__file__).parent / "other_device.py", str(Path(polyseme.__file__).parent.parent)

@@ -30,7 +30,7 @@ of_words = over(tuple(row for row in METHODS + COMPOSED if row.kind == "words"))
 
 
 def answers(model: Any, sentences: list[Any]) -> list[np.ndarray]:
-    """The model's vectors of some sentences, whatever noun it is: of every word, or one."""
+    """The model's vectors for some sentences, whatever its kind: one per word, or one per text."""
     if isinstance(model, SentenceEncoder):
         return list(model.encode(sentences))
     return [sentence.layers for sentence in lift(model, "contexts").encode_tokens(sentences)]

@@ -1,4 +1,4 @@
-"""A model, a corpus and an index, small and made in no time."""
+"""A model, a corpus and an index that are small and quick to make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SENTENCES = [["小猫", "喜欢", "吃", "鱼"], ["小狗", "喜欢", "吃", "�
 
 
 class Counting(ContextEncoder):
-    """A vector for every word by its place and its length; ``factor`` makes it another encoder."""
+    """An encoder whose vectors depend on a word's position and length, and on ``factor``."""
 
     dim, n_layers = 4, 1
 
@@ -36,7 +36,7 @@ class Counting(ContextEncoder):
 
 
 def vectors(value: float = 1.0, words: int = 3) -> WordVectors:
-    """Every number of every vector is ``value``, and so is every word's name."""
+    """Word vectors in which every number is ``value``, and every word contains it too."""
     names = [f"词{value:g}.{place}" for place in range(words)]
     return WordVectors(Vocabulary(names, np.arange(words, 0, -1)), np.full((words, 4), value, np.float32))
 
@@ -59,5 +59,5 @@ MAKERS: dict[str, Callable[..., None]] = {"model": make_model, "corpus": make_co
 
 @pytest.fixture(params=list(MAKERS))
 def make(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Writes a folder of one kind; another ``number``, another content."""
+    """A function that writes a folder of one kind; its content depends on ``number``."""
     return MAKERS[request.param]

@@ -19,7 +19,7 @@ from polyseme.errors import DiskFull, FormatError
 
 
 def anything(path: Path, new: Path | None) -> None:
-    """Whatever is there is replaced."""
+    """Allow any existing output to be replaced."""
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):

@@ -1,4 +1,4 @@
-"""A reader has one version of a folder, whole, whoever replaces it meanwhile."""
+"""A reader gets one complete version of a folder, even if it is replaced meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .conftest import SENTENCES, Counting, make_corpus, make_model, vectors
 
 
 def read_model(path: Path) -> set[str]:
-    """Every place of a model that tells its version."""
+    """The version numbers found in all parts of a model."""
     model = polyseme.load(path)
     return {word.split(".")[0][1:] for word in model.index_to_key} | {f"{n:g}" for n in model.vectors.ravel()}
 
@@ -44,7 +44,7 @@ READERS: dict[Callable[..., None], Callable[[Path], set[str]]] = {make_model: re
 
 @contextmanager
 def replaced_meanwhile(make: Callable[..., None], path: Path) -> Iterator[list[int]]:
-    """Another thread that replaces the folder by versions 1, 2, 3 … until the block ends."""
+    """Replace the folder by versions 2, 3 … in another thread until the block ends."""
     stop, versions = threading.Event(), [1]
 
     def work() -> None:

@@ -153,7 +153,7 @@ def test_a_stranger_in_the_place_of_a_checkpoint_stays(tmp_path: Path, there: st
 
 
 def run(*arguments: object) -> str:
-    """What a command that is refused says."""
+    """Run a command that must be refused, and return its message."""
     done = CliRunner().invoke(commands, [*map(str, arguments)])
     assert isinstance(done.exception, FormatError), done.output
     return str(done.exception)

@@ -63,14 +63,14 @@ while status:
 
 
 def pair(folder: Path, *others: str) -> tuple[str, str]:
-    """The contents of the two files, and nothing else beside them."""
+    """The contents of the two files, after checking that there are no others."""
     assert all(name in ("x", "x.more", *others) for name in os.listdir(folder) if not name.startswith("."))
     x, more = (path.read_text() if path.exists() else "" for path in (folder / "x", folder / "x.more"))
     return x, more
 
 
 def states(folder: Path, before: Sequence[str], after: Sequence[str], *, links: bool) -> list[tuple[Any, Any]]:
-    """The two files after a kill before each call of their writer in turn, and when the next one has begun."""
+    """The two files after their writer was killed before each of its calls, and after the next writer has started."""
     given = json.dumps([links, before, after])
     done = subprocess.run([sys.executable, "-c", KILLED_BEFORE_EACH_CALL, str(folder), given], check=True, stdout=-1)
     *killed, last = map(json.loads, done.stdout.splitlines())

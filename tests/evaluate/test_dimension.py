@@ -1,4 +1,4 @@
-"""The PIP loss is that of its definition, and finds the rank of a planted signal."""
+"""The PIP loss equals its definition, and finds the rank of a planted signal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def orthogonal(seed: int) -> np.ndarray:
 
 
 def planted(signal: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A signal of these singular values in random directions: it, its directions, and the same with the noise."""
+    """A signal with these singular values in random directions, its left directions, and the signal plus the noise."""
     left, right = orthogonal(1)[:, : len(signal)], orthogonal(2)[:, : len(signal)]
     clean = left * signal @ right.T
     return clean, left, clean + noise
@@ -42,7 +42,7 @@ def gaussian(sigma: float) -> np.ndarray:
 
 
 def uneven() -> np.ndarray:
-    """Noise of singular values that fall from 6 to 0 in a straight line."""
+    """Noise whose singular values decrease linearly from 6 to 0."""
     return orthogonal(3) * np.linspace(6, 0, N) @ orthogonal(4).T
 
 
@@ -129,7 +129,7 @@ def test_ranges_reach_as_far_as_the_loss_stays_near_its_least():
 
 
 def topical_text(n_topics: int, sentences: int) -> Corpus:
-    """Words of ``n_topics`` topics, each sentence of one topic: so many directions, and noise."""
+    """Sentences on ``n_topics`` topics, one each: a signal with as many directions, and noise."""
     random = np.random.default_rng(0)
     lines = [[f"t{topic}w{w}" for w in random.integers(0, 15, 12)] for topic in random.integers(0, n_topics, sentences)]
     return Corpus.from_sentences(lines)

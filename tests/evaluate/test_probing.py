@@ -1,4 +1,4 @@
-"""Probing: labels made from text say what they claim, and vectors of known content are told as they should be."""
+"""Probing: labels derived from text are right, and a probe finds what is known to be in the vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREE = ("length", "content", "order")
 
 
 class Known(SentenceEncoder):
-    """Its vectors are the number of words, or whether the letters of neighbours rise more often than they fall."""
+    """Vectors that hold the number of words, or the number of adjacent words out of alphabetical order."""
 
     dim = 2
 
@@ -35,7 +35,7 @@ class Known(SentenceEncoder):
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A thousand lines, the words of each in alphabetical order, of all lengths from five to twenty."""
+    """A thousand lines of five to twenty words each, in alphabetical order."""
     rng = np.random.default_rng(7)
     words = np.array([f"w{number:03}" for number in range(500)])
     lines = [" ".join(sorted(rng.choice(words, size=rng.integers(5, 21), replace=False))) for _ in range(1000)]

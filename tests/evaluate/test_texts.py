@@ -97,7 +97,7 @@ def test_bad_rows_of_one_file_are_named(words, tmp_path):
 
 
 class Neighbour(StaticEncoder):
-    """A context encoder for tests: a word's vector is the one of the word before it."""
+    """A context encoder for tests: the vector of a word is that of the word before it."""
 
     def encode_tokens(self, sentences, *, layers="all"):
         for sentence in super().encode_tokens(sentences, layers=layers):

@@ -28,7 +28,7 @@ GOOD, BAD = ("好", "棒", "美"), ("差", "烂", "丑")
 
 @pytest.fixture(scope="module")
 def tones() -> WordVectors:
-    """Words of praise to the right, of blame to the left, others in between."""
+    """Vectors with words of praise on the right, words of blame on the left, and others in between."""
     rng = np.random.default_rng(3)
     words = [*GOOD, *BAD, "的", "了", "书"]
     vectors = rng.normal(scale=0.1, size=(len(words), 6)).astype(np.float32)

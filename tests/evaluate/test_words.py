@@ -31,7 +31,7 @@ def gensim_of(model: WordVectors) -> Any:
 
 
 def cased(model: WordVectors, n: int) -> WordVectors:
-    """A vocabulary in which many words come in two spellings, with vectors that nearly coincide."""
+    """A vocabulary in which many words have two spellings with nearly equal vectors."""
     words, rows = [], []
     noise = np.random.default_rng(0).normal(scale=0.05, size=(n, model.vector_size))
     for i, word in enumerate(model.index_to_key[:n]):

@@ -9,7 +9,7 @@ from polyseme.neural.lstm import Clips, LstmWeights, State, packed_lstm
 
 
 def plain(x, sizes, state, weights, clips):
-    """The same recurrence, one row and one step at a time: packed outputs, last h and last c."""
+    """The same recurrence, one row and one step at a time; returns packed outputs, last h and last c."""
     starts = [sum(sizes[:t]) for t in range(len(sizes))]
     out = [[None] * x.shape[1] for _ in range(len(x))]
     last = State([], [])

@@ -1,4 +1,4 @@
-"""Pooling over texts of unlike lengths, and maxima of convolutions with their gradients, against loops."""
+"""Pooling over texts of different lengths, and maxima of convolutions with their gradients, against loops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_k_max_of_every_row_of_its_own_length_and_k():
 def test_dynamic_pooling_repeats_what_is_short_and_covers_what_is_long():
     x = torch.tensor([[1.0, 2, 9, 9, 9, 9, 9], [1, 5, 2, 7, 3, 4, 6], [9, 9, 9, 9, 9, 9, 9]])
     found = dynamic_max(x, torch.tensor([2, 7, 0]), 3)
-    # two places in three stretches: [1], [1, 2], [2]; seven: [1 5 2], [2 7 3], [3 4 6]
+    # two positions in three segments: [1], [1, 2], [2]; seven: [1 5 2], [2 7 3], [3 4 6]
     assert found.tolist() == [[1, 2, 2], [5, 7, 6], [0, 0, 0]]
 
 

@@ -19,7 +19,7 @@ def mask(lengths, longest):
 
 
 def alone(module, x, lengths, states):
-    """Outputs and last states of nn.LSTM or nn.GRU, a text at a time."""
+    """Outputs and last states of nn.LSTM or nn.GRU, one text at a time."""
     rnn, dim = module.rnn, module.dim
     outputs, ends = [], []
     for row, length in enumerate(lengths):

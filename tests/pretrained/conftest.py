@@ -1,4 +1,4 @@
-"""Tiny random Transformers in folders, for the tests of this room."""
+"""Tiny random Transformers in folders, for the tests of this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiny_transformers import save_tiny
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Callable[[str], Path]:
-    """The folder of an architecture, saved once by transformers."""
+    """A function that returns the folder of an architecture, saved once by transformers."""
     made: dict[str, Path] = {}
 
     def folder(name: str) -> Path:

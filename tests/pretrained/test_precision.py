@@ -1,4 +1,4 @@
-"""Transformers that read in whole numbers: nearly the same vectors, and nothing else changes."""
+"""Transformers in int8: nearly the same vectors, and nothing else changes."""
 
 from __future__ import annotations
 

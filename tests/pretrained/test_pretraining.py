@@ -222,7 +222,7 @@ def shuffled(fifty_lines) -> Corpus:
 
 @pytest.fixture(scope="module")
 def bert():
-    """Of a text whose lines say the same sign over and over: what is masked follows from what stands around it."""
+    """A BERT trained on lines that repeat one character: a masked character follows from its context."""
     signs = "春夏秋冬东南西北金木水火土天地人"
     order = np.random.default_rng(1).integers(len(signs), size=200)
     text = Corpus.from_sentences([[signs[n]] * 40 for n in order])
@@ -311,7 +311,7 @@ def test_the_sizes_are_those_that_are_published():
 
 @pytest.fixture(scope="module")
 def dictionary(tmp_path_factory) -> Parallel:
-    """A language of letters and one of signs, word for word: a masked word follows from its translation alone."""
+    """Parallel text in two languages, word for word: a masked word follows only from its translation."""
     random = np.random.default_rng(1)
     rows = random.integers(26, size=(600, 4))
     file = tmp_path_factory.mktemp("parallel") / "pairs.tsv"

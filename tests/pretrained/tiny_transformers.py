@@ -38,7 +38,7 @@ def wordpiece() -> tuple[Tokenizer, dict[str, str]]:
 
 
 def byte_bpe(*, around: bool) -> tuple[Tokenizer, dict[str, str]]:
-    """GPT-2's, or RoBERTa's with <s> and </s> around."""
+    """The tokenizer of GPT-2, or of RoBERTa with <s> and </s> around a text."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -106,7 +106,7 @@ def save_tokenizer(folder: Path, made: tuple[Tokenizer, dict[str, str]]) -> None
 
 
 def save_tiny(name: str, folder: Path) -> Path:
-    """Save an architecture as transformers does."""
+    """Save a tiny model of an architecture with transformers."""
     config, cls, tokenizer = KINDS[name]
     torch.manual_seed(3)
     whole = cls(config)
@@ -118,7 +118,7 @@ def save_tiny(name: str, folder: Path) -> Path:
 
 
 def theirs(folder: Path, text: str) -> tuple[np.ndarray, list[str], list[tuple[int, int]]]:
-    """transformers' own hidden states of a text ``(L, T, D)``, its pieces and where they stand."""
+    """The hidden states ``(L, T, D)`` that transformers computes for a text, its tokens and their offsets."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     network = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
     found = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)

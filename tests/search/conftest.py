@@ -1,4 +1,4 @@
-"""An encoder small enough to know by heart, and a corpus in which a word has two planted senses."""
+"""An encoder with known vectors, and a corpus in which a word has two planted senses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS |= {**dict.fromkeys(["电话", "手机", "号码"], "telephone"), **dict.f
 
 
 def word_vector(word: str) -> FloatArray:
-    """A fixed random direction for each word; words of one kind lie near each other."""
+    """A fixed random direction for each word; words of one kind are close to each other."""
     return direction(word) if word not in KINDS else 0.9 * direction(KINDS[word]) + 0.4 * direction(word)
 
 
@@ -29,7 +29,7 @@ def direction(name: str) -> FloatArray:
 
 
 class Neighbours(ContextEncoder):
-    """Layer 0: the word itself. Layer 1: its neighbours on the left and on the right, side by side."""
+    """Layer 0: the word itself. Layer 1: its left and right neighbours, concatenated."""
 
     dim = 2 * DIM
     n_layers = 2
@@ -52,7 +52,7 @@ class Neighbours(ContextEncoder):
 
 
 def two_sense_sentences(n: int, seed: int = 0) -> list[list[str]]:
-    """In two thirds of the sentences 打 stands between words of one kind, in the rest between words of another."""
+    """Sentences with 打: between words of one kind in two thirds of them, of another kind in the rest."""
     rng = np.random.default_rng(seed)
     telephone = ["电话", "手机", "号码"]
     ball = ["篮球", "排球", "网球"]

@@ -33,7 +33,7 @@ class Ended(NamedTuple):
 
 
 def run(*arguments: str | Path, cwd: Path) -> Ended:
-    """Run a command in this process: what it imports is imported once for all tests."""
+    """Run a command in this process, so that its imports are shared by all tests."""
     out, err = io.StringIO(), io.StringIO()
     command = ["polyseme", *map(str, arguments)]
     with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
@@ -45,7 +45,7 @@ def run(*arguments: str | Path, cwd: Path) -> Ended:
 
 
 def tagged_lines(n: int) -> list[str]:
-    """只 as an adverb and as a measure word, tagged as the People's Daily is."""
+    """只 as an adverb and as a measure word, tagged like the People's Daily corpus."""
     lines = []
     for i in range(n):
         people = ["他/r", "我/r", "老王/nr", "孩子/n"][i % 4]

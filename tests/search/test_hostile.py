@@ -1,4 +1,4 @@
-"""Folders that are cut, altered, moved or lie are refused in one line."""
+"""Folders that are truncated, altered, moved or inconsistent are rejected in one line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def reseal(folder: Path) -> None:
-    """What an attacker would do: make the checksums fit the altered files."""
+    """Make the checksums valid for the altered files, as an attacker would."""
     edit(folder, lambda m: m["files"].update({name: INDEX.seal(folder / name) for name in m["files"]}))
 
 

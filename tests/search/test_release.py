@@ -1,4 +1,4 @@
-"""The memory that an array of the disk takes can be let go of while it is written."""
+"""The memory of an array on disk can be released while it is being written."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Draw = Callable[[np.random.Generator], np.ndarray]
 
 
 def cloud(rng: np.random.Generator, n: int) -> np.ndarray:
-    """One group, wider in some directions than in others, as the vectors of occurrences are."""
+    """One group, wider in some directions than in others, like the vectors of real occurrences."""
     return rng.normal(size=(n, D)) * np.linspace(2, 0.2, D)
 
 
@@ -117,7 +117,7 @@ def test_senses_are_labelled_by_the_model_only_where_it_has_its_softmax(
     corpus: Corpus, tmp_path: Path, softmax: bool
 ) -> None:
     class Language(Neighbours):
-        """Expects one word everywhere, or came without its softmax."""
+        """A language model that predicts one word everywhere, or has no softmax."""
 
         language = "both-ways" if softmax else None
 

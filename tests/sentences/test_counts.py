@@ -1,4 +1,4 @@
-"""Counted words as sentence vectors, beside scikit-learn's of the same words."""
+"""Sentence vectors from word counts, against scikit-learn's for the same words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def corpus(fifty_lines):
 
 
 def same(model, theirs, texts):
-    """Ours with its columns in the order of theirs."""
+    """Assert that our vectors equal theirs, with their columns in our order."""
     assert set(theirs.vocabulary_) == set(model.vocabulary.words)
     columns = [theirs.vocabulary_[word] for word in model.vocabulary.words]
     np.testing.assert_allclose(model.encode(texts), theirs.transform(texts).toarray()[:, columns], rtol=1e-5, atol=1e-7)

@@ -1,4 +1,4 @@
-"""doc2vec: its steps beside NumPy's, and documents that find themselves."""
+"""doc2vec: its steps against NumPy, and documents that are nearest to themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sigma(z):
 
 @pytest.fixture(scope="module")
 def topics():
-    """Texts of some topics, each with words of its own beside common ones; two of every topic."""
+    """Two texts on each topic, with words of the topic and common words."""
     random = np.random.default_rng(7)
 
     def text(topic):
@@ -65,7 +65,7 @@ def test_a_text_s_vector_depends_on_the_text_alone_and_leaves_the_model_as_it_is
 
 
 def trained(plan, documents, inputs, outputs, words, lr=0.1):
-    """One pass over one document of three words in all; every word that is not the target is a negative."""
+    """One pass over one document with a vocabulary of three words; every other word is a negative sample."""
     text = Text(
         np.array(words, dtype=np.int32),
         np.array([0, len(words)]),

@@ -16,7 +16,7 @@ WORDS = ["<s>", "</s>", "the", "cat", "sat", "<p>"]
 
 
 class Authors(nn.Module):
-    """The part of their model that holds the weights."""
+    """The part of the authors' model that holds the weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ def vectors(tmp_path: Path) -> np.ndarray:
 
 
 def reference(authors: Authors, vectors: np.ndarray, words: list[str]) -> np.ndarray:
-    """One sentence at a time, as their program reads it: no padding at all."""
+    """The authors' encoding of one sentence at a time, without padding."""
     x = torch.from_numpy(vectors[[WORDS.index(word) for word in words if word in WORDS]])[:, None]  # (T, 1, D)
     with torch.inference_mode():
         return authors.enc_lstm(x)[0].max(dim=0).values[0].numpy()

@@ -20,7 +20,7 @@ D = 4
 
 
 class Plain:
-    """One text at a time, in NumPy."""
+    """The autoencoder in NumPy, one text at a time."""
 
     def __init__(self, net: AutoEncoder) -> None:
         state = {name: tensor.detach().double().numpy() for name, tensor in net.state_dict().items()}
@@ -40,7 +40,7 @@ class Plain:
         return float(((x - a) ** 2).sum() + ((y - b) ** 2).sum())
 
     def tree(self, words: np.ndarray) -> tuple[list[tuple], list[np.ndarray]]:
-        """The phrases in the order they are made, each a nest of places; and their vectors."""
+        """The phrases in the order of the merges, as nested tuples of positions, and their vectors."""
         nodes = [(place, vector) for place, vector in enumerate(words)]
         made, vectors = [], []
         while len(nodes) > 1:

@@ -1,4 +1,4 @@
-"""Averages weighted by how long a reader stays at a word: surprisal and parts of speech."""
+"""Means weighted by estimated reading times: surprisal and parts of speech."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skip-thought against a decoder written out word by word, an exact linear map, and a world made for it."""
+"""Skip-thought against a decoder that runs word by word, an exact linear map, and artificial text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_encoders_are_forward_both_ways_or_side_by_side():
 
 
 def topics(n_blocks: int) -> list[list[str]]:
-    """Documents whose sentences go on speaking of what the first spoke of, in other words."""
+    """Documents whose sentences are all on one topic, with different words."""
     random = np.random.default_rng(0)
     words = [[f"{letter}{n}" for n in range(6)] for letter in "abc"]
     return [random.choice(words[block % 3], 3).tolist() for block in range(n_blocks) for _ in range(8)]

@@ -22,7 +22,7 @@ def words():
 
 
 def by_definition(text, k):
-    """max over w of cos(w, j), where j is among the k nearest of w."""
+    """max over w of cos(w, j), if j is among the k nearest words of w."""
     units = MATRIX.astype(np.float64) / np.linalg.norm(MATRIX, axis=1, keepdims=True)
     vector = np.zeros(30)
     for word in set(text) & set(WORDS):

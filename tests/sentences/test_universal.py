@@ -25,7 +25,7 @@ def sentences(seed: int, n: int) -> list[tuple[int, list[str]]]:
 
 
 def sources(folder) -> dict:
-    """Neighbours share their topic, translations are in capitals, labels tell the topic."""
+    """Artificial data: neighbours share a topic, translations are in capitals, labels are the topic."""
     told = sentences(1, 240)
     texts = [(" ".join(words), "abc"[topic]) for topic, words in told]
     pairs = [(a[0], b[0], "same" if a[1] == b[1] else "other") for a, b in zip(texts, texts[4:], strict=False)]

@@ -1,4 +1,4 @@
-"""Encoders that learn from inference, from neighbours and from answers, against NumPy and worlds made for them."""
+"""Encoders trained on inference, neighbours and answers, against NumPy and on artificial text."""
 
 from __future__ import annotations
 

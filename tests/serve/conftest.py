@@ -1,4 +1,4 @@
-"""A small library to serve: two tables of words, an encoder, an index of planted senses and its corpus."""
+"""A small library to serve: two sets of word vectors, an encoder, an index of planted senses and its corpus."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KINDS |= {"给": "往", "去": "来"}
 
 
 def direction(word: str) -> FloatArray:
-    """A fixed random vector for each word; words of one kind lie close together."""
+    """A fixed random vector for each word; words of one kind are close together."""
     return _random(KINDS.get(word, word)) + 0.2 * _random(word)
 
 
@@ -55,7 +55,7 @@ def _random(word: str) -> FloatArray:
 
 
 class Surroundings(ContextEncoder):
-    """Layer 0: the word itself. Layer 1: the words beside it. Counts its calls."""
+    """Layer 0: the word itself. Layer 1: the words next to it. Counts its calls."""
 
     dim = 2 * DIM
     n_layers = 2
@@ -81,7 +81,7 @@ class Surroundings(ContextEncoder):
 
 
 def planted_sentences(n: int = 240) -> list[list[str]]:
-    """打 stands by the telephone in two thirds of the sentences, by a ball in the others."""
+    """Sentences with 打: on telephones in two thirds of them, on balls in the others."""
     rng = np.random.default_rng(0)
     sentences = []
     for i in range(n):
@@ -92,7 +92,7 @@ def planted_sentences(n: int = 240) -> list[list[str]]:
 
 
 def word_table(n_words: int = 60, *, seed: int = 0) -> WordVectors:
-    """Words of three families, each around a centre of its own."""
+    """Word vectors of three families, each around its own centre."""
     rng = np.random.default_rng(seed)
     families = ["北京", "苹果", "音乐"]
     centres = rng.normal(size=(3, DIM))
@@ -139,7 +139,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def task_library() -> Library:
-    """A small model of each task, and words, which are none."""
+    """A small model of each task, and word vectors, which are not a task."""
     small = {"threads": 1, "batch_size": 8, "lr": 0.02, "dim": 16, "hidden": 8, "dropout": 0.0}
     rows = reviews(40)
     pairs = [(a, b, "same" if x == y else "other") for i, (a, x) in enumerate(rows) for b, y in [rows[i // 2]]]
@@ -157,14 +157,14 @@ def task_library() -> Library:
 
 @pytest.fixture(scope="session")
 def task_address(task_library: Library) -> Iterator[str]:
-    """The models of tasks, served."""
+    """The address of a server with the models of tasks."""
     with running(create_app(task_library)) as url:
         yield url
 
 
 @contextmanager
 def running(app: Any, connections: Connections | None = None) -> Iterator[str]:
-    """A real server on a free port of this machine; its address."""
+    """Run a real server on a free port of this machine; yields its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(512)
@@ -181,13 +181,13 @@ def running(app: Any, connections: Connections | None = None) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def serving() -> Callable[..., AbstractContextManager[str]]:
-    """``with serving(app) as address``; a second argument counts the connections."""
+    """``with serving(app) as address``; the second argument, if given, counts the connections."""
     return running
 
 
 @pytest.fixture(scope="session")
 def address(library: Library, cache: Path) -> Iterator[str]:
-    """The whole library, served."""
+    """The address of a server with the whole library."""
     with running(create_app(library, cache=cache)) as url:
         yield url
 
@@ -222,7 +222,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
-    """``open_page("view", word="…")``: a page on that view, watched for errors and outside requests."""
+    """``open_page("view", word="…")``: a page on that view; errors and outside requests make the test fail."""
     contexts, wrong = [], []
 
     def watch(page: Any, own: str) -> None:

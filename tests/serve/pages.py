@@ -1,4 +1,4 @@
-"""What the tests of the page share."""
+"""Helpers for the tests of the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def texts(page: Any, selector: str) -> list[str]:
 
 
 def distinct_colours(page: Any, selector: str) -> int:
-    """How many clearly different colours were drawn on a canvas."""
+    """The number of clearly different colours drawn on a canvas."""
     script = """canvas => {
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
       const seen = new Map();

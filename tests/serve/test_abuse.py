@@ -1,4 +1,4 @@
-"""Clients that hold what they do not use: connections, buffers, turns, guesses at the token."""
+"""Clients that waste resources (connections, buffers, places in the queue) or guess the token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = 32 << 20  # more than the system's own buffers take
 
 
 async def large_answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """An application whose every answer is large, but for /small."""
+    """An application whose answers are all large, except for /small."""
     size = 10 if scope["path"] == "/small" else SIZE
     headers = [(b"content-length", str(size).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -47,7 +47,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def received(connection: socket.socket) -> int:
-    """Bytes that still come before the connection ends."""
+    """The number of bytes received until the connection ends."""
     total = 0
     with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(1 << 20):

@@ -24,7 +24,7 @@ def ok(response: Any) -> Any:
 
 
 def cosines(library: Library, vector: Any) -> dict[str, float]:
-    """Every word's cosine with a vector, in double precision."""
+    """The cosine of every word with a vector, in double precision."""
     wv = library.items["words"].thing
     matrix = wv.vectors.astype(np.float64)
     values = matrix @ vector / np.linalg.norm(matrix, axis=1) / np.linalg.norm(vector)

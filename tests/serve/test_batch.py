@@ -1,4 +1,4 @@
-"""Concurrent questions share calls; a full queue refuses; one bad question fails alone."""
+"""Concurrent queries share calls; a full queue refuses; one bad query fails alone."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_more_than_the_queue_holds_gets_503_with_a_line_of_json(shelf: Any, serv
     gate = threading.Event()
 
     class Slow(SentenceEncoder):
-        """An encoder that waits until it is let go."""
+        """An encoder that waits until it is released."""
 
         dim = 4
 

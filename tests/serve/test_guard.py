@@ -1,4 +1,4 @@
-"""Who may ask, how much, and what a browser is told."""
+"""Access control: who may send requests, how many, and which security headers a browser gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKEN = "a-long-enough-token"
 
 
 def raw(address: str, request: bytes) -> bytes:
-    """The answer to bytes sent as they are."""
+    """Send raw bytes and return the answer."""
     where = urlsplit(address)
     assert where.hostname
     with socket.create_connection((where.hostname, where.port or 80), timeout=20) as connection:

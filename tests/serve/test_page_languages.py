@@ -41,7 +41,7 @@ def test_what_is_wrong_is_said_in_chinese_on_the_chinese_page(
 
 
 def asked(call: str, client: httpx.Client) -> httpx.Response:
-    """What a call by curl asks."""
+    """Send the request of a curl command and return the response."""
     words = shlex.split(call.replace("\\\n", " "))
     address = next(word for word in words if word.startswith("http"))
     if "-G" in words:

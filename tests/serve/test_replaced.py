@@ -29,7 +29,7 @@ Serving = Callable[..., AbstractContextManager[str]]
 
 
 def write_version(folder: Path, number: int) -> None:
-    """Words, an encoder, a corpus and an index, in all of which every word tells the number."""
+    """Write word vectors, an encoder, a corpus and an index whose words all contain the version number."""
     words = [f"v{number}w{place}" for place in range(30)]
     rng = np.random.default_rng(number)
     vectors = WordVectors(Vocabulary(words, np.arange(30, 0, -1)), rng.normal(size=(30, 8)).astype(np.float32))
@@ -42,7 +42,7 @@ def write_version(folder: Path, number: int) -> None:
 
 @contextmanager
 def replaced_meanwhile(folder: Path) -> Iterator[threading.Event]:
-    """A writer that puts versions 2 to 5 in the place of what is there, over and over; an event tells when it began."""
+    """A writer that replaces everything by versions 2 to 5, over and over; yields an event set when it has begun."""
     done, began = threading.Event(), threading.Event()
 
     def write() -> None:

@@ -33,7 +33,7 @@ def test_ngrams_are_those_of_the_paper() -> None:
 
 
 def by_hand(magic: bool) -> tuple[bytes, np.ndarray]:
-    """A file with the words </s> and ab, n-grams of 2 characters and 4 buckets; and the vectors they should have."""
+    """A file with the words </s> and ab, n-grams of 2 characters and 4 buckets, and the expected vectors."""
     own, buckets = np.array([[1, 2], [3, 4]], "<f4"), np.arange(8, dtype="<f4").reshape(4, 2) * 10
     head = struct.pack("<2i", 793712314, 12) if magic else b""
     settings = struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 4, 2, 2, 100, 1e-4)

@@ -1,4 +1,4 @@
-"""Cut, altered, lying and random files: one clear line each, soon, and in little memory."""
+"""Truncated, altered, inconsistent and random files: one clear line each, quickly and in little memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fasttext_bytes(path: Path, *, labels: bool = False) -> bytes:
 
 
 def quantised_bytes(path: Path, *, pruned: bool = False) -> bytes:
-    """The same model with its input matrix quantised: two pieces of 2 and 1 numbers, and norms; perhaps pruned."""
+    """The same model with a quantised input matrix: pieces of 2 and 1 numbers, and norms; optionally pruned."""
     dense = fasttext_bytes(path)
     matrix_size = 1 + 16 + 9 * 3 * 4
     start = len(dense) - (1 + 16 + 4 * 3 * 4) - matrix_size
@@ -73,7 +73,7 @@ def bounded(megabytes: int = 64, seconds: float = 60) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """What the compiler takes is no memory that a file costs."""
+    """Compile first, so that memory used by the compiler is not attributed to a file."""
     read_lines(b"a 1\n" * COMPILED_FROM, 1, 1, "good")
 
 

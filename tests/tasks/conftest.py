@@ -39,7 +39,7 @@ def other_texts() -> Examples:
 
 @pytest.fixture(scope="session")
 def vectors() -> WordVectors:
-    """Word vectors in which good and bad words lie apart, 满意 and 失望 among them."""
+    """Word vectors in which good and bad words are far apart, including 满意 and 失望."""
     rng = np.random.default_rng(0)
     words = [*GOOD, *BAD, *PLAIN, "很", "，", "。"]
     matrix = rng.normal(0, 0.3, (len(words), 8)).astype(np.float32)

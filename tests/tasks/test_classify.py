@@ -72,7 +72,7 @@ def test_given_word_vectors_know_words_that_training_did_not_have(head, mode, te
 
 
 class CountingEncoder(ContextEncoder):
-    """Two layers of made-up vectors; counts the tokens it was asked for."""
+    """An encoder with two layers of artificial vectors, which counts the tokens it encodes."""
 
     dim, n_layers = 6, 2
 

@@ -1,4 +1,4 @@
-"""Encoders that learn with a task: their layers are those of encoding, they move, and the one given stays."""
+"""Encoders fine-tuned with a task: they give the same layers as in encoding, they change, the given one does not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scored_pairs(n):
 
 
 def inner_encoder(model):
-    """The encoder that learned with a classifier."""
+    """The encoder that was fine-tuned with a classifier."""
     found = model.encoder
     return found.encoder if isinstance(found, SentenceTransformer) else found.inputs.encoders[0]
 

@@ -24,7 +24,7 @@ SMALL = {
 
 
 def pairs(n: int = 80, seed: int = 0, *, scored: bool = False) -> Examples:
-    """Two remarks; the same when both praise or both blame; scored, how many words of the second praise."""
+    """Pairs of remarks, labelled by whether both praise or both blame, or scored by how many of them praise."""
     rng = random.Random(seed)
     rows = []
     for _ in range(n):

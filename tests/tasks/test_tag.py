@@ -16,7 +16,7 @@ NAMES, PLACES = ["王小明", "李红", "张伟"], ["北京", "上海", "西安�
 
 
 def tagged(seed: int, n: int = 60, scheme: str = "bmes") -> list[tuple[list[str], list[str]]]:
-    """他叫王小明，住在北京。 and the like, character by character."""
+    """Sentences like 他叫王小明，住在北京。, tagged by character."""
     rng = random.Random(seed)
     rows = []
     for _ in range(n):

@@ -32,7 +32,7 @@ TABLES: dict[str, tuple[str, int, int, Any]] = {
 
 
 def independent_rows(path: Path, columns: tuple[str | int, ...]) -> list[tuple[str, ...]]:
-    """The same file by the csv and json modules alone."""
+    """The rows of the same file, read with the csv and json modules only."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         if path.suffix == ".json":
             records: list[Any] = [json.loads(line) for line in file]

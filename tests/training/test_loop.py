@@ -121,7 +121,7 @@ def test_the_best_weights_are_kept_and_patience_stops():
 
 
 class DrivenClock:
-    """Time that passes only where a task says so."""
+    """A clock that advances only when a task says so."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -134,7 +134,7 @@ class DrivenClock:
 
 
 class TimedTask(ToyTask):
-    """A step takes half a second and a report ``cost``."""
+    """A task whose steps take half a second, and whose reports take ``cost`` seconds."""
 
     reports = 8  # one after every step, where time allows it
 

@@ -13,7 +13,7 @@ from polyseme.training.task import BatchTask, Part, Score
 
 
 class Counting(BatchTask):
-    """A task that remembers what it was asked for."""
+    """A task that records the batches it was asked for."""
 
     def __init__(self, n: int, shared: torch.nn.Linear, score: Score | None = None) -> None:
         self.module, self.n, self.seen, self.score = torch.nn.Sequential(shared, torch.nn.Linear(2, 1)), n, [], score

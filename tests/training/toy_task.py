@@ -1,4 +1,4 @@
-"""A small thing to learn: which of three classes a row of numbers belongs to. One of its gradients is sparse."""
+"""A small task: predict which of three classes a row of numbers belongs to. One of its gradients is sparse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ToyNet(nn.Module):
 
 
 def rows_of(epoch: int, index: int, size: int) -> np.ndarray:
-    """Rows of four ids; the class is the greatest id modulo 3."""
+    """Rows of four ids; the class of a row is its greatest id modulo 3."""
     return np.random.default_rng((7, epoch, index)).integers(0, 20, (size, 4))
 
 
@@ -37,7 +37,7 @@ def held_out() -> np.ndarray:
 
 
 class ToyTask(Task):
-    """``poison`` is a step whose loss is not a number."""
+    """The task with its own gradients; the loss of step ``poison`` is NaN."""
 
     def __init__(self, *, poison: int | None = None, after_step=None, batch=16, shareable=True) -> None:
         self.module = ToyNet()
@@ -73,7 +73,7 @@ class ToyTask(Task):
 
 
 class ToyBatchTask(BatchTask):
-    """The same by autograd, scored by the share of rows that it gets right. Batches hold ``sizes`` rows in turn."""
+    """The same with autograd, scored by accuracy. Batches have ``sizes`` rows, in turn."""
 
     unit = "rows"
 

@@ -16,7 +16,7 @@ NUMBERS = ["一", "二", "三", "四", "五"]
 
 @pytest.fixture(scope="session")
 def topics() -> Corpus:
-    """600 sentences, each mostly of words of one topic, some common to both and a few of the other."""
+    """600 sentences, each mostly with words of one topic, some common words and a few of the other topic."""
     choice = random.Random(0)
     sentences = []
     for _ in range(600):
@@ -28,7 +28,7 @@ def topics() -> Corpus:
 
 @pytest.fixture(scope="session")
 def topic_margin() -> Callable[[WordVectors], float]:
-    """How much nearer words of one topic are than words of two."""
+    """The mean cosine of words of one topic minus that of words of two topics."""
 
     def margin(model: WordVectors) -> float:
         same = [model.similarity(a, b) for group in (ANIMALS, NUMBERS) for a in group for b in group if a != b]

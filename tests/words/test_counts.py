@@ -32,7 +32,7 @@ def counts(topics: Corpus) -> Counts:
 
 @pytest.fixture(scope="module")
 def dense(counts: Counts) -> WordVectors:
-    """The same vectors with all their zeros."""
+    """The same vectors as a dense matrix."""
     return WordVectors(counts.vocabulary, counts.vectors.matrix.toarray())
 
 

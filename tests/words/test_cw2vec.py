@@ -30,7 +30,7 @@ def model(fifty_lines) -> Cw2Vec:
 
 
 def ngrams(strokes: Strokes, word: str, minn: int = 3, maxn: int = 12) -> set[str]:
-    """As digits."""
+    """The stroke n-grams of a word, as digits."""
     found = StrokeGrams(strokes, minn, maxn, "sum", np.zeros((1, 1))).ngrams(word)
     return {gram.decode().translate({d: str(d) for d in range(1, 6)}) for gram in found}
 
@@ -82,8 +82,8 @@ def test_the_compiled_ngrams_are_those_of_plain_python(strokes):
 
 
 def test_words_of_one_ngram_each_are_word2vec_step_for_step(topics):
-    # Single letters are one n-gram each, so that a word has one row as in word2vec; the rows begin alike by chance of
-    # the seed only where they stand in the same order, so both begin at a model of zeros but for one random pass.
+    # Single letters are one n-gram each, so a word has one row, as in word2vec. The random initial rows would be equal
+    # only if they had the same order, so both start from a model of zeros except for one random pass.
     letters = {word: chr(ord("a") + place) for place, word in enumerate(topics.vocabulary.words)}
     corpus = Corpus.from_sentences([[letters[word] for word in sentence] for sentence in topics])
     plain = polyseme.train("word2vec", corpus, **SMALL, lr=0.05)

@@ -19,7 +19,7 @@ WORDS = ("打", "电话", "篮球", "窗户", "书", "水")
 
 
 class ByPlace(Model, ContextEncoder):
-    """Two layers: a number of the word, its place and the sentence's length; and ten times that."""
+    """Two layers: a number for the word, its position and the sentence length; and ten times these."""
 
     method = "static"  # any name of the catalog: it is not saved
     dim, n_layers = 3, 2
@@ -48,7 +48,7 @@ def sentences():
 
 
 def states(sentences, word, layer=1):
-    """Every vector of a word at a layer."""
+    """The vectors of all occurrences of a word at a layer."""
     found = ByPlace().encode_tokens(sentences, layers=layer)
     return np.array([v for s in found for t, v in zip(s.tokens, s.layers[0], strict=True) if t == word])
 

@@ -29,7 +29,7 @@ def random_corpus(n_words, n_tokens, seed=0):
 
 
 def counted_plainly(corpus, plan, window, symmetric, harmonic):
-    """Pair → count, by the definition."""
+    """The count of each pair, by the definition."""
     pairs = defaultdict(float)
     for sentence in corpus:
         ids = [i for i in plan.vocabulary.ids(sentence).tolist() if i < len(plan.vocabulary)]

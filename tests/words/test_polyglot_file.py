@@ -28,7 +28,7 @@ def test_words_and_matrix_come_back(tmp_path, protocol, matrix):
 
 
 def python2_pickle() -> bytes:
-    """As Python 2 wrote it: words as unicode, the array's bytes and names as its byte strings, protocol 2."""
+    """A pickle as written by Python 2, protocol 2: words as unicode, array data and names as byte strings."""
     words = b"(" + b"".join(b"X" + struct.pack("<I", len(w.encode())) + w.encode() for w in WORDS) + b"t"
     raw = MATRIX.tobytes()
     array = (
@@ -56,7 +56,7 @@ class Plain:
 
 
 def lying(matrix: bytes, shape: tuple[int, int]) -> bytes:
-    """The pickle with another shape for the array."""
+    """The pickle with a wrong shape for the array."""
     old = b"K" + bytes([7]) + b"K" + bytes([4])
     new = b"".join(b"J" + struct.pack("<i", size) for size in shape)
     assert matrix.count(old) == 1

@@ -30,7 +30,7 @@ def sigmoid(z: np.ndarray) -> np.ndarray:
 
 
 class Reference:
-    """word2vec and fastText in plain NumPy; the window is 1, every other word is a negative, all words are kept.
+    """word2vec and fastText in plain NumPy; window 1, all other words as negative samples, no subsampling.
 
     ``rows_of[w]`` are the input rows of a word, ``targets(w)`` its output rows and their signs."""
 
@@ -40,7 +40,7 @@ class Reference:
         self.loss, self.predictions = 0.0, 0
 
     def predict(self, x: np.ndarray, ids: list[int], signs: np.ndarray) -> np.ndarray:
-        """One step for the hidden vectors x (n, D) together; what is to be added to them."""
+        """One step for the hidden vectors x (n, D) together; returns what to add to them."""
         y = self.outputs[ids]
         z = signs * (x @ y.T)
         self.loss += np.logaddexp(0, -z).sum()
@@ -49,7 +49,8 @@ class Reference:
         return steps @ y
 
     def sentence(self, words: list[int]) -> None:
-        """A word in sight (of three) learns on a copy of its mean, and hands on the difference when it leaves."""
+        """Train on a sentence. A word in the window (of three) is updated on a copy of its mean; its change is added
+        to its rows when it leaves the window."""
         now, then = {}, {}
 
         def leave(place: int) -> None:
@@ -86,7 +87,7 @@ def as_csr(lists):
 
 
 def trained(rows_of, *, skipgram, hierarchical, lr, inputs, outputs):
-    """Inputs, outputs, loss and predictions after the kernel read SENTENCES once."""
+    """Inputs, outputs, loss and predictions after the kernel was trained on SENTENCES once."""
     offsets, ids = as_csr(SENTENCES)
     keep = np.full(3, 0xFFFFFFFF, np.uint32)
     text = Text(read_only(ids), read_only(offsets), keep, np.arange(3, dtype=np.int32))

@@ -1,4 +1,4 @@
-"""fastText's classifier: published files tell labels as fastText does, and what is trained here is read there."""
+"""fastText's classifier: published files give the same labels as in fastText, which can read files we train."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAST_LOSSES = {"softmax": "softmax", "negative": "ns", "hierarchical": "hs", "on
 
 
 def assert_same_answers(ours: Supervised, peer: object, texts: list[str]) -> None:
-    """fastText adds 1e-5 to a probability before it takes its logarithm."""
+    """The probabilities agree to 2e-4, since fastText adds 1e-5 to a probability before it takes the logarithm."""
     found = ours.probabilities(texts)
     for row, text in zip(found, texts, strict=True):
         labels, expected = peer.predict(text.replace("\n", " "), k=len(ours.labels))

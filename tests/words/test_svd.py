@@ -120,7 +120,7 @@ def test_trained_further_it_is_the_model_of_both_texts(tmp_path, weights):
 
 
 def named_counts(model):
-    """{two words: how often they stand together}"""
+    """{pair of words: how often they co-occur}"""
     words, pairs = model.index_to_key, model.pairs
     rows = np.repeat(np.arange(len(words)), np.diff(pairs.starts)).tolist()
     cells = zip(rows, pairs.columns.tolist(), pairs.sums.tolist(), strict=True)

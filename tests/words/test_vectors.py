@@ -1,4 +1,4 @@
-"""Questions to word vectors have the answers of a plain NumPy reckoning in float64, and gensim's."""
+"""Queries to word vectors give the same answers as plain NumPy in float64, and as gensim."""
 
 from __future__ import annotations
 

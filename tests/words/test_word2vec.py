@@ -1,4 +1,4 @@
-"""word2vec: what it learns, what it serves, and what happens when it is interrupted or taken further."""
+"""word2vec: what it learns, which vectors it returns, interruption and further training."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_hierarchical_model_has_no_output_vectors(topics):
 
 
 class Stop(Exception):
-    """Ends a training from its progress."""
+    """Raised by a Progress to stop the training."""
 
 
 def stop_at(epoch, error):

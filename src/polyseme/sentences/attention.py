@@ -1,4 +1,4 @@
-"""Encoders that weigh a text's words 注意力句编码器: structured self-attention and hierarchical attention (HAN)."""
+"""Encoders with attention over words 注意力句编码器: structured self-attention and hierarchical attention (HAN)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polyseme.sentences.recurrent import states_of
 class SelfAttentionModule(TextModule):
     """Structured self-attention 结构化自注意力: Lin et al., "A Structured Self-attentive Sentence Embedding", 2017.
 
-    A = softmax(W_2 tanh(W_1 Hᵀ)) over the tokens (r × n),   vector = the rows of A H end to end
+    A = softmax(W_2 tanh(W_1 Hᵀ)) over the tokens (r × n),   vector = the rows of A H, concatenated
     penalty = c ‖AAᵀ - I‖²  (the squared Frobenius norm)
     """
 
@@ -40,7 +40,7 @@ class SelfAttentionModule(TextModule):
 class HanModule(TextModule):
     """HAN 层次注意力网络: Yang et al., "Hierarchical Attention Networks for Document Classification", NAACL 2016.
 
-    Words attend to make sentences, sentences attend to make the document. A token's weight is the product of both.
+    Attention over words gives sentence vectors, attention over these the document's. A token's weight is the product.
     """
 
     has_states = attends = True
@@ -76,7 +76,7 @@ class HanModule(TextModule):
 
 
 def _grid(numbers: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, int]:
-    """For every real token, its document, its place there, the row of its sentence among all, its place in that row."""
+    """For every real token: its document and position there, its sentence's row and its position in it; all rows."""
     document, token = mask.nonzero(as_tuple=True)
     if not len(document):
         return document, token, document, token, 1
@@ -87,7 +87,7 @@ def _grid(numbers: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor
 
 
 class SelfAttention(LearnedEncoder):
-    """Structured self-attention, learned with a task."""
+    """Structured self-attention, trained with a task."""
 
     method: ClassVar[str] = "self-attention"
     Options: ClassVar[type] = SelfAttentionOptions
@@ -99,7 +99,7 @@ class SelfAttention(LearnedEncoder):
 
 
 class Han(LearnedEncoder):
-    """HAN, learned with a task."""
+    """HAN, trained with a task."""
 
     method: ClassVar[str] = "han"
     Options: ClassVar[type] = HanOptions

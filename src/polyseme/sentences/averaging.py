@@ -1,11 +1,11 @@
-"""DAN 深度平均网络: the mean of a text's word vectors through several layers.
+"""DAN 深度平均网络: the mean of a text's word vectors, passed through several layers.
 
 Iyyer, Manjunatha, Boyd-Graber and Daumé III, "Deep Unordered Composition Rivals Syntactic Methods for Text
 Classification", ACL 2015.
 
-    z_0 = mean of the words that were kept,   z_i = relu(W_i z_i-1 + b_i);   in training a word is kept with 1 - p
+    z_0 = mean of the kept words,   z_i = relu(W_i z_i-1 + b_i);   in training a word is kept with probability 1 - p
 
-Where every word of a text was dropped, all are kept. With no layers this is the plain mean.
+If every word of a text would be dropped, all are kept. With no layers this is the plain mean.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DanModule(TextModule):
 
 
 class Dan(LearnedEncoder):
-    """A DAN, learned with a task."""
+    """A DAN, trained with a task."""
 
     method: ClassVar[str] = "dan"
     Options: ClassVar[type] = DanOptions

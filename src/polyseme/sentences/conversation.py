@@ -1,16 +1,16 @@
-"""Sentence vectors from conversations 对话句编码器: sentences are alike when their answers are.
+"""Sentence vectors from conversations 对话句编码器: sentences with similar answers get similar vectors.
 
-Yang et al., "Learning Semantic Textual Similarity from Conversations", RepL4NLP 2018. A turn of a dialogue chooses the
-one that follows it among all answers of the batch:
+Yang et al., "Learning Semantic Textual Similarity from Conversations", RepL4NLP 2018. For each turn of a dialogue, the
+model picks the turn that follows it among all answers of the batch:
 
     u = encoder(turn),   v = layers(encoder(answer)),   p(answer | turn) = exp(u·v) / Σ_batch exp(u·v')
 
-``encode`` gives u, which is what turns are compared by; ``encode_answers`` gives v, to find answers. Equal answers
-within a batch ("好的") are no false candidates: all but the true one are omitted. With labelled pairs next to the
-dialogues (``nli=``) the same encoder also learns as InferSent's does, batches of both mixed.
+``encode`` returns u, for comparing turns; ``encode_answers`` returns v, for finding answers. Identical answers within a
+batch ("好的") are not used as negatives of each other. If labelled pairs are given too (``nli=``), the same encoder is
+also trained like InferSent, with batches of both mixed.
 
-What differs from the paper: the encoder is a mean of word vectors that learn, unless another is chosen. On few
-dialogues, layers over it find answers better and tell what sentences mean worse.
+What differs from the paper: by default, the encoder is a mean of trained word vectors. On few dialogues, layers above
+it find answers better but represent the meaning of sentences worse.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MOST_HELD_OUT = 2000  # answers
-REPORT_BATCHES = 200  # between two reports, where an epoch is longer
+REPORT_BATCHES = 200  # between two reports, if an epoch is longer
 
 
 class Conversation(LearnedEncoder):
-    """An encoder that chose the answers of turns."""
+    """A sentence encoder trained to pick the answers to turns of dialogues."""
 
     method: ClassVar[str] = "conversation"
     Options: ClassVar[type] = ConversationOptions
@@ -69,7 +69,7 @@ class Conversation(LearnedEncoder):
         self.answers = AnswerNet(self.net, self.dim, options.n_layers).eval()
 
     def encode_answers(self, texts: Sequence[Sentence]) -> FloatArray:
-        """Vectors of answers ``(n, dim)``: the scalar product with a turn's vector tells how well each answers it."""
+        """Vectors of answers ``(n, dim)``; their dot product with the vector of a turn is the score of the answer."""
         prepared = self.prepare(list(several(texts)))
         found = run_batches(self.net, prepared, lambda encoding: self.answers.layers(encoding.vectors))
         return found.reshape(len(prepared.sizes), self.dim)
@@ -80,7 +80,7 @@ class Conversation(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Mapping[str, Any], options: ConversationOptions, run: Run) -> Self:
-        """Learn from ``dialogues`` (documents whose lines are turns) and, where given, labelled pairs (``nli``)."""
+        """Train on ``dialogues`` (documents whose lines are turns) and, if given, labelled pairs (``nli``)."""
         if "dialogues" not in data:
             raise TrainingError(
                 "conversation is trained on dialogues: give dialogues=PATH, one document per "
@@ -124,7 +124,7 @@ class Conversation(LearnedEncoder):
 
 
 class Turns:
-    """Turns of dialogues, and which of them is answered by the one after it."""
+    """Turns of dialogues, and the indices of those that are answered by the next one."""
 
     def __init__(self, texts: list[list[str]], answered: Ints) -> None:
         self.texts, self.answered = texts, answered
@@ -133,7 +133,7 @@ class Turns:
 
 
 def turns_of(corpus: Corpus) -> Turns:
-    """A turn is a line: its sentences in a row."""
+    """The turns of a corpus of dialogues; a turn is a line, with all its sentences."""
     lines = np.append(corpus.paragraph_offsets, corpus.n_sentences)
     lines = np.unique(lines)
     texts: list[list[str]] = []
@@ -153,7 +153,7 @@ def turns_of(corpus: Corpus) -> Turns:
 
 
 class AnswerNet(nn.Module):
-    """The encoder, and the layers that only answers go through."""
+    """The encoder, and the layers that are applied to answers only."""
 
     def __init__(self, net: EncoderNet, dim: int, n_layers: int) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class AnswerNet(nn.Module):
 
 
 class AnswerTask(BatchTask):
-    """Turns that choose their answers among those of the batch."""
+    """Training: for each turn, pick its answer among those of the batch."""
 
     unit = "turns"
     module: AnswerNet
@@ -188,7 +188,7 @@ class AnswerTask(BatchTask):
         return -(-len(self.training) // self.options.batch_size)
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
-        if part.rank:  # a batch is one choice for every turn of it
+        if part.rank:  # a batch cannot be divided: all its answers are candidates for every turn
             return torch.zeros(()), 0
         size = self.options.batch_size
         rows = self._order(epoch)[index * size : (index + 1) * size]

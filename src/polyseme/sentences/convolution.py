@@ -29,9 +29,9 @@ class TextCnnModule(TextModule):
 
         c_i = relu(w · [x_i; …; x_i+h-1] + b),   ĉ = max_i c_i,   vector = all ĉ
 
-    A text is between h_max - 1 zeros on both sides. The multichannel form (fixed and tuned vectors under the same
-    filters, their sums added) is a sum of the two inputs, since a convolution is linear. Of Zhang and Wallace's
-    sensitivity analysis (2015) k-max and mean pooling are here too.
+    A text is padded with h_max - 1 zeros on both sides. The multichannel form (the same filters on fixed and tuned
+    vectors, results added) is computed on the sum of the two inputs, since a convolution is linear. k-max and mean
+    pooling are from Zhang and Wallace's sensitivity analysis (2015).
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TextCnnModule(TextModule):
         pooling: str = "max",
         k: int = 1,
     ) -> None:
-        """``filters``: ``(width, number)`` of each width."""
+        """``filters``: ``(width, number of filters)`` for each width."""
         super().__init__()
         self.activation, self.pooling, self.k = ACTIVATIONS[activation], pooling, k
         self.dim = sum(number for _, number in filters) * (k if pooling == "k-max" else 1)
@@ -53,7 +53,7 @@ class TextCnnModule(TextModule):
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(number)) for _, number in filters)
 
     def forward(self, tokens: Tokens) -> Encoding:
-        if self.pooling == "max":  # every activation rises, so it can follow the maximum
+        if self.pooling == "max":  # every activation is monotonic, so it can be applied after the maximum
             maxima = window_maxima(tokens.x, tokens.mask, list(self.weights), list(self.biases))
             return Encoding(self.activation(maxima))
         margin = max(weight.shape[1] for weight in self.weights) - 1
@@ -75,14 +75,14 @@ class TextCnnModule(TextModule):
 class DcnnModule(TextModule):
     """DCNN 动态卷积网络: Kalchbrenner et al., "A Convolutional Neural Network for Modelling Sentences", ACL 2014.
 
-        wide convolution of every row of the vectors by itself (s + m - 1 places)  →  rows added in pairs (folding)
+        wide convolution of each row (dimension) separately (s + m - 1 positions)  →  rows added in pairs (folding)
         →  the k_l greatest of each row in their order, k_l = max(k_top, ⌈(L - l)/L · s⌉)  →  tanh(· + b)
 
-    s is the length of the text. Rows do not meet before folding.
+    s is the length of the text. Rows do not interact before folding.
     """
 
     def __init__(self, dim: int, filters: Sequence[tuple[int, int]], k_top: int) -> None:
-        """``filters``: ``(width, number of maps)`` of each layer."""
+        """``filters``: ``(width, number of feature maps)`` for each layer."""
         super().__init__()
         self.k_top, rows, into = k_top, dim, 1
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
@@ -109,15 +109,15 @@ class DcnnModule(TextModule):
 
 
 def dynamic_k(lengths: Tensor, layer: int, n_layers: int, k_top: int) -> Tensor:
-    """How many values of a row layer ``layer`` (from 1) keeps: max(k_top, ⌈(L - l)/L · s⌉)."""
+    """How many values of a row are kept by layer ``layer`` (from 1): max(k_top, ⌈(L - l)/L · s⌉)."""
     share = -(-(n_layers - layer) * lengths // n_layers)
     return share.clamp_min(k_top)
 
 
 def wide_convolution(x: Tensor, weight: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row with its own filters, summed over the maps below: ``(B, R, M, T), (R, M', M, m) -> (B, R, M', T+m-1)``.
+    """Each row with its own filters, summed over the input maps: ``(B, R, M, T), (R, M', M, m) -> (B, R, M', T+m-1)``.
 
-    The second answer is how many places of the result are real. An empty text stays empty.
+    Also returns how many positions of the result are real, not padding. An empty text stays empty.
     """
     rows, out, into, width = weight.shape
     padded = F.pad(x.flatten(1, 2), (width - 1, width - 1))
@@ -133,12 +133,12 @@ def folded(x: Tensor) -> Tensor:
 
 
 def folded_rows(rows: int) -> int:
-    """How many rows folding leaves."""
+    """The number of rows after folding."""
     return -(-rows // 2)
 
 
 class TextCnn(LearnedEncoder):
-    """A TextCNN, learned with a task."""
+    """A TextCNN, trained with a task."""
 
     method: ClassVar[str] = "textcnn"
     Options: ClassVar[type] = TextCnnOptions
@@ -150,7 +150,7 @@ class TextCnn(LearnedEncoder):
 
 
 class Dcnn(LearnedEncoder):
-    """A DCNN, learned with a task."""
+    """A DCNN, trained with a task."""
 
     method: ClassVar[str] = "dcnn"
     Options: ClassVar[type] = DcnnOptions

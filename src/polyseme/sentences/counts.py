@@ -1,4 +1,4 @@
-"""Counted words as sentence vectors: bag of words 词袋, TF-IDF, latent semantic analysis 潜在语义分析.
+"""Sentence vectors from word counts: bag of words 词袋, TF-IDF, latent semantic analysis 潜在语义分析.
 
 Salton and Buckley, Term-Weighting Approaches in Automatic Text Retrieval, 1988; Spärck Jones, A Statistical
 Interpretation of Term Specificity and its Application in Retrieval, 1972; Deerwester, Dumais, Furnas, Landauer and
@@ -8,9 +8,9 @@ Harshman, Indexing by Latent Semantic Analysis, 1990.
     tfidf   x_w = tf(w) · idf(w), of length one;    idf smooth: ln((1 + N) / (1 + df)) + 1,  plain: ln(N / df) + 1
     lsa     X ≈ U Σ Vᵀ of the TF-IDF rows X of the training texts;    vector = x V
 
-The rows are scikit-learn's (CountVectorizer, TfidfVectorizer, TruncatedSVD) for the same words; the words are those of
-the corpus's own segmentation. A text without a known word has the zero vector. What a corpus's documents are for the
-frequencies, one may choose: its documents, or its sentences.
+The vectors equal those of scikit-learn (CountVectorizer, TfidfVectorizer, TruncatedSVD) for the same words; the words
+come from the segmentation of the corpus. A text without a known word has the zero vector. The texts over which document
+frequencies are counted may be the documents of a corpus or its sentences.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from typing_extensions import Self
 
-_BLOCK_TOKENS = 1 << 20  # of the corpus counted at a time
+_BLOCK_TOKENS = 1 << 20  # tokens of the corpus counted at a time
 
 
 @dataclass(frozen=True)
 class BowOptions:
-    """What is counted."""
+    """Options of bag of words."""
 
     entries: str = option("counts", "weight of a word", choices=("counts", "presence", "log"))
     min_count: int = option(1, "minimum word count; rarer words are dropped", minimum=1)
@@ -58,7 +58,7 @@ class BowOptions:
 
 @dataclass(frozen=True)
 class TfidfOptions(BowOptions):
-    """How the counts are weighed."""
+    """Options of TF-IDF."""
 
     idf: str = option("smooth", "inverse document frequency: ln((1+N)/(1+df)) + 1, or ln(N/df) + 1, or none",
                       choices=("smooth", "plain", "none"))  # fmt: skip
@@ -67,7 +67,7 @@ class TfidfOptions(BowOptions):
 
 @dataclass(frozen=True)
 class LsaOptions(TfidfOptions):
-    """How many directions are kept."""
+    """Options of latent semantic analysis."""
 
     dim: int = option(200, "dimension of a vector", minimum=1)
     iterations: int = option(5, "power iterations of the randomised SVD", minimum=0)
@@ -75,7 +75,7 @@ class LsaOptions(TfidfOptions):
 
 
 class Bow(Trainable, SparseEncoder):
-    """The words, and in how many of the training texts each stands."""
+    """Bag of words: a vocabulary with the document frequency of each word."""
 
     method: ClassVar[str] = "bow"
     Options: ClassVar[type] = BowOptions
@@ -112,11 +112,11 @@ class Bow(Trainable, SparseEncoder):
         return cls(words, frequencies[kept], n_texts, options=options, about=about)
 
     def sparse_batch(self, texts: list[Sentence]) -> csr_array:
-        """The counts of each text's words, ``(n, V)``."""
+        """The weighted word counts of each text, ``(n, V)``."""
         return self.weighed(count_rows(self.tokenize_all(texts), self.vocabulary))
 
     def weighed(self, rows: csr_array) -> csr_array:
-        """Rows of counts as the options ask for them."""
+        """Rows of counts, weighted as the options say."""
         if self.options.entries == "presence":
             rows.data[:] = 1
         elif self.options.entries == "log":
@@ -142,7 +142,7 @@ class Bow(Trainable, SparseEncoder):
 
 
 class Tfidf(Bow):
-    """The same rows, weighed by how rare the words are."""
+    """Bag of words weighted by inverse document frequency."""
 
     method: ClassVar[str] = "tfidf"
     Options: ClassVar[type] = TfidfOptions
@@ -159,7 +159,7 @@ class Tfidf(Bow):
 
 
 class Lsa(Trainable, SentenceEncoder):
-    """TF-IDF rows on the principal components of those it was trained on."""
+    """TF-IDF vectors projected on the main singular directions of the training texts."""
 
     method: ClassVar[str] = "lsa"
     Options: ClassVar[type] = LsaOptions
@@ -199,7 +199,7 @@ class Lsa(Trainable, SentenceEncoder):
         return np.asarray(self.rows.sparse_batch(texts) @ self.directions, dtype=np.float32)
 
     def parts(self) -> Parts:
-        """Those of the TF-IDF rows, and the directions."""
+        """The parts of the TF-IDF model, and the directions."""
         parts = self.rows.parts()
         return Parts({**parts.tensors, "directions": self.directions}, parts.tables)
 
@@ -210,7 +210,7 @@ class Lsa(Trainable, SentenceEncoder):
 
 
 def inverse_frequencies(frequencies: NDArray[np.int64], n_texts: int, kind: str) -> FloatArray:
-    """idf of words that stand in so many of the texts."""
+    """The idf of words with these document frequencies."""
     if kind == "none":
         return np.ones(len(frequencies), dtype=np.float32)
     if kind == "plain":
@@ -237,9 +237,9 @@ def text_offsets(corpus: Corpus, texts: str) -> NDArray[np.int64]:
 def term_rows(
     corpus: Corpus, offsets: NDArray[np.int64], size: int, columns: NDArray[np.int32] | None = None
 ) -> Iterator[tuple[csr_array, int]]:
-    """``count_rows`` of a corpus, some texts at a time, and the tokens read so far.
+    """``count_rows`` for a corpus, a block of texts at a time, each with the number of tokens read so far.
 
-    ``columns`` says which column a word of the corpus has, ``size`` and above: none; default: its number.
+    ``columns`` maps a word of the corpus to its column (``size`` or more: none); by default, its column is its number.
     """
     first, last = 0, len(offsets) - 1
     while first < last:

@@ -1,8 +1,8 @@
-"""Decoders that make an encoder learn by writing sentences 解码器: a GRU that knows a sentence's vector at every word.
+"""Decoders that train an encoder by generating sentences 解码器: a GRU conditioned on a sentence vector at every word.
 
     h_t = GRU(h_t-1, x_t-1 + P c),   h_0 = c,   p(w_t) = softmax(W h_t + b);   c: the vector, x_0 = 0
 
-The last word of every sentence is its end. The softmax is sampled where there are many words (``neural/softmax``).
+The last token of every sentence is an end mark. For large vocabularies the softmax is sampled (``neural/softmax``).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from polyseme.sentences.sources import Flat, Ints, TokenLists, counted_keys, off
 from polyseme.training.task import BatchTask, Part, Score
 
 MOST_HELD_OUT = 2000  # sentences
-REPORT_BATCHES = 1000  # between two reports, where an epoch is longer
-END, UNKNOWN, FIRST = 0, 1, 2  # classes of a softmax; those of the words come behind
+REPORT_BATCHES = 1000  # between two reports, if an epoch is longer
+END, UNKNOWN, FIRST = 0, 1, 2  # classes of the softmax; words start at FIRST
 
 
 class TargetWords:
-    """The words that a decoder can write."""
+    """The output vocabulary of a decoder."""
 
     def __init__(self, keys: Sequence[str], counts: Ints) -> None:
         self.index = {key: FIRST + number for number, key in enumerate(keys)}
@@ -39,7 +39,7 @@ class TargetWords:
 
     @classmethod
     def of(cls, lists: TokenLists, min_count: int) -> TargetWords:
-        """The words of these sentences that are seen so often."""
+        """The words that occur at least ``min_count`` times in these sentences."""
         keys = counted_keys(words, lists, min_count)[0]
         found = cls(keys, np.zeros(FIRST + len(keys), dtype=np.int64))
         found.counts = np.bincount(found.ids(lists).values, minlength=len(found.counts))
@@ -49,14 +49,14 @@ class TargetWords:
         return len(self.counts)
 
     def ids(self, lists: TokenLists) -> Flat:
-        """The class of every word, an end after each sentence."""
+        """The class of every word, with an end mark after each sentence."""
         known = self.index.get
         ids = [number for tokens in lists for number in (*(known(token, UNKNOWN) for token in tokens), END)]
         return Flat(np.array(ids, dtype=np.int64), offsets_of(lists) + np.arange(len(lists) + 1))
 
 
 class WordDecoder(nn.Module):
-    """The states that write sentences; their length is that of the sentence vectors."""
+    """The GRU that generates sentences; its hidden size is the dimension of the sentence vectors."""
 
     def __init__(self, dim: int, hidden: int, *, every_step: bool = True) -> None:
         super().__init__()
@@ -64,16 +64,16 @@ class WordDecoder(nn.Module):
         self.condition = nn.Linear(hidden, 3 * hidden, bias=False) if every_step else None
 
     def forward(self, x: Tensor, lengths: Ints, vectors: Tensor, written: Tensor) -> tuple[Tensor, Tensor]:
-        """States ``(N, H)`` and the classes to write there ``(N,)``.
+        """Hidden states ``(N, H)`` and the classes to predict from them ``(N,)``.
 
-        ``x (B, T, D)`` are the words of the sentences, ``written (B, T + 1)`` their classes and the end, ``vectors
-        (B, H)`` what is known of each.
+        ``x (B, T, D)`` are the word vectors of the sentences, ``written (B, T + 1)`` their classes and the end mark,
+        ``vectors (B, H)`` the vectors they are generated from.
         """
         packing = Packing.of(lengths + 1)
         device = x.device
         order = torch.from_numpy(packing.order).to(device)
         places = torch.from_numpy(packing.row * written.shape[1] + packing.time[0]).to(device)
-        before = F.pad(x, (0, 0, 1, 0)).flatten(0, 1)  # a step reads the word before it, the first one nothing
+        before = F.pad(x, (0, 0, 1, 0)).flatten(0, 1)  # the input of a step is the previous word; zeros at first
         read = before.index_select(0, places)[None]
         ordered = vectors[order]
         context = None if self.condition is None else self.condition(ordered)[None]
@@ -85,7 +85,7 @@ class WordDecoder(nn.Module):
 
 
 class WordOutput(nn.Module):
-    """The softmax over words, which several decoders may share."""
+    """The softmax over words, which decoders may share."""
 
     def __init__(self, hidden: int, counts: Ints, negative: int) -> None:
         super().__init__()
@@ -94,17 +94,17 @@ class WordOutput(nn.Module):
         self.sampler, self.reported = ClassSampler(counts, negative), classes_to_report(counts)
 
     def loss(self, states: Tensor, targets: Tensor, random: np.random.Generator, scale: float = 1.0) -> Tensor:
-        """``scale`` times the sum of the losses, on a sample of the words."""
+        """``scale`` times the sum of the losses, with a softmax over a sample of the words."""
         candidates = self.sampler.draw(targets.cpu().numpy(), random).to(states.device)
         return sampled_softmax_loss(states, targets, self.weight, self.bias, candidates, scale)
 
     def score(self, states: Tensor, targets: Tensor) -> float:
-        """The sum of the losses over all words, as reports tell it."""
+        """The sum of the losses with a softmax over all words, for reports."""
         return float(log_losses(states, targets, self.weight, self.bias, self.reported).sum())
 
 
 class WritingNet(nn.Module):
-    """An encoder's net, and the softmax of what is written from its vectors."""
+    """An encoder's network, and the softmax for the text generated from its vectors."""
 
     def __init__(self, net: EncoderNet, output: WordOutput) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class WritingNet(nn.Module):
 
 
 class WritingTask(BatchTask):
-    """Texts from whose vectors others are written, about as long ones together; the last ones are held out."""
+    """Training by generating texts from the vectors of others; batches have similar lengths; the last are held out."""
 
     unit = "sentences"
     module: WritingNet
@@ -125,7 +125,7 @@ class WritingTask(BatchTask):
 
     @abstractmethod
     def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
-        """Decoders' states ``(N, H)`` and the words to write there ``(N,)``, of texts before ``end`` only."""
+        """Hidden states ``(N, H)`` and target words ``(N,)`` of each decoder, for texts before ``end`` only."""
 
     def n_steps(self, epoch: int) -> int:
         return self.batches.n_steps(epoch)
@@ -137,7 +137,7 @@ class WritingTask(BatchTask):
         n_words = sum(len(targets) for _, targets in written)
         if not n_words:
             return torch.zeros(()), 0
-        # The mean over words: sentences are counted, so that speeds can be compared, but words are predicted.
+        # The loss is a mean over words, but sentences are counted, so that speeds can be compared.
         losses = [self.module.output.loss(*one, random, len(rows) / n_words) for one in written]
         return torch.stack(losses).sum(), len(rows)
 

@@ -1,20 +1,20 @@
-"""doc2vec 段落向量: a vector for each document, which predicts its words.
+"""doc2vec 段落向量: each document has a vector that predicts its words.
 
 Le and Mikolov, Distributed Representations of Sentences and Documents, 2014; Dai, Olah and Le, Document Embedding with
 Paragraph Vectors, 2015.
 
     dbow        max Σ_{w in d}  log σ(x_d·y_w) + Σ_{n ~ P^0.75} log σ(-x_d·y_n)
-    dbow-words  the same, and the words of a window predict their centre as in skip-gram
-    dm          the mean of x_d and the vectors of the words around takes the place of x_d
-    dm-concat   x_d and the vectors of the words around, side by side, take its place
+    dbow-words  the same, and context words predict the centre word as in skip-gram
+    dm          x_d is replaced by the mean of x_d and the vectors of the context words
+    dm-concat   x_d is replaced by the concatenation of x_d and the vectors of the context words
 
-A new text gets its vector the same way, with words and output rows held fast: from the mean of all documents and the
-same random numbers for every text, so it depends on the text and the seed alone. A text without a known word is the
-zero vector.
+The vector of a new text is trained the same way, with words and output rows fixed. It starts from the mean of all
+documents and uses the same random numbers for every text, so it depends only on the text and the seed. A text without
+a known word has the zero vector.
 
-What differs from the paper: negative sampling only, no hierarchical softmax; in dbow a few words that follow one
-another share their negatives; a window's reach is random, as in word2vec. The paper puts the vectors of a dm and of a
-dbow model side by side: ``np.hstack([dm.encode(texts), dbow.encode(texts)])``.
+What differs from the paper: negative sampling only, no hierarchical softmax; in dbow a few consecutive words share
+their negative samples; the window size is random, as in word2vec. The paper concatenates the vectors of a dm and a dbow
+model: ``np.hstack([dm.encode(texts), dbow.encode(texts)])``.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from polyseme.words.kernels.documents import Plan
 
 ARCHITECTURES = ("dbow", "dbow-words", "dm", "dm-concat")
-TOGETHER = 2  # words of dbow that share their negatives while they are learned
-RATES = {"dbow": 0.08, "dm": 0.16}  # chosen on documents of zhwiki; dm falls off at 0.25
-RATE = 0.05  # of the others
+TOGETHER = 2  # words of dbow that share their negative samples in training
+RATES = {"dbow": 0.08, "dm": 0.16}  # chosen on documents of zhwiki; dm gets worse at 0.25
+RATE = 0.05  # for the others
 INFERENCE_RATES = {"dm": 0.0125}
 INFERENCE_RATE = 0.025
 TITLE = 60  # characters of a document's first sentence
@@ -59,7 +59,7 @@ TITLE = 60  # characters of a document's first sentence
 
 @dataclass(frozen=True)
 class Doc2VecOptions:
-    """What predicts what."""
+    """Options of doc2vec."""
 
     architecture: str = option("dbow", "architecture: what predicts a document's words", choices=ARCHITECTURES)
     dim: int = option(100, "dimension of a vector", minimum=1, maximum=MOST_DIM)
@@ -88,7 +88,7 @@ class Doc2VecOptions:
 
 
 class Doc2Vec(Trainable, SentenceEncoder):
-    """``documents`` (N, D) with their ``titles``, ``inputs`` (V, D) of words (None for dbow), ``outputs`` (V, ·)."""
+    """``documents`` (N, D) with their ``titles``, word vectors ``inputs`` (V, D; None for dbow), ``outputs`` (V, ·)."""
 
     method: ClassVar[str] = "doc2vec"
     Options: ClassVar[type] = Doc2VecOptions
@@ -123,7 +123,7 @@ class Doc2Vec(Trainable, SentenceEncoder):
         training.learn(corpus, offsets, plan.numbers, run)
         documents = training.documents[:, : options.dim]
         titles = [corpus.text(int(i))[:TITLE] for i in np.searchsorted(corpus.sentence_offsets, offsets[:-1])]
-        if start is not None:  # those of the older model stay as they are
+        if start is not None:  # the documents of the older model keep their vectors
             documents, titles = np.concatenate([start.documents, documents]), [*start.titles, *titles]
         inputs = None if options.architecture == "dbow" else np.ascontiguousarray(training.inputs[:, : options.dim])
         about = About(corpus.segmentation, corpus.facts, run.curve)
@@ -133,11 +133,11 @@ class Doc2Vec(Trainable, SentenceEncoder):
     # ---- documents that were trained on
 
     def document(self, which: int | str) -> FloatArray:
-        """The vector of a document that was trained on, by its number or its title (its first sentence)."""
+        """The vector of a training document, by its number or its title (its first sentence)."""
         return np.asarray(self.documents[self._number(which)])
 
     def most_similar(self, which: int | str | Sentence, topn: int = 10) -> list[tuple[int, str, float]]:
-        """The documents nearest to one of them, by number or title, or to a new text: number, title, cosine."""
+        """The documents nearest to one of them (by number or title) or to a new text: number, title, cosine."""
         known = isinstance(which, int) or (isinstance(which, str) and which in self._titles)
         own = self._number(which) if known else -1  # type: ignore[arg-type]
         vector = self.documents[own : own + 1] if known else self.encode([which])  # type: ignore[list-item]
@@ -163,7 +163,7 @@ class Doc2Vec(Trainable, SentenceEncoder):
     # ---- new texts
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
-        """Vectors of the texts, ``(n, dim)``, each found by itself."""
+        """Vectors of the texts, ``(n, dim)``, each inferred independently."""
         lists = self.tokenize_all(texts)
         ids = [self.vocabulary.ids(tokens) for tokens in lists]
         known = [numbers[numbers < len(self.vocabulary)] for numbers in ids]
@@ -199,7 +199,7 @@ class Doc2Vec(Trainable, SentenceEncoder):
 
 
 class _Training:
-    """The matrices while they learn, padded for the compiled code."""
+    """The matrices during training, padded for the compiled code."""
 
     def __init__(self, vocabulary: Vocabulary, options: Doc2VecOptions, n_documents: int) -> None:
         from polyseme.words.kernels.rows import padded
@@ -248,21 +248,21 @@ class _Training:
         ).run(run, snapshot.state if snapshot else {})
 
     def carry_outputs(self, old_rows: NDArray[np.int64], source: FloatArray) -> None:
-        """The older model's output rows, slot by slot where there are several."""
+        """Copy the output rows of the older model, slot by slot."""
         known, dim, columns = old_rows >= 0, self.options.dim, self.documents.shape[1]
         for slot in range(self.slots):
             part = source[old_rows[known], slot * dim : (slot + 1) * dim]
             self.outputs[: len(old_rows)][known, slot * columns : slot * columns + dim] = part
 
     def plain_outputs(self) -> FloatArray:
-        """The output rows without what they were padded with."""
+        """The output rows without padding."""
         columns = self.documents.shape[1]
         by_slot = self.outputs[:, : columns * self.slots].reshape(len(self.outputs), self.slots, columns)
         return np.ascontiguousarray(by_slot[:, :, : self.options.dim]).reshape(len(self.outputs), -1)
 
 
 class _Inference:
-    """A trained model made ready for new texts."""
+    """A trained model prepared for the inference of new texts."""
 
     def __init__(self, model: Doc2Vec) -> None:
         from polyseme.words.kernels.rows import logistic_table
@@ -304,12 +304,12 @@ class _Inference:
 
 
 def rate_of(options: Doc2VecOptions) -> float:
-    """The learning rate at the start of training."""
+    """The initial learning rate of training."""
     return options.lr or RATES.get(options.architecture, RATE)
 
 
 def plan_of(options: Doc2VecOptions, n_words: int, *, learns: bool) -> Plan:
-    """What the compiled code does."""
+    """The plan for the compiled code; ``learns`` is false for inference."""
     from polyseme.words.kernels.documents import DBOW, DBOW_WORDS, DM, DM_CONCAT, Plan
 
     kinds = {"dbow": DBOW, "dbow-words": DBOW_WORDS, "dm": DM, "dm-concat": DM_CONCAT}
@@ -319,14 +319,14 @@ def plan_of(options: Doc2VecOptions, n_words: int, *, learns: bool) -> Plan:
 
 
 def negatives_of(vocabulary: Vocabulary) -> Any:
-    """The table that negatives are drawn from."""
+    """The alias table from which negative samples are drawn."""
     from polyseme.words.kernels.random import alias_table
 
     return alias_table(np.maximum(vocabulary.counts, 1).astype(np.float64) ** 0.75)
 
 
 def slots_of(options: Doc2VecOptions) -> int:
-    """Vectors that are side by side in an output row."""
+    """The number of vectors concatenated in an output row."""
     return 1 + 2 * options.window if options.architecture == "dm-concat" else 1
 
 

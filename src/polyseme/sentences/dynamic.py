@@ -1,8 +1,9 @@
-"""Dynamic pooling 动态池化: how two texts of unlike lengths compare, in as many numbers for every pair.
+"""Dynamic pooling 动态池化: compare two texts of different lengths with a fixed number of features.
 
 Socher et al., "Dynamic Pooling and Unfolding Recursive Autoencoders for Paraphrase Detection", NIPS 2011: the distances
-of all words and phrases of one text from all of the other, cut into a grid of ``size`` × ``size`` cells, of each the
-least; rows and columns of a smaller matrix are repeated first. Next to it three facts about the numbers in both texts.
+between all words and phrases of one text and all of the other are divided into a grid of ``size`` × ``size`` cells, and
+the minimum of each cell is kept; rows and columns of a smaller matrix are repeated first. Three more features compare
+the numbers in both texts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NUMBERS = 3
 
 
 def pooled_distances(first: FloatArray, second: FloatArray, size: int) -> FloatArray:
-    """Euclidean distances, ``(n, D), (m, D) -> (size, size)``; zeros if one text has no nodes."""
+    """Pooled Euclidean distances, ``(n, D), (m, D) -> (size, size)``; zeros if one text has no nodes."""
     if not len(first) or not len(second):
         return np.zeros((size, size), dtype=np.float32)
     squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * first @ second.T
@@ -26,7 +27,7 @@ def pooled_distances(first: FloatArray, second: FloatArray, size: int) -> FloatA
 
 
 def least_of_cells(matrix: FloatArray, size: int) -> FloatArray:
-    """The least of each of ``size`` groups of rows, even but for larger ones last: ``(n, m) -> (size, m)``."""
+    """The minimum of each of ``size`` groups of rows, the last perhaps with one row more: ``(n, m) -> (size, m)``."""
     if len(matrix) < size:
         matrix = np.repeat(matrix, -(-size // len(matrix)), axis=0)
     each, larger = divmod(len(matrix), size)
@@ -36,6 +37,6 @@ def least_of_cells(matrix: FloatArray, size: int) -> FloatArray:
 
 
 def number_features(first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
-    """The same numbers, or none, in both; the same and some; one text's a proper part of the other's."""
+    """Whether the numbers of both texts are equal; equal and not none; one a proper subset of the other."""
     a, b = ({word for word in words if any(map(str.isdecimal, word))} for words in (first, second))
     return np.array([a == b, a == b and bool(a), a < b or b < a], dtype=np.float32)

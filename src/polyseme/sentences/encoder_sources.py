@@ -1,6 +1,6 @@
-"""Context encoders as sources of token vectors (语境编码器作为词元向量的来源): frozen, or learning with the task.
+"""Context encoders as sources of token vectors (语境编码器作为词元向量的来源): frozen, or fine-tuned with the task.
 
-γ Σ s_j h_j   of the layers h_j, at the input, at the hidden states, or at both, each place with weights of its own
+γ Σ s_j h_j   of the layers h_j, at the input, at the hidden states, or at both, each with its own weights
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from polyseme.neural.mix import ScalarMix
 from polyseme.nouns import ContextEncoder, Layers, Progress, silent
 from polyseme.sentences.sources import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
 
-IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; more are kept in a file
+IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file
 
 
 class FrozenLayers(Source):
-    """Layers of a context encoder that stays as it is: it runs once over the texts, and its vectors are kept.
+    """Layers of a frozen context encoder: it runs once over the texts, and its vectors are kept.
 
-    ``layers`` is ``mix`` (their sum is learned, at each place of its own) or the choice of one plane.
+    ``layers`` is ``mix`` (a learned weighted sum, separate for input and hidden states) or the choice of one layer.
     """
 
     def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
@@ -65,7 +65,7 @@ class _Layers(Prepared):
 
 
 class TunedLayers(Source):
-    """Layers of a context encoder that learns with the task: it runs on every batch."""
+    """Layers of a context encoder that is fine-tuned with the task: it runs on every batch."""
 
     def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
         if not isinstance(encoder, Tunable):
@@ -89,7 +89,7 @@ class _Sentences(Prepared):
 
 
 class TunedSums(SourceModule):
-    """The layers of a network that learns, and their sums."""
+    """A network that is fine-tuned, and the weighted sums of its layers."""
 
     def __init__(self, network: nn.Module, sums: LayerSums) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class TunedSums(SourceModule):
 
 
 class LayerSums(SourceModule):
-    """γ Σ s_j h_j at the input, at the hidden states, or at both with weights of their own."""
+    """γ Σ s_j h_j at the input, at the hidden states, or at both with separate weights."""
 
     def __init__(self, n_layers: int, dim: int, at: str, *, learned: bool) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class LayerSums(SourceModule):
         return mixed
 
     def penalty(self, strength: float) -> Tensor | None:
-        """λ Σ s² of the sums in use."""
+        """λ Σ s² over the weights in use."""
         if self.mixes is None:
             return None
         used = [mix for mix, width in zip(self.mixes, (self.dim, self.beside), strict=True) if width]

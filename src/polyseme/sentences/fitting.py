@@ -1,13 +1,13 @@
-"""What a pooling is fitted on 拟合: how often words stand in texts, and texts to find principal components in.
+"""Data to fit a pooling on 拟合: word frequencies, and texts from which to compute principal components.
 
 | given | counts | texts |
 |---|---|---|
-| a corpus, or texts | theirs | theirs, 100,000 at most |
-| nothing, to word vectors | those of their vocabulary; by rank where it keeps none | words drawn at random |
+| a corpus, or texts | its own | its own, at most 100,000 |
+| only word vectors | those of their vocabulary; by rank if it has none | random words |
 
-A file of published vectors keeps no counts, but its words occur in the order of their frequency: the r-th counts as
-1/(r + 2.7) (Mandelbrot's form of Zipf's law). Without a text, words are drawn by frequency, as many as a sentence has;
-SIF and uSIF assume no more of a text, but real text fits better.
+A file of published vectors has no counts, but its words are sorted by frequency: the r-th word is given the count
+1/(r + 2.7) (Mandelbrot's form of Zipf's law). Without texts, sentences are made of words drawn by frequency; this is
+all that SIF and uSIF assume of a text, but real text gives better results.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run
 
-SAMPLE = 100_000  # texts that directions are found on
-DRAWN = 20_000  # texts drawn where none are given
-LENGTH = 20  # words of such a text, where the model does not know
+SAMPLE = 100_000  # texts from which directions are computed
+DRAWN = 20_000  # random texts if none are given
+LENGTH = 20  # words of such a text, if the model does not know the length of its sentences
 _SHIFT = 2.7
-_SCALE = 1e8  # of counts made from ranks
+_SCALE = 1e8  # of counts derived from ranks
 
 Fitting = tuple[Bow, Iterable[Sentence]]
 
 
 def from_texts(encoder: ContextEncoder, data: Corpus | Iterable[Sentence]) -> Fitting:
-    """The words of a corpus or of texts counted, and some of its sentences."""
+    """The word counts of a corpus or of texts, and some of its sentences."""
     if not isinstance(data, Corpus):
         lists = (tokens for batch in text_batches(several(data)) for tokens in encoder.tokenize_all(batch))
         data = Corpus.from_sentences(lists, documents="line")
@@ -44,12 +44,12 @@ def from_texts(encoder: ContextEncoder, data: Corpus | Iterable[Sentence]) -> Fi
 
 
 def from_vocabulary(words: Any) -> Fitting:
-    """The same of word vectors alone: the counts their vocabulary keeps, and words drawn by them."""
+    """The same from word vectors alone: the counts of their vocabulary, and random sentences drawn by these."""
     vocabulary = _with_counts(words.vocabulary)
     about: About = words.about
     total, sentences = int(vocabulary.counts.sum()), about.corpus.get("sentences")
     n_texts = max(1, sentences if isinstance(sentences, int) and sentences > 0 else total // LENGTH)
-    share = -np.expm1(-vocabulary.counts / n_texts)  # of texts that have the word, were words thrown among them
+    share = -np.expm1(-vocabulary.counts / n_texts)  # of texts with the word, if words were distributed at random
     frequencies = np.rint(share * n_texts).astype(np.int64)
     counts = Bow(vocabulary, frequencies, n_texts, options=BowOptions(texts="sentences"), about=About.of(words))
     return counts, _drawn(vocabulary, max(2, round(total / n_texts)))

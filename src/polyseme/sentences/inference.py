@@ -1,13 +1,13 @@
-"""InferSent (自然语言推断句编码器): sentence vectors that learn from whether one sentence follows from another.
+"""InferSent (自然语言推断句编码器): sentence vectors trained on natural language inference (whether A entails B).
 
 Conneau et al., "Supervised Learning of Universal Sentence Representations from Natural Language Inference Data", EMNLP
-2017. One encoder reads both sentences of a labelled pair:
+2017. One encoder encodes both sentences of a labelled pair:
 
     p(label) = softmax(W_3 W_2 W_1 [u; v; |u - v|; u ⊙ v])
 
-Its seven encoders are the values of ``encoder``. As in the authors' program the classifier is linear unless
-``nonlinear``. What differs: Adam with early stopping instead of SGD with its own schedule, and padding never takes part
-in a maximum (their first version let it).
+The option ``encoder`` selects one of the paper's seven encoders. As in the authors' program, the classifier is linear
+unless ``nonlinear`` is set. What differs: Adam with early stopping instead of SGD with its own schedule, and padding is
+never included in a maximum (as it was in their first version).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WIDTH = 3
 
 
 class MeanModule(TextModule):
-    """The mean of all states."""
+    """The mean of all hidden states."""
 
     def __init__(self, states: Recurrent) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class MeanModule(TextModule):
 
 
 class InnerAttentionModule(TextModule):
-    """Several learned queries, each a weighted sum of projected states:  α = softmax(tanh(W h)·q),  Σ α W'h."""
+    """For each of several learned queries, a weighted sum of projected states:  α = softmax(tanh(W h)·q),  Σ α W'h."""
 
     attends = True
 
@@ -79,7 +79,7 @@ class InnerAttentionModule(TextModule):
 
 
 class HierarchicalConvModule(TextModule):
-    """Four stacked convolutions; the maximum over every layer, side by side."""
+    """Four stacked convolutions; the maxima over time of all layers, concatenated."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def pair_features(u: Tensor, v: Tensor) -> Tensor:
 
 
 class PairNet(nn.Module):
-    """One encoder for both sides, and the classifier over them."""
+    """One encoder for both texts of a pair, and the classifier above it."""
 
     def __init__(self, net: EncoderNet, dim: int, n_classes: int, options: PairOptions) -> None:
         super().__init__()
@@ -114,13 +114,13 @@ class PairNet(nn.Module):
         )
 
     def forward(self, batch: tuple[Any, Any]) -> tuple[Tensor, list[Encoding]]:
-        """Logits ``(B, classes)``, and what the encoder made of both sides."""
+        """Logits ``(B, classes)``, and the encodings of both texts."""
         sides = [self.net(side) for side in batch]
         return self.output(pair_features(sides[0].vectors, sides[1].vectors)), sides
 
 
 class PairTask(ExampleTask):
-    """Labelled pairs through one encoder."""
+    """Training on labelled pairs with one encoder for both texts."""
 
     module: PairNet
 
@@ -154,7 +154,7 @@ class PairTask(ExampleTask):
 
 
 class InferSent(LearnedEncoder):
-    """One of the paper's seven encoders, learned from labelled pairs."""
+    """One of the paper's seven encoders, trained on labelled pairs."""
 
     method: ClassVar[str] = "infersent"
     Options: ClassVar[type] = InferSentOptions
@@ -173,7 +173,7 @@ class InferSent(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Examples, options: InferSentOptions, run: Run) -> Self:
-        """Learn to tell the labels of pairs; the encoder is kept, the classifier is not."""
+        """Train on the labels of pairs; the encoder is kept, the classifier is not."""
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)
         first, second = sides_of(training)
@@ -190,7 +190,7 @@ class InferSent(LearnedEncoder):
 
 
 def given_vectors(run: Run, path: str | None) -> list[WordVectors]:
-    """The word vectors that the option ``word_vectors`` names, opened."""
+    """The word vectors that the option ``word_vectors`` names, if any."""
     given = run.models.get("word_vectors")
     if given is None:
         return []

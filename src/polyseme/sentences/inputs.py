@@ -1,8 +1,8 @@
-"""The input of a learned encoder 输入层: texts become batches, and batches become vectors of tokens.
+"""The input of a trained encoder 输入层: texts become batches, and batches become token vectors.
 
     x_t = [learned word; given vector; letters; bigram; Σ layers of an encoder],   beside_t = Σ layers of an encoder
 
-``Inputs`` holds what is not learned (how text is cut, vocabularies, encoders); ``InputModule`` the weights.
+``Inputs`` holds what is not learned (segmentation, vocabularies, encoders); ``InputModule`` holds the weights.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from polyseme.store.model import Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.sentences import ENDS
 
-NETWORK = ".network."  # in the names of weights that are an encoder's own, and kept with it
+NETWORK = ".network."  # in the names of weights that belong to a given encoder and are saved with it
 _ENDS = frozenset(ENDS + ".!?;")
 
 
 @dataclass(frozen=True)
 class InputBatch:
-    """Some texts, as the input module reads them."""
+    """A batch of texts for the input module."""
 
     mask: Tensor  # (B, T)
     parts: list[tuple[Tensor, ...]]  # of each source
     sentence: Tensor | None = None
 
     def to(self, device: torch.device) -> InputBatch:
-        """The same there."""
+        """The batch on this device."""
         if device.type == "cpu":
             return self
         parts = [tuple(tensor.to(device) for tensor in part) for part in self.parts]
@@ -76,21 +76,21 @@ class InputModule(nn.Module):
         return Tokens(joined, batch.mask, self.dropout(torch.cat(beside, dim=2)) if beside else None, batch.sentence)
 
     def penalty(self) -> Tensor | float:
-        """What the weights of the layers add to a loss."""
+        """The penalty on the weights of layer sums, which is added to the loss."""
         mixing = [source.sums if isinstance(source, TunedSums) else source for source in self.sources]
         sums = [s.penalty(self.mix_penalty) for s in mixing if isinstance(s, LayerSums) and self.mix_penalty]
         return sum((found for found in sums if found is not None), start=0.0)
 
 
 class PreparedTexts:
-    """Texts that every source has looked at."""
+    """Texts prepared by every source, from which batches are made."""
 
     def __init__(self, lists: TokenLists, prepared: list[Prepared], *, numbered: bool) -> None:
         self.lists, self.prepared, self.numbered = lists, prepared, numbered
         self.sizes: Ints = np.array([len(tokens) for tokens in lists], dtype=np.int64)
 
     def batch(self, rows: Ints) -> InputBatch:
-        """Some of the texts. There is at least one place, whatever their lengths."""
+        """A batch of some of the texts. It has at least one position, even if all texts are empty."""
         sizes = self.sizes[rows]
         longest = max(int(sizes.max()), 1)
         mask = torch.from_numpy(np.arange(longest) < sizes[:, None])
@@ -106,21 +106,21 @@ class PreparedTexts:
 
 
 def token_lists(segmentation: Segmentation, texts: Sequence[Sentence]) -> list[list[str]]:
-    """The tokens of texts: raw ones cut, all at once, and lists of tokens as they are."""
+    """The tokens of texts: raw texts are segmented, all at once; lists of tokens are used as they are."""
     raw = [text for text in texts if isinstance(text, str)]
     cut = iter(segmentation.token_lists(raw) if raw else [])
     return [next(cut) if isinstance(text, str) else tokens_given(text) for text in texts]
 
 
 def sentence_numbers(tokens: Sequence[str]) -> NDArray[np.int64]:
-    """The sentence each token stands in: a new one begins after a run of tokens that end one."""
+    """The number of each token's sentence: a new one begins after a run of tokens that end a sentence."""
     ends = np.array([token in _ENDS for token in tokens], dtype=bool)
     begins = np.concatenate([[False], ends[:-1] & ~ends[1:]]) if len(ends) else ends
     return np.cumsum(begins)
 
 
 class Inputs:
-    """How texts are cut, and the sources of their tokens' vectors."""
+    """The segmentation of texts, and the sources of token vectors."""
 
     def __init__(
         self, sources: list[Source], encoders: list[Any], segmentation: Segmentation, options: InputOptions
@@ -132,10 +132,10 @@ class Inputs:
     def of(
         cls, lists: TokenLists, encoders: Sequence[Any], segmentation: Segmentation, given_options: TextOptions
     ) -> Inputs:
-        """The input of an encoder that is to be learned from these texts."""
+        """The input of an encoder that is to be trained on these texts."""
         options = part_of(given_options, InputOptions)
         given = [_opened(encoder) for encoder in encoders]
-        if options.encoder_mode == "finetune":  # the encoder that was given stays as it is
+        if options.encoder_mode == "finetune":  # a copy, so that the given encoder stays unchanged
             given = [
                 copied(one) if isinstance(one, ContextEncoder) and isinstance(one, Model) else one for one in given
             ]
@@ -156,18 +156,18 @@ class Inputs:
     # ---- reading texts
 
     def token_lists(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """Tokens of raw texts, or lists of them as they are."""
+        """The tokens of raw texts; lists of tokens are used as they are."""
         return token_lists(self.segmentation, texts)
 
     def prepare(self, lists: TokenLists, *, numbered: bool = False, progress: Progress = silent) -> PreparedTexts:
-        """Look at texts once; ``numbered``: also at their sentences."""
+        """Prepare texts for batches; with ``numbered``, batches contain sentence numbers too."""
         prepared = [source.prepare(lists, progress) for source in self.sources]
         return PreparedTexts(lists, prepared, numbered=numbered)
 
     # ---- on disk
 
     def parts(self, prefix: str = "inputs.") -> Parts:
-        """Weights, vocabularies, and the encoders as models of their own."""
+        """Weights, vocabularies, and the encoders as separate models."""
         state = {name: tensor for name, tensor in self.module.state_dict().items() if NETWORK not in name}
         tensors = {prefix + name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         tables: dict[str, list[str]] = {}
@@ -205,9 +205,10 @@ class Inputs:
 
 
 def _opened(encoder: Any) -> Any:
-    """Word vectors themselves rather than as an encoder: their words are looked up, not encoded one by one.
+    """The encoder to use as a source of token vectors.
 
-    Of a sentence-transformers model, the Transformer that reads the words.
+    For a ``StaticEncoder``, its word vectors, which are looked up and not encoded one by one; for a
+    sentence-transformers model, its Transformer.
     """
     found = encoder.words if isinstance(encoder, StaticEncoder) else encoder
     found = found.encoder if isinstance(found, SentenceTransformer) else found
@@ -218,7 +219,7 @@ def _opened(encoder: Any) -> Any:
 
 
 def copied(model: Model) -> Any:
-    """The same model with weights of its own."""
+    """A copy of the model with its own weights."""
     parts = model.parts()
     tensors = {name: np.array(array) for name, array in parts.tensors.items()}
     models = {name: copied(below) for name, below in parts.models.items()}
@@ -236,7 +237,7 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
 
 
 def _mode_of_words(options: InputOptions) -> str:
-    """What given word vectors do: where it is left to us they learn, or stay next to learned ones."""
+    """The mode of given word vectors; ``auto`` fine-tunes them, or freezes them if there are learned ones too."""
     if options.encoder_mode != "auto":
         return options.encoder_mode
     return "frozen" if options.dim else "finetune"
@@ -261,7 +262,10 @@ def _table(parts: Parts, name: str) -> list[str]:
 
 
 def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> None:
-    """Give a module its weights, but those whose names begin so; one missing or misshapen is a FormatError."""
+    """Load a module's weights, except those whose names begin with ``but``.
+
+    A missing weight or one of the wrong shape is a FormatError.
+    """
     named = module.state_dict().items()
     state = {name: tensor for name, tensor in named if not name.startswith(but) and NETWORK not in name}
     for name, tensor in state.items():
@@ -273,7 +277,7 @@ def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> Non
 
 
 def segmentation_of(encoders: Sequence[Any], examples: Segmentation) -> Segmentation:
-    """How texts are cut: as the first encoder's text was, where that is known; else as the examples say."""
+    """The segmentation of the first encoder that has one, otherwise that of the examples."""
     for encoder in encoders:
         if isinstance(encoder, Model) and encoder.about.segmentation is not None:
             return encoder.about.segmentation

@@ -1,8 +1,8 @@
-"""Sentence encoders that are learned with a task (有监督句编码器), and their training on labelled texts.
+"""Sentence encoders that are trained with a task (有监督句编码器), and their training on labelled texts.
 
     p(label) = softmax(W · dropout(encoder(text)) + b),   loss = -log p(label) + the encoder's own penalty
 
-``train textcnn DATA`` keeps the encoder of this training, ``fit classify --head textcnn`` the classifier.
+``train textcnn DATA`` saves the encoder trained this way, ``fit classify --head textcnn`` the classifier.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from polyseme.training.task import BatchTask, Part, Score
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-BATCH_TOKENS = 4096  # of a batch when no gradients are wanted, padding counted
-TIE = 1e-6  # of a held-out loss next to a figure
-HELD_OUT = 0.1  # share of the examples that tells when to stop, where none were given for it
+BATCH_TOKENS = 4096  # per batch when no gradients are needed, including padding
+TIE = 1e-6  # weight of the held-out loss, which decides between equal scores
+HELD_OUT = 0.1  # fraction of the examples used for early stopping, if no dev set is given
 
 
 class LearnedEncoder(Trainable, SentenceEncoder):
-    """Inputs and a module over them. A subclass says which module its options speak of."""
+    """Inputs and a module above them. A subclass says which module to make from its options."""
 
     options: TextOptions
     at_once: int = BATCH_TOKENS
-    numbered = False  # whether the module reads the numbers of sentences
+    numbered = False  # whether the module uses sentence numbers
     trains_further = False
 
     def __init__(self, options: TextOptions, inputs: Inputs, module: TextModule, about: About) -> None:
@@ -60,11 +60,11 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     @classmethod
     @abstractmethod
     def make_module(cls, options: Any, dim: int, beside: int) -> TextModule:
-        """A new module over token vectors of this length, with so many numbers next to its hidden states."""
+        """A new module for token vectors of ``dim`` numbers, with ``beside`` numbers added to its hidden states."""
 
     @classmethod
     def of(cls, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any) -> Self:
-        """A new encoder for these texts, nothing learned yet."""
+        """A new, untrained encoder for these texts."""
         segmentation = about.segmentation or Segmentation()
         lists = token_lists(segmentation, texts)
         with torch.random.fork_rng(devices=[]):
@@ -74,7 +74,7 @@ class LearnedEncoder(Trainable, SentenceEncoder):
 
     @classmethod
     def made(cls, options: Any, inputs: Inputs) -> TextModule:
-        """The module for these inputs."""
+        """A new module for these inputs, checked to support them."""
         module = cls.make_module(options, inputs.module.dim, inputs.module.beside)
         if inputs.module.beside and not module.has_states:
             raise OptionError(f"{cls.method} has no hidden states to add an encoder to: use elmo_at=input")
@@ -87,14 +87,14 @@ class LearnedEncoder(Trainable, SentenceEncoder):
         return self.inputs.token_lists([text])[0]
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
-        """Texts that every source of vectors has looked at."""
+        """Texts prepared by every source of token vectors."""
         return self.inputs.prepare(self.inputs.token_lists(texts), numbered=self.numbered, progress=progress)
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         return run_batches(self.net, self.prepare(texts), lambda encoding: encoding.vectors)
 
     def attention(self, texts: Sequence[Sentence]) -> list[tuple[list[str], FloatArray]]:
-        """Tokens of each text and how much each counted, all together one; where the encoder attends."""
+        """The tokens of each text and their attention weights, which sum to one, if the encoder has attention."""
         if not self.attends:
             raise OptionError(f"{self.method} has no word weights: self-attention and han do")
         prepared = self.prepare(texts)
@@ -109,14 +109,14 @@ class LearnedEncoder(Trainable, SentenceEncoder):
 
     @property
     def attends(self) -> bool:
-        """Whether ``attention`` has an answer."""
+        """Whether the encoder has attention weights."""
         return self.module.attends
 
     # ---- training
 
     @classmethod
     def train(cls, data: Any, options: Any, run: Run) -> Self:
-        """Learn to tell the labels of texts; the encoder is kept, the last layer is not."""
+        """Train on the labels of texts; the encoder is kept, the last layer is not."""
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)
         encoder = cls.of(texts_of(training), [], About(data.segmentation, data.facts, run.curve), options)
@@ -152,45 +152,45 @@ class EncoderNet(nn.Module):
         return encoding
 
     def penalty(self) -> Tensor | float:
-        """What the weights of the layers add to the loss of a text."""
+        """The penalty on the weights of layer sums, which is added to the loss of each text."""
         return self.inputs.penalty()
 
 
 class Batched(Protocol):
-    """Texts that batches are cut from."""
+    """Prepared texts, from which batches are made."""
 
     sizes: Ints
 
     def batch(self, rows: Ints) -> Any:
-        """Some of the texts, as a network reads them; it has ``to(device)``."""
+        """A batch of some of the texts, as input of a network; it has ``to(device)``."""
         ...
 
 
 class Learner(Protocol):
-    """An encoder that learns with a task."""
+    """An encoder that is trained with a task."""
 
     dim: int
-    at_once: int  # tokens of a batch when no gradients are wanted
+    at_once: int  # tokens per batch when no gradients are needed
 
     @property
     def options(self) -> Any:
-        """Those of the training."""
+        """The training options."""
         ...
 
     @property
     def net(self) -> Any:
-        """From a batch to its ``Encoding``; ``penalty()`` is added to the loss of each text."""
+        """The network from a batch to its ``Encoding``; its ``penalty()`` is added to the loss of each text."""
         ...
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> Batched:
-        """Look at texts once."""
+        """Prepare texts for batches."""
         ...
 
 
 def run_batches(
     net: nn.Module, prepared: Batched, answer: Callable[[Any], Tensor], tokens: int = BATCH_TOKENS
 ) -> FloatArray:
-    """What the module answers to every text, in their order; texts of about one length run together."""
+    """``answer(net(batch))`` for all texts, in their order; texts of similar length run in one batch."""
     weight = next(net.parameters(), None)
     device = torch.device("cpu") if weight is None else weight.device
     batches = BudgetBatches(prepared.sizes, tokens=tokens, seed=0, padded=True).in_order()
@@ -205,12 +205,12 @@ def run_batches(
 
 
 def texts_of(examples: Examples) -> list[str]:
-    """The texts of labelled texts."""
+    """The texts of labelled examples."""
     return [row.text for row in examples]  # type: ignore[union-attr]
 
 
 def check_classes(data: Examples) -> None:
-    """Whether there is something to tell apart."""
+    """Check that the labels are classes, and at least two."""
     if data.scored:
         raise TrainingError(f"the labels of {data.path} are numbers, but this learns classes (use scored=False)")
     if len(data.labels) < 2:
@@ -218,7 +218,7 @@ def check_classes(data: Examples) -> None:
 
 
 def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
-    """For every row the number of its label among ``labels``; -1 for a label that is not there."""
+    """For every example, the index of its label in ``labels``; -1 for a label that is not there."""
     place = {label: number for number, label in enumerate(labels)}
     own = np.array([place.get(label, -1) for label in examples.labels], dtype=np.int64)
     return own[np.asarray(examples.targets, dtype=np.int64)]
@@ -233,7 +233,7 @@ def output_layer(dim: int, n_classes: int, options: TextOptions, hidden: int = 0
 
 
 def class_weights(targets: Ints, n_classes: int, how: str) -> Tensor | None:
-    """Balanced: n / (classes · count), so that all classes count as much together; a class not seen counts nothing."""
+    """Balanced: n / (classes · count), so that all classes have the same total weight; 0 for a class not seen."""
     if how == "none":
         return None
     counts = np.bincount(targets, minlength=n_classes)
@@ -242,23 +242,23 @@ def class_weights(targets: Ints, n_classes: int, how: str) -> Tensor | None:
 
 
 def softmax(logits: FloatArray) -> FloatArray:
-    """Along the last axis."""
+    """The softmax along the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 
 def held_out_score(figure: float, facts: dict[str, float], logits: FloatArray, targets: Ints) -> Score:
-    """A figure of held-out examples, the more the better; between equal figures their loss decides."""
+    """The score of held-out examples (higher is better); among equal figures the lower loss wins."""
     known = targets >= 0
     loss = -float(np.log(softmax(logits)[known, targets[known]] + 1e-12).mean()) if known.any() else 0.0
     return Score(figure - TIE * loss, {**facts, "dev_loss": loss}, higher_is_better=True)
 
 
 class ExampleTask(BatchTask):
-    """Training on examples in batches of one size, the long and the short apart."""
+    """Training on examples in batches of one size, each with examples of similar length."""
 
     unit = "examples"
-    pace: float = 1.0  # of fine-tuned encoders, next to what suits them
+    pace: float = 1.0  # factor on the usual learning rate of fine-tuned encoders
 
     def __init__(self, module: nn.Module, sizes: Ints, options: Any) -> None:
         self.module, self.options = module, options
@@ -272,14 +272,14 @@ class ExampleTask(BatchTask):
         return self.batches.n_steps(epoch)
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
-        """Networks of given encoders learn at a rate of their own, lower layers more slowly or not at all."""
+        """Given encoders have their own learning rate; their lower layers learn more slowly or not at all."""
         found: dict[str, ParameterGroup] = {}
         for name in [name for name, _ in self.module.named_modules() if f"{name}.".endswith(NETWORK)]:
             found.update(self._layer_groups(name))
         return found
 
     def _layer_groups(self, network: str) -> dict[str, ParameterGroup]:
-        """By the numbers in the names of weights: layer k of n; what has none is below the first."""
+        """Groups by layer, from the numbers in the names of weights; weights without one are below the first layer."""
         named = re.compile(re.escape(network) + r"\..*?\.(\d+)\.")
         layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
         n, options = max(layers.values(), default=-1) + 1, self.tuning
@@ -303,20 +303,20 @@ class ExampleTask(BatchTask):
 
 
 class Classifier(nn.Module):
-    """An encoder's net and the layer over it."""
+    """An encoder's network and the output layer above it."""
 
     def __init__(self, net: Any, output: nn.Module) -> None:
         super().__init__()
         self.net, self.output = net, output
 
     def forward(self, batch: Any) -> tuple[Tensor, Encoding]:
-        """Logits ``(B, classes)``."""
+        """Logits ``(B, classes)``, and the encoding."""
         encoding = self.net(batch)
         return self.output(encoding.vectors), encoding
 
 
 class ClassifyTask(ExampleTask):
-    """Labelled texts through an encoder that learns with its last layer."""
+    """Training of an encoder and its output layer on labelled texts."""
 
     module: Classifier
 
@@ -353,7 +353,7 @@ class ClassifyTask(ExampleTask):
         return self.score(run_batches(module, self.dev_texts, lambda found: found[0], self.at_once))
 
     def accuracy(self, logits: FloatArray) -> Score:
-        """The share of held-out texts whose label has the highest logit."""
+        """The fraction of held-out texts whose label has the highest logit."""
         assert self.dev_targets is not None
         right = float((logits.argmax(axis=1) == self.dev_targets).mean())
         return held_out_score(right, {"accuracy": right}, logits, self.dev_targets)

@@ -1,4 +1,4 @@
-"""From each noun to the next: word vectors → a context encoder → a sentence encoder."""
+"""Turn word vectors into a context encoder, and a context encoder into a sentence encoder."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def lift(
     data: Corpus | Iterable[Sentence] | None = None,
     **options: Any,
 ) -> ContextEncoder | SentenceEncoder:
-    """The model as a context encoder (``contexts``) or a sentence encoder (``sentences``); itself where it is one.
+    """The model as a context encoder (``contexts``) or a sentence encoder (``sentences``); unchanged if it is one.
 
-    Word vectors become an encoder that gives a word the same vector everywhere. The vectors of the tokens at one of the
-    ``layers`` (``top``, ``mean``, ``mix`` or a number) become one vector per text by ``pool``; a pool that has to know
-    how frequent words are (tfidf, sif, usif) is fitted on ``data``, a corpus or texts; word vectors do without, by the
-    counts of their vocabulary. ``options`` are those of ``PooledOptions``, and ``reader``, a language model, for
+    Word vectors become an encoder that gives a word the same vector everywhere. ``pool`` combines the token vectors of
+    one of the ``layers`` (``top``, ``mean``, ``mix`` or a number) into one vector per text. A pool that needs word
+    frequencies (tfidf, sif, usif) is fitted on ``data``, a corpus or texts; for word vectors ``data`` is optional,
+    since their vocabulary has counts. ``options`` are those of ``PooledOptions``, and ``reader``, a language model, for
     ``surprisal``.
     """
     if to not in ("contexts", "sentences"):

@@ -1,7 +1,7 @@
 """Convolutional matching of two texts 卷积匹配网络: ARC-I, ARC-II, CNN-SM, Bi-CNN and MP-CNN.
 
-Each makes features of a pair, ``(B, dim)``, that a classifier is over. Lengths are free: where a paper pads all
-texts to one length, the last layer is pooled to a fixed number of stretches (dynamic pooling) instead.
+Each computes features of a pair, ``(B, dim)``, as input of a classifier. Texts may have any length: where a paper pads
+all texts to one length, the last layer is pooled to a fixed number of segments (dynamic pooling) instead.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from polyseme.neural.pooling import dynamic_max, k_max
 from polyseme.sentences.convolution import dynamic_k, folded, folded_rows, wide_convolution
 from polyseme.sentences.modules import Tokens
 
-STRETCHES = 4  # of a text, in the last pooling
+STRETCHES = 4  # segments of a text in the last pooling
 GRID = 4  # cells on each side of a pooled similarity matrix
 
 
 class PairModule(nn.Module, ABC):
-    """Two texts in, features of the pair out."""
+    """Computes the features of a pair of texts."""
 
     dim: int
 
     @abstractmethod
     def forward(self, first: Tokens, second: Tokens) -> Tensor:
-        """``(B, dim)``."""
+        """The features of each pair, ``(B, dim)``."""
 
 
 def gated_convolution(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def gated_convolution(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
 class Arc1Module(PairModule):
     """ARC-I: Hu et al., "Convolutional Neural Network Architectures for Matching Natural Language Sentences", 2014.
 
-    Each text by itself through convolutions of width 3 and maxima of two neighbours; both vectors side by side.
+    Each text separately goes through convolutions of width 3 and max pooling by two; both vectors are concatenated.
     """
 
     def __init__(self, dim: int, maps: int, n_layers: int = 2) -> None:
@@ -63,10 +63,10 @@ class Arc1Module(PairModule):
 
 
 class Arc2Module(PairModule):
-    """ARC-II, of the same paper: the texts meet before either has a vector.
+    """ARC-II, of the same paper: the texts interact before either is reduced to a vector.
 
     Layer 1 sees every pair of a window in one text and a window in the other, relu(A x_i:i+3 + B y_j:j+3 + c): a sum of
-    two convolutions, broadcast. Then 2×2 maxima, a 3×3 convolution and 2×2 maxima again.
+    two convolutions, broadcast. Then 2×2 max pooling, a 3×3 convolution and 2×2 max pooling again.
     """
 
     def __init__(self, dim: int, maps: int) -> None:
@@ -121,7 +121,7 @@ class SentenceModel(nn.Module):
         self.dim = rows * into * k_top
 
     def forward(self, tokens: Tokens) -> list[tuple[Tensor, Tensor]]:
-        """The text at every granularity, words first: units of each map ``(B, R, M, T)`` and how many are real."""
+        """The text at every granularity, words first: units of each map ``(B, R, M, T)``, and how many are real."""
         lengths = tokens.mask.sum(dim=1)
         x = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2).unsqueeze(2)  # (B, D, 1, T)
         levels, places = [(x, lengths)], lengths
@@ -151,7 +151,7 @@ def compared(u: Tensor, v: Tensor) -> Tensor:
 
 
 class BiCnnModule(PairModule):
-    """Bi-CNN 四粒度匹配: both texts meet as words, short n-grams, long n-grams and whole sentences.
+    """Bi-CNN 四粒度匹配: compares both texts as words, short n-grams, long n-grams and whole sentences.
 
     similarity of two units = exp(-‖a - b‖² / 2β),  for every map; each matrix pooled to a grid; β = their length
     """
@@ -198,7 +198,7 @@ class MpCnnModule(PairModule):
         widths = range(1, width + 1)
         self.whole = nn.ModuleList(nn.Conv1d(dim, maps, w) for w in widths)
         self.single = nn.ModuleList(nn.Conv1d(dim, dim * dimension_maps, w, groups=dim) for w in widths)
-        # The words themselves have ``dim`` numbers and not ``maps``: where these differ they are mapped.
+        # Word vectors have ``dim`` numbers, not ``maps``: if these differ, the words are mapped linearly.
         self.words = nn.Identity() if maps == dim else nn.Linear(dim, maps)
         self.dimension_maps = dimension_maps
         n = width + 1
@@ -219,7 +219,7 @@ class MpCnnModule(PairModule):
         return torch.cat([feature.flatten(1) for feature in features], dim=1)
 
     def _padded(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """``(B, D, T)`` with room for the widest filter; a shorter text counts as one of that width."""
+        """``(B, D, T)``, padded to the width of the widest filter; a shorter text counts as one of that width."""
         width = len(self.whole)
         x = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2)
         x = F.pad(x, (0, max(0, width - x.shape[2])))
@@ -236,7 +236,7 @@ class MpCnnModule(PairModule):
 
 
 def _pooled(x: Tensor, lengths: Tensor, pool: str) -> Tensor:
-    """``(B, C, T) -> (B, C)`` over the first ``lengths`` places."""
+    """``(B, C, T) -> (B, C)`` over the first ``lengths`` positions."""
     real = _first(x.shape[2], lengths).unsqueeze(1)
     if pool == "mean":
         return (x * real).sum(dim=2) / lengths.unsqueeze(1)

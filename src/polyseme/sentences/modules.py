@@ -1,4 +1,4 @@
-"""What the learned sentence encoders have in common: a batch of token vectors in, a vector per text out."""
+"""The common interface of trained sentence encoders: from a batch of token vectors to one vector per text."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor, nn
 
 
 class Tokens(NamedTuple):
-    """The vectors of a batch of texts. T >= 1; a text may have no token at all."""
+    """The token vectors of a batch of texts. T >= 1; a text may have no tokens."""
 
     x: Tensor  # (B, T, D)
     mask: Tensor  # (B, T) bool, True at tokens
-    beside: Tensor | None = None  # (B, T, E) what joins the hidden states: [h; ELMo]
-    sentence: Tensor | None = None  # (B, T) number of the sentence a token stands in, from 0
+    beside: Tensor | None = None  # (B, T, E) concatenated to the hidden states: [h; ELMo]
+    sentence: Tensor | None = None  # (B, T) number of the token's sentence, from 0
 
 
 class Encoding(NamedTuple):
-    """What an encoder makes of a batch."""
+    """The output of an encoder for a batch."""
 
     vectors: Tensor  # (B, dim)
-    attention: Tensor | None = None  # (B, T) how much each token counted, where the encoder says so
+    attention: Tensor | None = None  # (B, T) weight of each token, if the encoder has attention
     penalty: Tensor | None = None  # (B,) to be added to the losses
 
 
@@ -30,12 +30,12 @@ class TextModule(nn.Module, ABC):
     """An encoder of texts."""
 
     dim: int  # of a text's vector
-    has_states: bool = False  # hidden states of tokens, which others can be next to
-    attends: bool = False  # it says how much each token counted
+    has_states: bool = False  # has hidden states of tokens, to which other vectors can be concatenated
+    attends: bool = False  # returns attention weights of tokens
 
     @abstractmethod
     def forward(self, tokens: Tokens) -> Encoding:
-        """One vector per text; it depends on nothing but the text's own tokens."""
+        """One vector per text, which depends only on the tokens of that text."""
 
 
 def with_beside(states: Tensor, beside: Tensor | None) -> Tensor:

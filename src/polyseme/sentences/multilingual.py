@@ -7,8 +7,8 @@ version 3, one space for sixteen languages, Chinese among them. For each width n
     s = Σ_t (LN([e; c_2; c_3; c_5]) W + b) / √T              y = relu(P_1 s + D_1 relu(D_0 s))
     v = z / |z|,  z = tanh(P_3 y + D_3 relu(D_2 y))
 
-All texts of a batch lie one after the other; a window that reaches beyond its text reads zeros there. The vectors of
-the pieces are kept as the file has them, a byte for each number.
+The texts of a batch are concatenated; a window that extends beyond its text reads zeros there. The vectors of the
+subword pieces are kept as in the file, with one byte per number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from polyseme.text.sentencepiece import UnigramPieces
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-WIDTHS = {2: 0, 3: 1, 5: 2}  # pieces of a window, and how many of them stand before its place
+WIDTHS = {2: 0, 3: 1, 5: 2}  # window width in pieces -> how many of them are before the centre
 PIECE, INNER, SHARDS = 512, 256, 17
 LEFT, RIGHT = 2, 2  # of the widest window
 PIECES_AT_ONCE = 1024
@@ -52,14 +52,14 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class UseMultilingualOptions:
-    """What is known of the file."""
+    """Options of a model read from a file."""
 
     source: str = option("", "the file the model was read from")
     epsilon: float = option(1e-12, "added to variances", minimum=0)
 
 
 class UseMultilingual(Model, SentenceEncoder):
-    """Weights by name, the pieces' vectors in bytes, and how text is cut into pieces."""
+    """The multilingual USE: weights by name, piece vectors as bytes, and the tokenizer."""
 
     method: ClassVar[str] = "use-multilingual"
     Options: ClassVar[type] = UseMultilingualOptions
@@ -74,7 +74,7 @@ class UseMultilingual(Model, SentenceEncoder):
         weights: dict[str, FloatArray],
         about: About | None = None,
     ) -> None:
-        """``table`` is ``(pieces, 512)``; row i is in the shard i mod 17, whose ``scale`` and ``lo`` it is read by."""
+        """``table`` is ``(pieces, 512)``; row i is decoded with ``scale`` and ``lo`` of the shard i mod 17."""
         self.options, self.pieces, self.table, self.weights = options, pieces, table, weights
         self.about = about or About()
 
@@ -108,7 +108,7 @@ class UseMultilingual(Model, SentenceEncoder):
         return np.asarray(z / np.sqrt(np.maximum((z * z).sum(axis=1, keepdims=True), self.options.epsilon)))
 
     def _projected(self, e: FloatArray) -> FloatArray:
-        """What the convolutions of all widths read, normalised together, ``(N, 512) -> (N, 768)``."""
+        """The inputs of the convolutions of all widths, normalised together, ``(N, 512) -> (N, 768)``."""
         p, b, gain, bias = (
             np.concatenate([self.weights[f"{name}{n}"] for n in WIDTHS], axis=-1)
             for name in ("proj", "proj_b", "ln_g", "ln_b")
@@ -126,7 +126,7 @@ class UseMultilingual(Model, SentenceEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """Weights and bytes as arrays, the pieces' file as it was."""
+        """Weights and piece vectors as arrays, and the unchanged file of the tokenizer."""
         return Parts({**self.weights, "table": self.table}, files={TOKENIZER: self.pieces.content})
 
     @classmethod
@@ -146,7 +146,7 @@ class UseMultilingual(Model, SentenceEncoder):
         weights: dict[str, NDArray[Any]],
         about: About | None = None,
     ) -> Self:
-        """The model of these arrays; one that is missing or misshapen is a FormatError."""
+        """The model with these arrays; a missing array or one of the wrong shape is a FormatError."""
         for name, shape in SHAPES.items():
             if name not in weights or weights[name].shape != shape or not np.isfinite(weights[name]).all():
                 raise FormatError(f"the weights {name!r} are missing, not finite, or not of the shape {shape}")
@@ -158,7 +158,7 @@ class UseMultilingual(Model, SentenceEncoder):
 
 
 def _batches(texts: list[list[int]]) -> Iterator[tuple[list[int], list[list[int]]]]:
-    """Texts that have so many pieces together, with their places; a longer one is a batch of its own."""
+    """Batches of at most ``PIECES_AT_ONCE`` pieces, as indices and texts; a longer text is a batch of its own."""
     held: list[int] = []
     size = 0
     for place, numbers in enumerate(texts):
@@ -172,7 +172,7 @@ def _batches(texts: list[list[int]]) -> Iterator[tuple[list[int], list[list[int]
 
 
 def _around(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every place those of the widest window around it, ``(N, 5)``; N for one outside its text."""
+    """For every position, those of the widest window around it, ``(N, 5)``; N for positions outside the text."""
     n = int(lengths.sum())
     places = np.arange(n)[:, None] + np.arange(-LEFT, RIGHT + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]

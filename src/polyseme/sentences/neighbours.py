@@ -1,13 +1,13 @@
-"""Encoders that learn from the order of sentences 相邻句编码器: quick-thought.
+"""Encoders trained on the order of sentences 相邻句编码器: quick-thought.
 
-Logeswaran and Lee, "An efficient framework for learning sentence representations", ICLR 2018. Two encoders, f and g
-with word vectors of their own, read consecutive sentences of a text; a sentence's neighbours are to be chosen among all
-sentences of the batch:
+Logeswaran and Lee, "An efficient framework for learning sentence representations", ICLR 2018. Two encoders f and g,
+each with its own word vectors, encode consecutive sentences of a text; for each sentence, the model picks its
+neighbours among all sentences of the batch:
 
     p(s' | s) = exp(f(s)·g(s')) / Σ_{s'' ≠ s} exp(f(s)·g(s''))        vector of s = [f(s); g(s)]
 
-A sentence with two neighbours has both as targets, each with ½. What differs from the authors' program: the sentence
-itself is no candidate (theirs has a score of 0 there), and neighbours are in the same document.
+A sentence with two neighbours has both as targets, each with weight ½. What differs from the authors' program: the
+sentence itself is not a candidate (theirs gives it a score of 0), and neighbours must be in the same document.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 HELD_OUT_BATCHES = 20  # at most
-REPORT_BATCHES = 500  # between two reports, where an epoch is longer
+REPORT_BATCHES = 500  # between two reports, if an epoch is longer
 
 
 class TwinModule(TextModule):
-    """Two recurrent encoders side by side; with vectors of their own, each reads its half of every token."""
+    """Two recurrent encoders, concatenated; if ``apart``, each reads its own half of every token vector."""
 
     def __init__(self, dim: int, options: QuickThoughtOptions, *, apart: bool) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class TwinModule(TextModule):
 
 
 class QuickThought(LearnedEncoder):
-    """Two encoders that chose the neighbours of sentences."""
+    """Two encoders trained to pick the neighbours of sentences."""
 
     method: ClassVar[str] = "quick-thought"
     Options: ClassVar[type] = QuickThoughtOptions
@@ -72,7 +72,7 @@ class QuickThought(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Corpus, options: QuickThoughtOptions, run: Run) -> Self:
-        """Learn from the order of a corpus's sentences."""
+        """Train on the order of the sentences of a corpus."""
         stories = Stories.of(data, options.max_sentences, options.longest)
         about = About(data.segmentation, data.facts, run.curve)
         encoder = cls.of(stories.texts, given_vectors(run, options.word_vectors), about, options)
@@ -83,14 +83,14 @@ class QuickThought(LearnedEncoder):
 
 
 class Stories:
-    """Sentences in order, and the document each is of."""
+    """Sentences in order, and the number of each one's document."""
 
     def __init__(self, texts: list[list[str]], documents: Ints) -> None:
         self.texts, self.documents = texts, documents
 
     @classmethod
     def of(cls, corpus: Corpus, most: int, longest: int) -> Stories:
-        """The first sentences of a corpus."""
+        """The first ``most`` sentences of a corpus, cut to ``longest`` words."""
         chosen = np.flatnonzero(np.diff(corpus.sentence_offsets) > 0)[:most]  # those with words
         if len(chosen) < 2:
             raise TrainingError("the corpus has no two sentences to learn from")
@@ -100,7 +100,7 @@ class Stories:
         return cls([corpus.sentence(int(number))[:longest] for number in chosen], documents)
 
     def neighbours(self, rows: Ints, step: int, end: int) -> Ints:
-        """Which of these sentences have, ``step`` further, another one of their document before ``end``."""
+        """Which of ``rows`` have a sentence of the same document at ``row + step``, before ``end``."""
         there = rows + step
         inside = (there >= 0) & (there < end)
         found = np.zeros(len(rows), dtype=bool)
@@ -109,7 +109,7 @@ class Stories:
 
 
 class NeighbourTask(BatchTask):
-    """Batches of consecutive sentences; each chooses its neighbours among the batch."""
+    """Training: in batches of consecutive sentences, pick the neighbours of each among the batch."""
 
     module: EncoderNet
     unit = "sentences"
@@ -123,7 +123,7 @@ class NeighbourTask(BatchTask):
         self._starts = lru_cache(maxsize=2)(self._make_starts)
 
     def _make_starts(self, epoch: int) -> Ints:
-        """Where batches begin: shifted and in another order in every epoch."""
+        """Where batches begin, with another shift and order in each epoch."""
         random = np.random.default_rng((self.options.seed, epoch))
         size = self.options.batch_size
         first = int(random.integers(min(size, max(self.last - 1, 1)))) if epoch and self.last > size else 0
@@ -135,13 +135,13 @@ class NeighbourTask(BatchTask):
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
         start = int(self._starts(epoch)[index])
         rows = np.arange(start, min(start + self.options.batch_size, self.last))
-        if part.rank:  # a batch is one choice, so the processes of a group take turns in the data, not in its rows
+        if part.rank:  # a batch cannot be divided: all its sentences are candidates for each of them
             return torch.zeros(()), 0
         total, n, _ = self._choices(self.module, rows)
         return total, n
 
     def _choices(self, net: nn.Module, rows: Ints) -> tuple[Tensor, int, int]:
-        """The sum of the losses, the sentences that have neighbours, and those whose best choice is one."""
+        """The sum of losses, the number of sentences with neighbours, and how many have one ranked first."""
         vectors = net(self.texts.batch(rows).to(self.device)).vectors
         f, g = vectors.chunk(2, dim=1)
         logits = (f @ g.t()).fill_diagonal_(-torch.inf)
@@ -166,7 +166,7 @@ class NeighbourTask(BatchTask):
 
 
 def neighbour_targets(documents: Ints) -> FloatArray:
-    """``(B, B)``: the neighbours of each of consecutive sentences, which share a weight of one."""
+    """The target distribution ``(B, B)`` over the neighbours of each of some consecutive sentences."""
     n = len(documents)
     near = np.zeros((n, n), dtype=np.float32)
     together = np.flatnonzero(documents[1:] == documents[:-1])

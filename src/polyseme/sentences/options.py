@@ -1,4 +1,4 @@
-"""Options of poolings, and of the sentence encoders that are learned with a task. Nothing here loads torch."""
+"""Options of poolings and of sentence encoders that are trained with a task. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from polyseme.options import option
 from polyseme.training.options import TrainingOptions
 
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
-ATTENDING = ("surprisal", "pos")  # by how much a reader would attend to a word
+ATTENDING = ("surprisal", "pos")  # weighted by how much attention a reader would give a word
 POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED, *ATTENDING)
 PLACES = ("input", "hidden", "both")
 MODES = ("auto", "frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
 POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
-BIGRAMS, LETTERS = 50, 30  # of tagged sentences: of characters, of words
-DIM = 100  # of vectors that are learned with the task where nothing else is at the input
+BIGRAMS, LETTERS = 50, 30  # for tagging characters, for tagging words
+DIM = 100  # of word vectors trained with the task if there is no other input
 
 
 @dataclass(frozen=True)
 class PooledOptions:
-    """How the vectors of words become one."""
+    """Options of poolings."""
 
     pool: str = option("mean", "pooling of word vectors into one", choices=POOLS)
     layers: str = option("mean", "layer to pool: top, mean, mix or a number")
@@ -40,7 +40,7 @@ class PooledOptions:
 
 @dataclass(frozen=True)
 class TextOptions(TrainingOptions):
-    """What every encoder of texts has that learns. Defaults suit thousands of short texts."""
+    """Options of all trained text encoders. Defaults suit thousands of short texts."""
 
     dim: int | None = option(
         None,
@@ -65,7 +65,7 @@ class TextOptions(TrainingOptions):
 
 @dataclass(frozen=True)
 class InputOptions(TextOptions):
-    """What else the vectors of tokens are made of, where encoders may be given."""
+    """Further options of token vectors, where encoders may be given."""
 
     bigrams: int | None = option(
         None,
@@ -84,7 +84,7 @@ class InputOptions(TextOptions):
 
 @dataclass(frozen=True)
 class TuningOptions:
-    """How encoders that are given learn with the task."""
+    """Options for fine-tuning given encoders."""
 
     encoder_lr: float | None = option(
         None,
@@ -105,14 +105,14 @@ class TuningOptions:
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """How labels count."""
+    """Options for labels."""
 
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
 
 
 @dataclass(frozen=True)
 class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
-    """What every training on labelled examples has."""
+    """Options of all training on labelled examples."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ FROZEN = "keep pretrained word vectors frozen, or fine-tune them"
 
 @dataclass(frozen=True)
 class PairOptions(TextOptions):
-    """Options of the classifier over the vectors of two texts."""
+    """Options of the classifier for pairs of texts."""
 
     classifier: int = option(512, "units of the classifier's layers", minimum=1)
     nonlinear: bool = option(False, "tanh and dropout between the classifier's layers")
@@ -237,7 +237,7 @@ class RaeOptions(TextOptions):
 
 @dataclass(frozen=True)
 class QuickThoughtOptions(TextOptions):
-    """Options of quick-thought. ``dim`` is the length of a learned word vector for both encoders together."""
+    """Options of quick-thought. ``dim`` is the dimension of the word vectors of both encoders together."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     word_vectors: str | None = option(None, VECTORS, names="model")

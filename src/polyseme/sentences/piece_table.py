@@ -1,8 +1,8 @@
-"""A table with a vector for each piece of a text (子词向量表), as sentence-transformers' StaticEmbedding and model2vec.
+"""A table of subword vectors (子词向量表), as in sentence-transformers' StaticEmbedding and model2vec.
 
     v = steps(1/n Σ_i x_{piece i})
 
-A text without a piece has the zero vector.
+A text without any subword has the zero vector.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PieceTableOptions:
-    """How texts are read."""
+    """Options of subword tables."""
 
     prompt: str = option("", "text put before every text")
 
 
 class PieceTable(Model, SentenceEncoder):
-    """A tokenizer, a vector for each of its pieces, and the steps behind their mean."""
+    """A tokenizer, a vector for each of its subwords, and the steps applied to their mean."""
 
     method: ClassVar[str] = "piece-table"
     Options: ClassVar[type] = PieceTableOptions
@@ -82,7 +82,7 @@ class PieceTable(Model, SentenceEncoder):
 
     @classmethod
     def from_parts(cls, options: PieceTableOptions, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from."""
+        """The model from its ``parts``."""
         rows, files = parts.tensors.get("rows"), parts.files
         missing = [name for name in ("steps.json", "tokenizer.json", "tokenizer_config.json") if name not in files]
         if rows is None or rows.ndim != 2 or missing:

@@ -1,22 +1,22 @@
-"""Vectors of texts from vectors of their words 池化: means, extremes, weighted means, power means.
+"""Pooling 池化: text vectors from word vectors, by means, extremes, weighted means or power means.
 
 | pool | vector of a text with the words w and their vectors x_w |
 |---|---|
-| `mean` `max` `first` `last` | the mean, the greatest numbers, the first and the last word's vector |
-| `last-max-mean` `first-max-mean` | one of these ends, the maximum and the mean, side by side (ULMFiT) |
+| `mean` `max` `first` `last` | the mean, the maximum of each dimension, the first or the last word's vector |
+| `last-max-mean` `first-max-mean` | the last or first vector, the maximum and the mean, concatenated (ULMFiT) |
 | `tfidf` | Σ idf(w) x_w / Σ idf(w); Arroyo-Fernández et al., WISSE, 2019 |
-| `sif` | 1/n Σ a/(a + p(w)) x_w, less its part along the principal component u of such vectors: v - u uᵀv |
-| `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, less λ_i of its part along each of five directions |
-| `pmean` | (1/n Σ x^p)^(1/p) for several p, side by side |
-| `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of how long a reader stays (reading.py) |
+| `sif` | 1/n Σ a/(a + p(w)) x_w, minus its projection on the principal component u of such vectors: v - u uᵀv |
+| `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, minus λ_i times its projection on each of five directions |
+| `pmean` | (1/n Σ x^p)^(1/p) for several p, concatenated |
+| `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of estimated reading times (reading.py) |
 
 Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017 (SIF); Ethayarajh, Unsupervised
 Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rücklé, Eger, Peyrard and Gurevych,
 Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence Representations, 2018.
 
-A word without a vector is omitted, and a text without any word that has one is the zero vector. What differs from the
-papers: the directions are those of the text that the pooling was fitted on, and are not found again for every list of
-sentences. Words that this text does not have count as most rare: p(w) = 0, the greatest idf.
+A word without a vector is omitted, and a text without any word vector has the zero vector. What differs from the
+papers: the directions are computed once, from the text that the pooling is fitted on, not again for every list of
+sentences. Words that do not occur in this text count as the rarest: p(w) = 0, the greatest idf.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from polyseme.text.corpus import Corpus
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FITTED = ("tfidf", "sif", "usif")  # that need counts of words, and directions
+FITTED = ("tfidf", "sif", "usif")  # pools that need word counts
 _COMPONENTS = {"sif": 1, "usif": 5}
-_GROUP_TOKENS = 1 << 14  # whose vectors are pooled at once
+_GROUP_TOKENS = 1 << 14  # tokens whose vectors are pooled at once
 
 Group = tuple[list[list[str]], FloatArray]  # the tokens of some texts, and all their vectors (N, D)
 
@@ -80,9 +80,10 @@ class Pooled(Model, SentenceEncoder):
         about: About | None = None,
         **options: Any,
     ) -> None:
-        """``counts`` and ``directions`` (D, m), each times the root of the share that is subtracted, come of fitting.
+        """``counts`` and ``directions`` come from ``fitted``; ``reader`` gives the reading times (surprisal, pos).
 
-        ``reader`` says how long one stays at a word (surprisal, pos): a language model, or a score for each word.
+        ``directions`` (D, m) are multiplied by the square root of the fraction of each that is subtracted. ``reader``
+        is a language model, or a score for each word.
         """
         self.options = make_options(PooledOptions, {"pool": pool, "layers": str(layers), **options})
         if Layers.read(self.options.layers, encoder.n_layers).name == "all":
@@ -109,9 +110,9 @@ class Pooled(Model, SentenceEncoder):
         layers: LayerChoice = "mean",
         **options: Any,
     ) -> Self:
-        """Count words in a corpus or in texts, and find the principal components of their vectors.
+        """Count words in a corpus or in texts, and compute the principal components of their vectors.
 
-        Without ``data``, word vectors take the counts of their own vocabulary (see fitting.py).
+        Without ``data``, the counts of the word vectors' own vocabulary are used (see fitting.py).
         """
         if pool == "pos":
             if not isinstance(data, Corpus):
@@ -141,7 +142,7 @@ class Pooled(Model, SentenceEncoder):
     # ---- reading texts
 
     def tokenize(self, text: str) -> list[str]:
-        """As the encoder does."""
+        """Tokenize like the encoder."""
         return self.encoder.tokenize(text)
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
@@ -149,11 +150,11 @@ class Pooled(Model, SentenceEncoder):
         return np.concatenate([self._pooled(*group) for group in self._groups(texts)])
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
-        """The same one by one, for texts without end."""
+        """The vectors one by one, also for an endless stream of texts."""
         return (vector for group in self._groups(several(texts)) for vector in self._pooled(*group))
 
     def _groups(self, texts: Iterable[Sentence]) -> Iterator[Group]:
-        """Texts by the number of their tokens, so that long ones are not held together."""
+        """Groups of texts with a limited number of tokens, so that many long texts are not in memory at once."""
         if isinstance(self.encoder, StaticEncoder):  # all words of a group are looked up at once
             for batch in text_batches(texts):
                 for lists in pages(self.encoder.tokenize_all(batch), _GROUP_TOKENS):
@@ -226,7 +227,7 @@ class Pooled(Model, SentenceEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """The encoder, the counts and the reader, as models of their own, the directions, and scores of words."""
+        """The encoder, the counts and the reader as separate models, the directions, and word scores."""
         tensors: dict[str, NDArray[Any]] = {} if self.directions is None else {"directions": self.directions}
         models: dict[str, Any] = {"encoder": self.encoder, **({"counts": self.counts} if self.counts else {})}
         if self.reader is None:
@@ -261,7 +262,7 @@ class Pooled(Model, SentenceEncoder):
 
 
 def _word_weights(options: PooledOptions, counts: Bow) -> dict[str, float]:
-    """The weight of each word; under the empty word, of those that were never counted."""
+    """The weight of each word; the key ``""`` holds that of words that were never counted."""
     words, numbers = counts.vocabulary.words, counts.vocabulary.counts
     if options.pool == "tfidf":
         idf = inverse_frequencies(np.append(counts.frequencies, 0), counts.n_texts, "smooth")
@@ -280,6 +281,6 @@ def usif_smoothing(chances: NDArray[np.float64], length: float) -> float:
     size = len(chances)
     threshold = 1 - (1 - 1 / size) ** length
     alpha = float(np.count_nonzero(chances > threshold)) / size
-    # With every word, or none, above the threshold there is nothing to tell frequent from rare ones by.
+    # If all words, or none, are above the threshold, it does not separate frequent words from rare ones.
     alpha = min(max(alpha, 1 / size), 1 - 1 / (size + 1))
     return float((1 - alpha) / (alpha * size / 2))

@@ -1,7 +1,7 @@
-"""Many token vectors to one vector per text, whole groups of texts at once.
+"""Pool token vectors into one vector per text, for whole groups of texts at once.
 
-The vectors of all texts of a group lie one below the other, ``(N, D)``; ``starts`` says where each text begins. No text
-is empty: whoever calls has set those aside.
+The vectors of all texts of a group are stacked, ``(N, D)``; ``starts`` says where each text begins. No text is empty:
+the caller must leave those out.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from polyseme.errors import OptionError
 from polyseme.nouns import FloatArray
 
 Starts = NDArray[np.int64]
-MOST_ATTENTION = 10.0  # nats of surprisal, beyond which a word holds a reader no longer
+MOST_ATTENTION = 10.0  # nats of surprisal; a higher score does not increase the attention
 
 
 def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Starts) -> NDArray[Any]:
-    """What ``operation.reduceat`` gives: the first rows of all texts at once, then the second …, the longest first.
+    """Same as ``operation.reduceat``, computed on the first rows of all texts at once, then the second rows …
 
-    NumPy's own goes through one dimension after another, and takes ten times as long.
+    NumPy's version goes through one dimension after another, and takes ten times as long.
     """
     lengths = np.diff(np.append(starts, len(vectors)))
     order = np.argsort(-lengths, kind="stable")
     shorter, begins = -lengths[order], starts[order]
     found = vectors[begins]
     for step in range(1, int(lengths.max())):
-        n = int(np.searchsorted(shorter, -step))  # texts that have so many words
+        n = int(np.searchsorted(shorter, -step))  # texts with more than ``step`` words
         operation(found[:n], vectors[begins[:n] + step], out=found[:n])
     result = np.empty_like(found)
     result[order] = found
@@ -59,7 +59,7 @@ def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: 
 
 
 def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:
-    """The greatest number of each dimension."""
+    """The maximum of each dimension."""
     return reduced(np.maximum, vectors, starts)
 
 
@@ -74,18 +74,18 @@ def last(vectors: FloatArray, starts: Starts) -> FloatArray:
 
 
 def end_max_mean(vectors: FloatArray, starts: Starts, end: str) -> FloatArray:
-    """The vector at an end (``first`` or ``last``), the maximum and the mean, side by side: ``(n, 3 D)``."""
+    """The ``first`` or ``last`` vector, the maximum and the mean, concatenated: ``(n, 3 D)``."""
     at_end = first(vectors, starts) if end == "first" else last(vectors, starts)
     return np.concatenate([at_end, maximum(vectors, starts), weighted_mean(vectors, starts, None)], axis=1)
 
 
 def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) -> FloatArray:
-    """One power mean after the other, ``(n, D · powers)``."""
+    """The power means, concatenated, ``(n, D · powers)``."""
     return np.concatenate([_power_mean(vectors, starts, power) for power in powers], axis=1)
 
 
 def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray:
-    """(mean x^p)^(1/p), in complex numbers, of which the real part is kept; p = ±∞: the maximum, the minimum."""
+    """The real part of (mean x^p)^(1/p), computed in complex numbers; the maximum or minimum for p = ±∞."""
     if np.isinf(power):
         return maximum(vectors, starts) if power > 0 else reduced(np.minimum, vectors, starts)
     if power == 1:
@@ -94,12 +94,12 @@ def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray
     with np.errstate(divide="ignore", invalid="ignore"):
         sums = reduced(np.add, numbers**power, starts)
         means = (sums / np.diff(np.append(starts, len(vectors)))[:, None]) ** (1 / power)
-    # A zero among the numbers makes a mean of a negative power zero: the limit for small ones.
+    # With a negative power, a zero among the numbers makes the mean zero, the limit for small numbers.
     return np.nan_to_num(means.real, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
 
 
 def read_powers(written: str) -> tuple[float, ...]:
-    """The powers of ``-inf,1,inf``."""
+    """Parse powers written as ``-inf,1,inf``."""
     try:
         powers = tuple(float(power) for power in written.split(","))
     except ValueError:
@@ -112,7 +112,7 @@ def read_powers(written: str) -> tuple[float, ...]:
 
 
 def even_dimensions(vectors: FloatArray, starts: Starts) -> FloatArray:
-    """Each dimension divided by its length over the text's tokens, as the authors of uSIF do before weighing."""
+    """Each dimension divided by its norm over the text's tokens, as the authors of uSIF do before weighting."""
     squares = reduced(np.add, vectors * vectors, starts)
     norms = np.sqrt(np.where(squares > 0, squares, 1))
     owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))

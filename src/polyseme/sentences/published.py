@@ -1,11 +1,11 @@
-"""InferSent as its authors published it (已发布的 InferSent): infersent1.pkl over GloVe, infersent2.pkl over fastText.
+"""InferSent as its authors published it (已发布的 InferSent): infersent1.pkl with GloVe, infersent2.pkl with fastText.
 
     u = max_t BiLSTM(x_<s>, x_1 … x_n, x_</s>)
 
-Words without a vector are omitted, and the boundaries stand around the text where they have one: ``<s> </s>`` in the
-first version, ``<p> </p>`` in the second. What differs from the authors' program: padding never takes part in the
-maximum, which in the first version made a vector depend on its batch, and raw text is cut by ``segment``, not by NLTK
-(give lists of words for another cut: theirs has "do n't").
+Words without a vector are omitted, and boundary words are added around the text if they have a vector: ``<s> </s>`` in
+the first version, ``<p> </p>`` in the second. What differs from the authors' program: padding is never included in the
+maximum (in their first version this made a vector depend on its batch), and raw text is tokenized by ``segment``, not
+by NLTK, which has "do n't" (give lists of words for another tokenization).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from polyseme.sentences.options import InferSentFileOptions
 
 
 class PublishedInferSent(InferSent):
-    """A BiLSTM with max-pooling that omits unknown words and puts boundaries around a text."""
+    """A BiLSTM with max-pooling that omits unknown words and adds boundary words around a text."""
 
     method: ClassVar[str] = "infersent-file"
     Options: ClassVar[type] = InferSentFileOptions
@@ -28,7 +28,7 @@ class PublishedInferSent(InferSent):
 
     @property
     def vectors(self) -> WordVectors:
-        """The word vectors it reads."""
+        """The word vectors at its input."""
         found: WordVectors = self.inputs.encoders[0]
         return found
 

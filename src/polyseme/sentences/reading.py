@@ -1,13 +1,13 @@
-"""How long a reader would stay at a word (阅读注意力): the scores of the poolings ``surprisal`` and ``pos``.
+"""Estimated reading times of words (阅读注意力): the scores of the poolings ``surprisal`` and ``pos``.
 
 | pool | score of a word |
 |---|---|
-| `surprisal` | -log p(w | words before it), by a language model; without one -log p(w), by its frequency |
-| `pos` | of its most frequent part of speech in a tagged corpus, the mean of -log p(w) over the words so tagged |
+| `surprisal` | -log p(w | words before it), from a language model; without one -log p(w), from its frequency |
+| `pos` | the mean of -log p(w) over all words with the same tag, its most frequent one in a tagged corpus |
 
-Wang, Zhang and Zong, Learning Sentence Representation with Guidance of Human Attention, IJCAI 2017: the times that
-people spend on words go with both. What differs: there the vectors of tags are learned from similar sentences; here one
-number for each tag comes from the tagged corpus alone.
+Wang, Zhang and Zong, Learning Sentence Representation with Guidance of Human Attention, IJCAI 2017: reading times are
+correlated with both. What differs: there the vectors of tags are learned from similar sentences; here there is one
+number for each tag, from the tagged corpus alone.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from polyseme.nouns import ContextEncoder, FloatArray
 from polyseme.sentences.counts import Bow
 from polyseme.text.corpus import Corpus
 
-UNSEEN = ""  # the name under which scores keep that of words they do not have
+UNSEEN = ""  # the key of the score for words that have none
 
 Scores = Mapping[str, float]
 
 
 def by_frequency(counts: Bow) -> Scores:
-    """-log p(w) of every word; one that was never counted is as rare as the rarest."""
+    """-log p(w) of every word; an unseen word counts as the rarest."""
     numbers = counts.vocabulary.counts
     scores = -np.log(np.maximum(numbers, 1) / max(int(numbers.sum()), 1))
     return dict(zip([*counts.vocabulary.words, UNSEEN], [*scores.tolist(), float(scores.max())], strict=True))
 
 
 def by_part_of_speech(corpus: Corpus) -> Scores:
-    """The score of each word's most frequent tag; a word that was never seen is taken for one that was seen once."""
+    """The score of each word's most frequent tag; an unseen word gets the mean score of words seen once."""
     if corpus.tags is None:
         raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on such a file, or a corpus of one")
     ids, tags = np.asarray(corpus.ids, dtype=np.int64), np.asarray(corpus.tags, dtype=np.int64)
@@ -50,7 +50,7 @@ def by_part_of_speech(corpus: Corpus) -> Scores:
 
 
 def scores_of(texts: list[list[str]], reader: ContextEncoder | Scores) -> FloatArray:
-    """The scores of all words of all texts, end to end, ``(N,)``."""
+    """The scores of all words of all texts, concatenated, ``(N,)``."""
     if isinstance(reader, ContextEncoder):
         found = [np.zeros(0, dtype=np.float32), *reader.surprisals(texts)]
         return np.concatenate(found)

@@ -1,4 +1,4 @@
-"""Recurrent encoders of texts 循环句编码器: the last state, or the maximum over all states, of LSTM or GRU layers."""
+"""Recurrent text encoders 循环句编码器: the last hidden state of LSTM or GRU layers, or the maximum over all states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyseme.sentences.options import RnnOptions
 
 
 class RnnModule(TextModule):
-    """The state at the last real token; of the backward direction, that at the first."""
+    """The hidden state at the last real token; for the backward direction, at the first."""
 
     def __init__(self, states: Recurrent) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class RnnModule(TextModule):
 
 
 class BiLstmMaxModule(TextModule):
-    """The maximum of every unit over all states, as in InferSent (Conneau et al. 2017); padding takes no part."""
+    """The maximum of every unit over all states, as in InferSent (Conneau et al. 2017), without padding."""
 
     has_states = True
 
@@ -39,7 +39,7 @@ class BiLstmMaxModule(TextModule):
 
 
 def states_of(options: RnnOptions, dim: int) -> Recurrent:
-    """The recurrent layers that options speak of."""
+    """The recurrent layers that the options describe."""
     return Recurrent(
         dim,
         options.hidden,
@@ -51,7 +51,7 @@ def states_of(options: RnnOptions, dim: int) -> Recurrent:
 
 
 class Rnn(LearnedEncoder):
-    """The last state of an LSTM or GRU, learned with a task."""
+    """The last state of an LSTM or GRU, trained with a task."""
 
     method: ClassVar[str] = "rnn"
     Options: ClassVar[type] = RnnOptions
@@ -62,7 +62,7 @@ class Rnn(LearnedEncoder):
 
 
 class BiLstmMax(LearnedEncoder):
-    """The maximum over the states of an LSTM or GRU, learned with a task."""
+    """The maximum over the states of an LSTM or GRU, trained with a task."""
 
     method: ClassVar[str] = "bilstm-max"
     Options: ClassVar[type] = RnnOptions

@@ -1,14 +1,14 @@
-"""Recursive autoencoder (递归自编码器) over greedy trees: a sentence from its phrases, learned from text alone.
+"""Recursive autoencoder (递归自编码器) over greedy trees: composes sentences from phrases, trained on unlabelled text.
 
 Socher, Huang, Pennington, Ng and Manning, "Dynamic Pooling and Unfolding Recursive Autoencoders for Paraphrase
-Detection", NIPS 2011. Two neighbours become a phrase, and every phrase is to give back all its words:
+Detection", NIPS 2011. Two neighbours are merged into a phrase, and every phrase should reconstruct all its words:
 
     p = tanh(W [a; b] + c) / |·|        E = Σ_phrases |(x_i … x_j) - (x'_i … x'_j)|²,   x' = what p unfolds to
 
-What differs from the paper: it takes the trees of a parser; here the pair that is best given back is merged first
-(Socher et al., "Semi-Supervised Recursive Autoencoders", EMNLP 2011). Word vectors are scaled to length one and stay as
-they are. A text's vector is the mean of its words and phrases, or the phrase of all (``vector``). ``matched`` compares
-two texts node by node (dynamic.py); ``fit pair`` reads that next to both vectors.
+What differs from the paper: it uses the trees of a parser; here the pair with the lowest reconstruction error is merged
+first (Socher et al., "Semi-Supervised Recursive Autoencoders", EMNLP 2011). Word vectors are scaled to length one and
+not trained. A text's vector is the mean of its words and phrases, or its top phrase (``vector``). ``matched`` compares
+two texts node by node (dynamic.py); ``fit pair`` uses that in addition to both vectors.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ TEXTS_AT_ONCE = 64
 
 
 class RaeModule(TextModule):
-    """Greedy trees over words of length one."""
+    """Greedy trees over word vectors of length one."""
 
     def __init__(self, dim: int, vector: str) -> None:
         super().__init__()
         self.net, self.vector, self.dim = AutoEncoder(dim), vector, dim
 
     def nodes(self, tokens: Tokens) -> Nodes:
-        """All words and phrases."""
+        """The vectors of all words and phrases."""
         return folded(self.net, F.normalize(tokens.x, dim=2), tokens.mask)
 
     def forward(self, tokens: Tokens) -> Encoding:
@@ -66,7 +66,7 @@ class RaeModule(TextModule):
 
 
 class Rae(LearnedEncoder):
-    """Vectors of texts, and of all their phrases."""
+    """A recursive autoencoder: gives vectors of texts and of all their phrases."""
 
     method: ClassVar[str] = "rae"
     Options: ClassVar[type] = RaeOptions
@@ -79,7 +79,7 @@ class Rae(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Corpus, options: RaeOptions, run: Run) -> Self:
-        """Learn to give back the words of every phrase of a corpus's sentences."""
+        """Train to reconstruct the words of every phrase in the sentences of a corpus."""
         chosen = np.flatnonzero(np.diff(data.sentence_offsets) > 1)[: options.max_sentences]
         if not len(chosen):
             raise TrainingError("the corpus has no sentence of two words to learn from")
@@ -96,7 +96,7 @@ class Rae(LearnedEncoder):
 
     @torch.inference_mode()
     def nodes(self, texts: Sequence[Sentence]) -> list[FloatArray]:
-        """The vectors of each text's words and phrases, ``(2n - 1, dim)``; of a text without words ``(0, dim)``."""
+        """The vectors of each text's words and phrases, ``(2n - 1, dim)``; ``(0, dim)`` for a text without words."""
         prepared = self.prepare(texts)
         found: list[FloatArray] = [np.zeros((0, self.dim), dtype=np.float32)] * len(texts)
         order = np.argsort(prepared.sizes, kind="stable")
@@ -111,11 +111,11 @@ class Rae(LearnedEncoder):
 
     @property
     def matched_dim(self) -> int:
-        """Length of what ``matched`` says of a pair."""
+        """The number of features that ``matched`` gives for a pair."""
         return self.options.grid**2 + dynamic.NUMBERS
 
     def matched(self, pairs: Sequence[tuple[Sentence, Sentence]]) -> FloatArray:
-        """Of each pair the distances of all nodes in a grid, and what the numbers say; ``(n, matched_dim)``."""
+        """The features of each pair: pooled distances of all nodes and three on numbers; ``(n, matched_dim)``."""
         first, second = zip(*pairs, strict=True) if pairs else ((), ())
         nodes = self.nodes([*first, *second])
         words = self.inputs.token_lists([*first, *second])
@@ -131,13 +131,13 @@ class Rae(LearnedEncoder):
 
 
 def _own_vectors(corpus: Corpus, options: RaeOptions) -> WordVectors:
-    """Word vectors of the same text, where none are given."""
+    """Word vectors trained on the same text, used if none are given."""
     wanted = Word2VecOptions(dim=options.word_dim, min_count=options.min_count, seed=options.seed, threads=1)
     return Word2Vec.train(corpus, wanted, Run())
 
 
 class UnfoldingTask(ExampleTask):
-    """Sentences through the encoder and back."""
+    """Training: encode sentences and reconstruct them."""
 
     module: EncoderNet
     unit = "sentences"

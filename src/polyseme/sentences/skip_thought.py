@@ -1,16 +1,17 @@
-"""Skip-thought 跳跃思维向量: a sentence's vector is what the sentences before and after it can be written from.
+"""Skip-thought 跳跃思维向量: sentence vectors from which the sentences before and after can be generated.
 
-Kiros et al., "Skip-Thought Vectors", NeurIPS 2015. A GRU reads the sentence, two others write its neighbours:
+Kiros et al., "Skip-Thought Vectors", NeurIPS 2015. A GRU encodes the sentence, two others generate its neighbours:
 
     max  Σ_t log p(w_t of the next | w_<t, h) + Σ_t log p(w_t of the previous | w_<t, h),   h = the encoder's last state
 
-``uni`` reads forward, ``bi`` in both directions with half as many units each, ``combined`` is both side by side. Word
-vectors and the softmax are shared. With ``expand`` the words of given vectors that the corpus does not have are known
-too: the linear map from those vectors to the learned ones, least squares over the words that have both, gives theirs.
+``uni`` reads forward, ``bi`` in both directions with half as many units each, ``combined`` concatenates both. Word
+vectors and the softmax are shared. With ``expand``, words that are not in the corpus but have a given vector are added:
+a linear map from the given vectors to the learned ones, fitted by least squares on the words that have both, gives
+their vectors.
 
-What differs from the paper: the softmax is sampled where there are many words; the two encoders of ``combined`` learn
-together over the same word vectors; a sentence with one neighbour writes that one. ``condition`` first-state is what
-the authors' program does, where the paper gives the vector to every step.
+What differs from the paper: for large vocabularies the softmax is sampled; the two encoders of ``combined`` are trained
+together and share word vectors; a sentence with one neighbour generates only that one. ``condition`` first-state is
+what the authors' program does; in the paper, the vector is given to every step.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ BESIDE = (-1, 1)  # the sentence before, the sentence after
 
 
 class SkipThoughtModule(TextModule):
-    """The last states of a GRU that reads forward, of one that reads both ways, or of both."""
+    """The last states of a unidirectional GRU, of a bidirectional one, or of both."""
 
     def __init__(self, dim: int, hidden: int, directions: str) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class SkipThoughtModule(TextModule):
 
 
 class SkipThought(LearnedEncoder):
-    """GRUs whose last states the neighbours of a sentence were written from."""
+    """GRU encoders trained to generate the neighbours of a sentence from their last states."""
 
     method: ClassVar[str] = "skip-thought"
     Options: ClassVar[type] = SkipThoughtOptions
@@ -79,7 +80,7 @@ class SkipThought(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Corpus, options: SkipThoughtOptions, run: Run) -> Self:
-        """Learn from the order of a corpus's sentences."""
+        """Train on the order of the sentences of a corpus."""
         given = vectors_to_expand(run, options)
         stories = Stories.of(data, options.max_sentences, options.longest)
         encoder = cls.of(stories.texts, [], About(data.segmentation, data.facts, run.curve), options)
@@ -95,7 +96,7 @@ class SkipThought(LearnedEncoder):
 
 
 class SkipNet(WritingNet):
-    """The encoder, a decoder for each side of each of its parts, and the softmax they share."""
+    """The encoder, two decoders (before, after) for each of its parts, and the softmax they share."""
 
     def __init__(self, net: EncoderNet, written: TargetWords, options: SkipThoughtOptions) -> None:
         super().__init__(net, WordOutput(options.hidden, written.counts, options.negative))
@@ -107,7 +108,7 @@ class SkipNet(WritingNet):
 
 
 class SkipTask(WritingTask):
-    """Sentences whose neighbours are written."""
+    """Training: generate the neighbours of each sentence."""
 
     def __init__(
         self, module: SkipNet, texts: PreparedTexts, stories: Stories, words: TargetWords, options: SkipThoughtOptions
@@ -138,7 +139,7 @@ class SkipTask(WritingTask):
 
 
 def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectors | None:
-    """Those that the option ``expand`` names, opened."""
+    """The word vectors that the option ``expand`` names, if any."""
     given = run.models.get("expand")
     if given is not None and not isinstance(given, WordVectors):
         raise OptionError(f"option 'expand' must name word vectors, but {options.expand} has method {given.method}")
@@ -146,14 +147,14 @@ def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectors | No
 
 
 def linear_map(x: FloatArray, y: FloatArray) -> FloatArray:
-    """``(n, I), (n, D) -> (I + 1, D)``: M with [x; 1] M ≈ y, least squares."""
+    """``(n, I), (n, D) -> (I + 1, D)``: the M with [x; 1] M ≈ y, by least squares."""
     ones = np.ones((len(x), 1))
     found = np.linalg.lstsq(np.hstack([x, ones]).astype(np.float64), y.astype(np.float64), rcond=None)[0]
     return np.asarray(found, dtype=np.float32)
 
 
 def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
-    """Give the words of ``vectors`` that the encoder does not know vectors of its own kind; known ones keep theirs."""
+    """Map the words of ``vectors`` that the encoder does not know into its vector space, and add them to it."""
     table = next(s for s in encoder.inputs.sources if isinstance(s, LearnedKeys) and s.name == "words")
     shared = [word for word in table.keys if word in vectors]
     if len(shared) <= vectors.vector_size:

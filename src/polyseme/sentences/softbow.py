@@ -1,12 +1,12 @@
-"""Soft bag of words 软词袋: a vector as long as the vocabulary, where words count that are only like those of the text.
+"""Soft bag of words 软词袋: a bag of words in which words similar to those of the text count too.
 
-    x_j = max over the words w of the text of cos(w, word j),   where j is among the 10 words nearest to w;  else 0
+    x_j = max over the words w of the text of cos(w, word j),   if j is among the 10 words nearest to w;  else 0
 
 A word is nearest to itself, with cosine 1, and negative cosines count as 0: with one neighbour this is the bag of
 words, and with all of them the fuzzy bag of words with max membership (Zhao and Mao, Fuzzy Bag-of-Words Model for
-Document Representation, 2018). Vectors are sparse, at most 10 numbers for each word of the text, and compared by
-cosine. Kept are the nearest words of each word and their cosines; the word vectors are not needed any more. Words
-outside the vocabulary count for nothing, and a text without any other is the zero vector.
+Document Representation, 2018). Vectors are sparse, with at most 10 numbers for each word of the text, and compared by
+cosine. The model keeps the nearest words of each word with their cosines, but not the word vectors. Words outside the
+vocabulary are ignored, and a text without any known word has the zero vector.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from typing_extensions import Self
 
-_TOGETHER = 256  # words whose neighbours are looked for at once
+_TOGETHER = 256  # words whose neighbours are searched at once
 
 
 @dataclass(frozen=True)
 class SoftBowOptions:
-    """Which words, and how many are like each."""
+    """Options of the soft bag of words."""
 
     word_vectors: str | None = option(
         None, "word vectors that define word similarity; default: word2vec trained on the text", names="model"
@@ -52,7 +52,7 @@ class SoftBowOptions:
 
 
 class SoftBow(Trainable, SparseEncoder):
-    """The words, and of each the nearest ones with their cosines."""
+    """A vocabulary, and the nearest words of each word with their cosines."""
 
     method: ClassVar[str] = "softbow"
     Options: ClassVar[type] = SoftBowOptions
@@ -107,7 +107,7 @@ class SoftBow(Trainable, SparseEncoder):
         k = self.near.shape[1]
         keys = np.repeat(owner, k) * self.dim + self.near[rows].reshape(-1)  # (N · k)
         values = self.cosines[rows].reshape(-1)
-        order = np.lexsort((-values, keys))  # of each key the greatest value first
+        order = np.lexsort((-values, keys))  # the greatest value of each key first
         keys, first = np.unique(keys[order], return_index=True)
         kept = values[order][first]
         full = kept > 0
@@ -143,7 +143,7 @@ def _learned(corpus: Corpus, options: SoftBowOptions, run: Run) -> WordVectors:
 
 
 def _neighbours(words: WordVectors, size: int, k: int, run: Run) -> tuple[NDArray[np.int32], FloatArray]:
-    """For each of the first ``size`` words, itself and its ``k - 1`` nearest others: their numbers and cosines."""
+    """For each of the first ``size`` words, the indices and cosines of itself and its ``k - 1`` nearest others."""
     near = np.zeros((size, k), dtype=np.int32)
     cosines = np.zeros((size, k), dtype=np.float32)
     near[:, 0], cosines[:, 0] = np.arange(size), 1
@@ -151,7 +151,7 @@ def _neighbours(words: WordVectors, size: int, k: int, run: Run) -> tuple[NDArra
         asked = np.arange(start, min(start + _TOGETHER, size))
         units = dense_rows(words.vectors[asked]) * words.inverse_norms[asked][:, None]
         places, scores = nearest_rows(words.vectors[:size], words.inverse_norms[:size], units, k)
-        scores = np.where(places == asked[:, None], -np.inf, scores)  # itself stands first already
+        scores = np.where(places == asked[:, None], -np.inf, scores)  # the word itself is already first
         order = np.argsort(-scores, axis=1, kind="stable")[:, : k - 1]
         near[asked, 1:] = np.take_along_axis(places, order, axis=1)
         cosines[asked, 1:] = np.clip(np.take_along_axis(scores, order, axis=1), 0, 1)

@@ -1,8 +1,8 @@
-"""Where the vectors of a text's tokens come from (词元向量的来源): learned tables, word vectors, letters.
+"""Sources of token vectors (词元向量的来源): learned embeddings, word vectors, characters.
 
-A source looks at texts once (``prepare``), before any epoch: words become numbers, word vectors are looked up. A batch
-is then cut from what was prepared, and the source's module makes vectors of it, the learned part. Context encoders are
-sources too, in ``encoder_sources.py``.
+A source prepares texts once (``prepare``), before any epoch: words become numbers, word vectors are looked up. Batches
+are then taken from the prepared texts, and the source's module, the trained part, turns them into vectors. Context
+encoders are sources too, in ``encoder_sources.py``.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from polyseme.nouns import FloatArray, Progress, WordVectors, silent
 Ints = NDArray[np.int64]
 TokenLists = Sequence[Sequence[str]]
 
-PADDING, UNKNOWN, FIRST = 0, 1, 2  # rows of a learned table; those of its keys come behind
-SELDOM = 0.5  # how often a key seen once in training is taken for an unknown one, so that there is a row for these
-LONGEST_WORD = 40  # letters of a word that are read
+PADDING, UNKNOWN, FIRST = 0, 1, 2  # rows of a learned table; keys start at FIRST
+SELDOM = 0.5  # probability that a key seen once is replaced by UNKNOWN in training, so that its row is trained
+LONGEST_WORD = 40  # letters of a word that are used
 
 
 class Flat(NamedTuple):
-    """Values of all tokens of all texts, end to end."""
+    """Values of all tokens of all texts, concatenated."""
 
     values: NDArray[Any]  # (N, …)
     offsets: Ints  # of the texts
 
     def padded(self, rows: Ints, longest: int) -> NDArray[Any]:
-        """The values of some texts, ``(B, longest, …)``, zeros after each."""
+        """The values of some texts, padded with zeros, ``(B, longest, …)``."""
         found = np.zeros((len(rows), longest, *self.values.shape[1:]), dtype=self.values.dtype)
         for place, row in enumerate(rows):
             start, end = self.offsets[row], self.offsets[row + 1]
@@ -52,35 +52,35 @@ def offsets_of(lists: TokenLists) -> Ints:
 
 
 class Prepared(ABC):
-    """What a source found in some texts."""
+    """Texts prepared by a source."""
 
     @abstractmethod
     def batch(self, rows: Ints, longest: int) -> tuple[Tensor, ...]:
-        """What the source's module reads of these texts."""
+        """The input of the source's module for these texts."""
 
 
 class SourceModule(nn.Module, ABC):
-    """The learned part of a source."""
+    """The trained part of a source."""
 
-    dim: int  # of what it gives to the input
-    beside: int = 0  # of what it gives to the hidden states
+    dim: int  # of its vectors at the input
+    beside: int = 0  # of its vectors at the hidden states
 
     @abstractmethod
     def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Vectors ``(B, T, dim)`` at the input and ``(B, T, beside)`` at the hidden states; None for neither."""
+        """Vectors ``(B, T, dim)`` for the input and ``(B, T, beside)`` for the hidden states; either may be None."""
 
 
 class Source(ABC):
-    """One origin of vectors."""
+    """One source of token vectors."""
 
     module: SourceModule
 
     @abstractmethod
     def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
-        """Look at texts once."""
+        """Prepare texts for batches."""
 
     def table(self) -> dict[str, list[str]]:
-        """The keys it knows by number, by name, for the model's folder."""
+        """The keys of its table by the table's name, to save in the model folder."""
         return {}
 
 
@@ -93,7 +93,7 @@ def words(tokens: Sequence[str]) -> Iterable[str]:
 
 
 def bigrams(tokens: Sequence[str]) -> Iterable[str]:
-    """Keys of a table of neighbours: each token with the one after it."""
+    """Keys of a table of bigrams: each token with the one after it."""
     return (f"{a} {b}" for a, b in pairwise([*tokens, ""]))
 
 
@@ -101,7 +101,7 @@ KEYS: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {"words": words, "bi
 
 
 class Table(SourceModule):
-    """A vector for each key, learned with the task: ``(B, T) -> (B, T, dim)``."""
+    """A vector for each key, trained with the task: ``(B, T) -> (B, T, dim)``."""
 
     def __init__(self, n_keys: int, dim: int, seldom: NDArray[np.bool_] | None = None) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Table(SourceModule):
         self.seldom: Tensor
 
     def rows(self, ids: Tensor) -> Tensor:
-        """The vectors of keys; in training some that were seen once count as unknown."""
+        """The vectors of keys; in training, some keys seen only once are treated as unknown."""
         if self.training:
             hidden = self.seldom[ids] & (torch.rand(ids.shape, device=ids.device) < SELDOM)
             ids = torch.where(hidden, UNKNOWN, ids)
@@ -143,7 +143,7 @@ class LearnedKeys(Source):
         return _Numbers(Flat(self.numbers(lists), offsets_of(lists)))
 
     def numbers(self, lists: TokenLists) -> Ints:
-        """The row of every token's key, texts end to end."""
+        """The row of every token's key, texts concatenated."""
         known, keys = self.index.get, KEYS[self.name]
         return np.array([known(key, UNKNOWN) for tokens in lists for key in keys(tokens)], dtype=np.int64)
 
@@ -154,7 +154,7 @@ class LearnedKeys(Source):
 def counted_keys(
     keys: Callable[[Sequence[str]], Iterable[str]], lists: TokenLists, min_count: int
 ) -> tuple[list[str], NDArray[np.bool_]]:
-    """The keys seen at least so often, the frequent first, and which rows of their table are of keys seen once."""
+    """The keys seen at least ``min_count`` times, most frequent first, and which table rows are of keys seen once."""
     counts = Counter(chain.from_iterable(keys(tokens) for tokens in lists))
     kept = sorted((-n, key) for key, n in counts.items() if n >= min_count)
     seldom = np.array([False] * FIRST + [n == -1 for n, _ in kept])
@@ -173,10 +173,10 @@ class _Numbers(Prepared):
 
 
 class FixedVectors(Source):
-    """Given word vectors: kept as they are (static), learned further (non-static), or both, added (multichannel).
+    """Given word vectors: frozen (static), fine-tuned (non-static), or the sum of both (multichannel).
 
-    What is learned is the difference from the given vector, so words that the task's texts do not have keep theirs. A
-    word that has none is looked for in small letters.
+    The difference from the given vector is trained, so words that do not occur in the training texts keep theirs. A
+    word without a vector is looked up in lower case too.
     """
 
     def __init__(self, vectors: WordVectors, mode: str, learned: LearnedKeys | None = None) -> None:
@@ -233,7 +233,7 @@ class _Shifted(SourceModule):
 
 
 class Letters(Source):
-    """A convolution over the letters of each token, its maxima as the token's vector (Ma and Hovy 2016)."""
+    """A character CNN: the maxima of a convolution over the letters of each token (Ma and Hovy 2016)."""
 
     def __init__(self, letters: list[str], filters: int) -> None:
         self.letters = letters
@@ -278,6 +278,6 @@ class _LetterFilters(SourceModule):
         self.bias = nn.Parameter(torch.zeros(filters))
 
     def forward(self, *batch: Tensor) -> tuple[Tensor, None]:
-        spelt, places = batch  # (W, C) letters of the distinct words, (B, T) which word stands where
+        spelt, places = batch  # (W, C) letters of the distinct words, (B, T) index of each word
         filters = window_maxima(self.letters.rows(spelt), spelt != PADDING, [self.weight], [self.bias])
         return F.embedding(places, torch.tanh(filters)), None

@@ -1,4 +1,4 @@
-"""Sentence encoders with as many numbers as there are words, nearly all of them zero."""
+"""Sentence encoders with sparse vectors, as long as the vocabulary."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from polyseme.nouns import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-DENSE_BYTES = 64 << 20  # of a batch that is returned with all its zeros
+DENSE_BYTES = 64 << 20  # of a batch that is made dense
 
 
 class SparseEncoder(SentenceEncoder):
-    """Its vectors are sparse rows inside; ``encode`` hands them out with their zeros, ``encode_sparse`` without."""
+    """An encoder with sparse vectors; ``encode`` returns them dense, ``encode_sparse`` sparse."""
 
     @abstractmethod
     def sparse_batch(self, texts: list[Sentence]) -> csr_array:
-        """Vectors of some texts, ``(n, dim)`` float32, in compressed rows."""
+        """Vectors of some texts, ``(n, dim)`` float32, as a CSR matrix."""
 
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
         """Vectors of some texts, ``(n, dim)``."""
         return np.asarray(self.sparse_batch(texts).toarray(), dtype=np.float32)
 
     def encode_sparse(self, texts: Iterable[Sentence]) -> csr_array:
-        """Vectors of the texts, ``(n, dim)``, in compressed rows."""
+        """Vectors of the texts, ``(n, dim)``, as a CSR matrix."""
         from scipy.sparse import csr_array, vstack
 
         rows = [self.sparse_batch(batch) for batch in text_batches(several(texts))]
@@ -45,7 +45,7 @@ class SparseEncoder(SentenceEncoder):
         return whole
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
-        """Vectors one by one, for texts without end."""
+        """The vectors one by one, also for an endless stream of texts."""
         size = max(1, min(TEXTS_AT_ONCE, DENSE_BYTES // (4 * self.dim)))
         return (vector for batch in batched(several(texts), size) for vector in self.encode_batch(batch))
 
@@ -69,7 +69,7 @@ def unit_sparse(rows: csr_array) -> csr_array:
 
 
 def unit_vectors(encoder: SentenceEncoder, texts: Iterable[Sentence]) -> FloatArray | csr_array:
-    """Vectors of length one, ``(n, dim)``: in compressed rows where the encoder's are sparse."""
+    """Vectors of length one, ``(n, dim)``, as a CSR matrix if the encoder is sparse."""
     if isinstance(encoder, SparseEncoder):
         return unit_sparse(encoder.encode_sparse(texts))
     return unit_rows(encoder.encode(texts))

@@ -1,4 +1,4 @@
-"""What follows the pooling in sentence encoders 池化之后的层: dense layers, norms, length one, fewer numbers.
+"""Layers after the pooling in sentence encoders 池化之后的层: dense, layer norm, scaling to unit length, truncation.
 
 v = truncate(normalise(f(W u + b)))
 """
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Those without weights; one that has settings has torch's own.
+# Activations without weights, with torch's default settings.
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     name: getattr(nn, name)
     for name in (
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class Dense(nn.Module):
-    """A linear layer and what follows it."""
+    """A linear layer and an activation."""
 
     def __init__(self, size: int, out: int, activation: str = "Tanh", *, bias: bool = True) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Norm(nn.Module):
 
 
 class Normalise(nn.Module):
-    """Vectors of length one."""
+    """Scales vectors to length one."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Normalise(nn.Module):
 
 
 class Truncate(nn.Module):
-    """The first numbers of each vector alone, where a model learned to say most in them."""
+    """Keeps only the first numbers of each vector, for models trained to put most information there."""
 
     def __init__(self, size: int, out: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ Step = Dense | Norm | Normalise | Truncate
 
 
 def describe(step: Step) -> dict[str, Any]:
-    """A step in plain values, its weights aside."""
+    """The settings of a step as plain values, without its weights."""
     if isinstance(step, Dense):
         bias = step.linear.bias is not None
         return {"kind": "dense", "out": step.out, "activation": step.activation, "bias": bias}
@@ -87,7 +87,7 @@ def describe(step: Step) -> dict[str, Any]:
 
 
 def make_step(described: dict[str, Any], size: int, tensors: dict[str, Tensor]) -> Step:
-    """The step that ``describe`` described, with its weights; sizes are held against them before memory is taken."""
+    """The step that ``describe`` described, with its weights, whose shapes are checked before memory is allocated."""
     kind = described["kind"]
     if kind == "normalise":
         return Normalise(size)
@@ -109,7 +109,7 @@ def make_step(described: dict[str, Any], size: int, tensors: dict[str, Tensor]) 
 
 
 def steps_of(described: Sequence[Mapping[str, Any]], size: int, tensors: Mapping[str, Tensor]) -> list[Step]:
-    """The steps behind vectors of this size, with their weights, which are named by the number of the step."""
+    """The steps for vectors of this size; the names of their weights begin with the number of the step."""
     steps: list[Step] = []
     for number, one in enumerate(described):
         prefix = f"{number}."
@@ -120,5 +120,5 @@ def steps_of(described: Sequence[Mapping[str, Any]], size: int, tensors: Mapping
 
 
 def weights_of(steps: Sequence[Step]) -> dict[str, Any]:
-    """The weights of all steps as ``steps_of`` takes them."""
+    """The weights of all steps, named as ``steps_of`` expects."""
     return {f"{n}.{name}": t.numpy() for n, step in enumerate(steps) for name, t in step.state_dict().items()}

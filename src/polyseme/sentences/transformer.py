@@ -1,12 +1,12 @@
 """A Transformer as a sentence encoder (Transformer 句编码器), as sentence-transformers composes it.
 
-Reimers & Gurevych, "Sentence-BERT", 2019. Pieces through the network, the top layer's states pooled, then any number of
-dense layers and normalisations:
+Reimers & Gurevych, "Sentence-BERT", 2019. The network encodes the subwords of a text, the states of the top layer are
+pooled, then any number of dense layers and normalisations follow:
 
     v = normalise(f(W · mean_t h_t + b))
 
-What differs from sentence-transformers: a text longer than the network reads at once is read whole, in overlapping
-windows, where theirs is cut off; ``long_texts="cut"`` does as they do.
+What differs from sentence-transformers: a text longer than the network's limit is read whole, in overlapping windows,
+where theirs is truncated; ``long_texts="cut"`` truncates it too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from polyseme.store.model import About, Model
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Each (T, D) → (D,): all places count, the special pieces too.
+# Each (T, D) → (D,): all positions count, including special tokens.
 POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "cls": lambda states: states[0],
     "max": lambda states: states.amax(dim=0),
@@ -53,7 +53,7 @@ def _ramp(states: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SentenceTransformerOptions:
-    """How texts are read."""
+    """Options of sentence Transformers."""
 
     max_pieces: int = option(
         0, "maximum tokens read at once, including special tokens; 0: as many as the network can", minimum=0
@@ -72,7 +72,7 @@ class SentenceTransformerOptions:
 
 
 class Pooling(nn.Module):
-    """One vector of the states of all places; several ways side by side."""
+    """Pools the states of all positions into one vector; several modes are concatenated."""
 
     def __init__(self, modes: Sequence[str], dim: int) -> None:
         super().__init__()
@@ -106,16 +106,16 @@ class SentenceTransformer(Model, SentenceEncoder):
         self.dim = self.steps[-1].out if self.steps else self.pooling.out
 
     def tokenize(self, text: str) -> list[str]:
-        """As the encoder does."""
+        """Tokenize like the encoder."""
         return self.encoder.tokenize(text)
 
     @cached_property
     def runner(self) -> Runner:
-        """What reads the pieces."""
+        """Runs the network on subwords."""
         return Runner(packed(self.encoder.reading), self.encoder.pieces, limit=self.options.max_pieces or None)
 
     def at_precision(self, precision: str) -> Self:
-        """The same model reading in ``int8`` or ``fp32``."""
+        """The same model, running in ``int8`` or ``fp32``."""
         found = copy.copy(self)
         found.__dict__.pop("runner", None)
         found.encoder = self.encoder.at_precision(precision)
@@ -127,14 +127,14 @@ class SentenceTransformer(Model, SentenceEncoder):
         sequences = self.sequences(texts)
         pooled = torch.zeros(len(texts), self.pooling.out)
         for number, states in self.runner.run(sequences, Layers.read("top", self.encoder.n_layers)):
-            if states.shape[1]:  # a text without a piece, read by a network without special ones, has the zero vector
+            if states.shape[1]:  # a text without any token, not even special ones, has the zero vector
                 pooled[number] = self.pooling(states[0])
         for step in self.steps:
             pooled = step(pooled)
         return np.asarray(pooled.numpy(), dtype=np.float32)
 
     def sequences(self, texts: Sequence[Sentence]) -> list[Ints]:
-        """The pieces of each text that are read."""
+        """The subword ids of each text, shortened as ``long_texts`` says."""
         found, room = self.encoder.pieces.ids([self._text(text) for text in texts]), self.runner.room
         if self.options.long_texts == "windows":
             return found
@@ -146,7 +146,7 @@ class SentenceTransformer(Model, SentenceEncoder):
         return [np.concatenate([before, ids, behind]) for ids in short]
 
     def _marks(self) -> tuple[Ints, Ints]:
-        """Pieces of start and end that the tokenizer does not put around a text."""
+        """Start and end tokens to add around a text, if the tokenizer does not add them."""
         pieces = self.encoder.pieces
         unmarked = self.options.marks and not (pieces.before or pieces.behind)
         start, _, end = pieces.marks or (None, None, None) if unmarked else (None, None, None)
@@ -161,14 +161,14 @@ class SentenceTransformer(Model, SentenceEncoder):
     # ---- on disk
 
     def parts(self) -> Parts:
-        """The encoder as a model of its own, and the steps."""
+        """The encoder as a separate model, and the steps."""
         described = [describe(step) for step in self.steps]
         steps = json.dumps({"pooling": list(self.pooling.modes), "steps": described}, indent=1).encode()
         return Parts(weights_of(self.steps), files={"steps.json": steps}, models={"encoder": self.encoder})
 
     @classmethod
     def from_parts(cls, options: SentenceTransformerOptions, parts: Parts, about: About) -> Self:
-        """The model that ``parts`` came from."""
+        """The model from its ``parts``."""
         encoder = parts.models.get("encoder")
         if not isinstance(encoder, TransformerEncoder) or "steps.json" not in parts.files:
             raise FormatError("the model folder was altered: it has no Transformer in encoder/, or no steps.json")

@@ -1,8 +1,8 @@
-"""Greedy trees over texts 贪心树: at each step the two neighbours that an autoencoder keeps best become one phrase.
+"""Greedy trees over texts 贪心树: each step merges the two neighbours that an autoencoder reconstructs best.
 
-All texts of a batch are folded together, one merge of each text a step; only the two pairs next to a merge are computed
-anew. A long text is folded by itself with a heap of its pairs, in n log n steps rather than n². With the trees known,
-phrases of one height are computed at once, and so is what all phrases unfold to.
+All texts of a batch are processed together, with one merge per text and step; only the two pairs next to a merge are
+recomputed. A long text is processed separately with a heap of its pairs, in n log n steps instead of n². Once the trees
+are known, phrases of the same height are computed at once, and so are the reconstructions of all phrases.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-LONG = 400  # words of a text that is folded by itself
+LONG = 400  # texts with more words are processed separately
 
 
 class Nodes(NamedTuple):
-    """Words and phrases of a batch in one table: the words of all texts, then the phrases, lower ones first."""
+    """The words and phrases of a batch in one table: the words of all texts, then the phrases by height."""
 
     vectors: Tensor  # (N + P, D)
-    text: Tensor  # (N + P,) which text each is of
+    text: Tensor  # (N + P,) the text each belongs to
     left: Tensor  # (P,) rows of the children of each phrase
     right: Tensor
-    root: Tensor  # (B,) row of the whole text; -1 of one without words
+    root: Tensor  # (B,) row of the whole text; -1 if it has no words
     n_words: int  # N
 
 
 class AutoEncoder(nn.Module):
-    """p = tanh(W [a; b] + c), scaled to length one; back: [a'; b'] = tanh(V p + d)."""
+    """p = tanh(W [a; b] + c), scaled to length one; its reconstruction is [a'; b'] = tanh(V p + d)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -37,25 +37,25 @@ class AutoEncoder(nn.Module):
         self.fold, self.unfold = nn.Linear(2 * dim, dim), nn.Linear(dim, 2 * dim)
 
     def phrase(self, a: Tensor, b: Tensor) -> Tensor:
-        """``(…, D), (…, D) -> (…, D)``."""
+        """The phrase of two nodes, ``(…, D), (…, D) -> (…, D)``."""
         return F.normalize(torch.tanh(self.fold(torch.cat([a, b], dim=-1))), dim=-1)
 
     def parts(self, p: Tensor) -> Tensor:
-        """``(…, D) -> (…, 2D)``, both parts side by side."""
+        """The reconstruction of both parts, concatenated, ``(…, D) -> (…, 2D)``."""
         return torch.tanh(self.unfold(p))
 
     def errors(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """The phrase of two nodes, and how far its parts are from them: ``|a - a'|² + |b - b'|²``."""
+        """The phrase of two nodes, and its reconstruction error ``|a - a'|² + |b - b'|²``."""
         p = self.phrase(a, b)
         return p, (self.parts(p) - torch.cat([a, b], dim=-1)).square().sum(dim=-1)
 
 
 @torch.no_grad()
 def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The children of every phrase in the order of the merges, ``(B, T - 1)`` each.
+    """The left and right children of every phrase, in the order of the merges, ``(B, T - 1)`` each.
 
-    Words are numbered by place, the k-th phrase T + k. A text of n words has n - 1 phrases; what is after them means
-    nothing.
+    Words are numbered by position, and the k-th phrase is T + k. A text of n words has n - 1 phrases; values after
+    them are meaningless.
     """
     (n_texts, width), counts = mask.shape, mask.sum(dim=1)
     left, right = (torch.zeros(n_texts, max(width - 1, 0), dtype=torch.long, device=x.device) for _ in range(2))
@@ -71,7 +71,7 @@ def greedy_merges(net: AutoEncoder, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
 
 
 def _merges_together(net: AutoEncoder, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Of texts of which the longest has T words, ``(B, T, D) -> (B, T - 1)`` twice."""
+    """The merges of several texts, of which the longest has T words: ``(B, T, D) -> (B, T - 1)`` twice."""
     n_texts, width = x.shape[:2]
     rows = torch.arange(n_texts, device=x.device)
     left, right = (torch.zeros(n_texts, max(width - 1, 0), dtype=torch.long, device=x.device) for _ in range(2))
@@ -81,7 +81,7 @@ def _merges_together(net: AutoEncoder, x: Tensor, counts: Tensor) -> tuple[Tenso
         places = torch.arange(width - 1 - step, device=x.device)
         alive = counts > 1
         errors = errors.masked_fill(places >= (counts - 1)[:, None], torch.inf)
-        best = torch.where(alive, errors.argmin(dim=1), width)  # beyond all places: nothing moves
+        best = torch.where(alive, errors.argmin(dim=1), width)  # beyond all positions: nothing moves
         here = best.clamp(max=width - 1 - step - 1)
         left[:, step], right[:, step] = names[rows, here], names[rows, here + 1]
         merged = pairs[rows, here]
@@ -93,7 +93,7 @@ def _merges_together(net: AutoEncoder, x: Tensor, counts: Tensor) -> tuple[Tenso
         counts = counts - alive.long()
         if len(places) == 1:
             break
-        shifted = source[:, :-1]  # a pair is named by its left node
+        shifted = source[:, :-1]  # a pair is indexed by its left node
         pairs = pairs.gather(1, shifted[:, :, None].expand(-1, -1, pairs.shape[2]))
         errors = errors.gather(1, shifted)
         for near in (here - 1, here):
@@ -103,19 +103,19 @@ def _merges_together(net: AutoEncoder, x: Tensor, counts: Tensor) -> tuple[Tenso
 
 
 def _merges_of_one(net: AutoEncoder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Of one text, ``(n, D) -> (n - 1,)`` twice."""
+    """The merges of one text, ``(n, D) -> (n - 1,)`` twice."""
     n = len(x)
     nodes = torch.cat([x, x.new_empty(n - 1, x.shape[1])])
     pairs, errors = net.errors(x[:-1], x[1:])
-    phrases = dict(enumerate(pairs))  # of a node and the one after it, by the name of the first
-    begins = [*range(n), *[0] * (n - 1)]  # a node's first word: of two errors alike the one further left is taken
+    phrases = dict(enumerate(pairs))  # left node -> the phrase it would form with the next node
+    begins = [*range(n), *[0] * (n - 1)]  # a node's first word: of two equal errors the leftmost is taken
     before, behind = [*range(-1, 2 * n - 2)], [*range(1, n), -1, *[-1] * (n - 1)]
     heap = [(error, place, place, place + 1) for place, error in enumerate(errors.cpu().tolist())]
     heapq.heapify(heap)
     left, right = [], []
     for name in range(n, 2 * n - 1):
         _, place, a, b = heapq.heappop(heap)
-        while behind[a] != b:  # one of the two is part of a phrase by now
+        while behind[a] != b:  # one of the two is already part of a phrase
             _, place, a, b = heapq.heappop(heap)
         left.append(a)
         right.append(b)
@@ -148,7 +148,7 @@ def folded(net: AutoEncoder, x: Tensor, mask: Tensor) -> Nodes:
     for step in range(width - 1):
         under = torch.maximum(height[text, left[:, step]], height[text, right[:, step]])
         height[:, width + step] = torch.where(real[:, step], under + 1, 0)
-    # The row of every node in the table: words by text and place, phrases by height.
+    # The row of every node in the table: words by text and position, phrases by height.
     row = torch.full((n_texts, 2 * width), -1)
     row[:, :width][mask.cpu()] = torch.arange(n_words)
     of_text, step_of = real.nonzero(as_tuple=True)
@@ -168,7 +168,7 @@ def folded(net: AutoEncoder, x: Tensor, mask: Tensor) -> Nodes:
 
 
 def unfolding_errors(net: AutoEncoder, nodes: Nodes) -> Tensor:
-    """Σ over phrases of the squared distance of their words from what the phrase unfolds to, down the whole tree."""
+    """Σ over phrases of the squared distances between their words and those the phrase unfolds to."""
     asked = torch.arange(nodes.n_words, len(nodes.vectors), device=nodes.vectors.device)
     read, total = nodes.vectors[asked], nodes.vectors.new_zeros(())
     while len(asked):

@@ -1,15 +1,15 @@
-"""A Transformer that learns with a task as a sentence encoder (微调): its own pooling and layers, over whole batches.
+"""A Transformer fine-tuned with a task as a sentence encoder (微调): its own pooling and layers, on whole batches.
 
     v = f(W · pool_t h_t + b),   the encoder's steps after the pooling, but without a normalisation at their end
 
-A causal language model reads ``<start> text <end>``, whose last state is v, and keeps learning to expect the next
-piece next to the task, as in Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018):
+A causal language model reads ``<start> text <end>``; v is its last state, and it is also trained to predict the next
+token, as in Radford et al., "Improving Language Understanding by Generative Pre-Training" (2018):
 
     loss = -log p(label | v) - λ mean_t log p(w_t+1 | w_1 … w_t),   λ = ``lm_weight``
 
-A layer over vectors of length one would learn slowly, so the last normalisation is omitted. Texts become pieces once;
-of a text with more than ``max_pieces`` the middle is omitted (Sun et al., "How to Fine-Tune BERT for Text
-Classification?", 2019, found both ends to tell more than the beginning alone).
+A layer above vectors of length one would learn slowly, so the last normalisation is omitted. Texts are tokenized once;
+if a text has more than ``max_pieces`` subwords, its middle is omitted (Sun et al., "How to Fine-Tune BERT for Text
+Classification?", 2019, found both ends more informative than the beginning alone).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from polyseme.store.model import About
 def encoder_to_tune(
     given: SentenceTransformer | TransformerEncoder, max_pieces: int, about: About
 ) -> SentenceTransformer:
-    """A copy of a Transformer that gives a vector per text; what it learns, the given one does not."""
+    """A copy of a Transformer as an encoder with one vector per text; training it does not change the given one."""
     one: Any = copied(given)
     steps: list[Step] = []
     options = SentenceTransformerOptions()
@@ -56,13 +56,13 @@ def encoder_to_tune(
 
 @dataclass(frozen=True)
 class PieceBatch:
-    """Some texts as a network reads them, and how many places each has."""
+    """A batch of texts for the network, and the number of tokens of each."""
 
     batch: Batch
     lengths: list[int]
 
     def to(self, device: torch.device) -> PieceBatch:
-        """The same there."""
+        """The batch on this device."""
         if device.type == "cpu":
             return self
         mask = self.batch.mask
@@ -70,7 +70,7 @@ class PieceBatch:
 
 
 class PieceTexts:
-    """Texts cut into pieces."""
+    """Texts as subword ids, from which batches are made."""
 
     def __init__(self, encoder: SentenceTransformer, texts: Sequence[Sentence]) -> None:
         self.runner, self.sequences = encoder.runner, encoder.sequences(texts)
@@ -78,7 +78,7 @@ class PieceTexts:
         self.sizes: Ints = np.array([len(ids) + around for ids in self.sequences], dtype=np.int64)
 
     def batch(self, rows: Ints) -> PieceBatch:
-        """Some of the texts."""
+        """A batch of some of the texts."""
         return PieceBatch(self.runner.together([self.sequences[row] for row in rows]), self.sizes[rows].tolist())
 
 
@@ -103,12 +103,12 @@ class TextNet(nn.Module):
         return Encoding(self.steps(pooled), penalty=penalty)
 
     def penalty(self) -> float:
-        """What is added to a loss: nothing."""
+        """Always 0: nothing is added to the loss."""
         return 0.0
 
 
 class TunedTexts:
-    """An encoder that learns, as training on examples reads it."""
+    """An encoder to fine-tune, with the interface that training on examples needs."""
 
     at_once = BATCH_PIECES
 
@@ -117,5 +117,5 @@ class TunedTexts:
         self.net = TextNet(encoder, lm_weight)
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PieceTexts:
-        """Texts as pieces."""
+        """Texts as subword ids, ready for batches."""
         return PieceTexts(self.encoder, texts)

@@ -1,18 +1,18 @@
-"""Encoders that learn from several signals at once 通用句编码器: GenSen and the universal sentence encoder.
+"""Encoders trained on several tasks at once 通用句编码器: GenSen and the universal sentence encoder.
 
 GenSen (Subramanian et al., "Learning General Purpose Distributed Sentence Representations via Large Scale Multi-task
-Learning", ICLR 2018): the last state of one (bi)GRU c, from which the neighbours of a sentence and its translation are
-written, and labels of pairs and of texts are told. Every batch is of one task, drawn by shares; the sentences before
-and after are always written together.
+Learning", ICLR 2018): from the last state c of one (bi)GRU, the neighbours of a sentence and its translation are
+generated, and the labels of pairs and of texts are predicted. Every batch has one task, drawn in proportion to the
+shares; the sentences before and after are always generated together.
 
-USE (Cer et al., "Universal Sentence Encoder", 2018): a Transformer or a DAN chooses the next sentence of a text and the
-answer of a turn among those of the batch, and tells the labels of pairs.
+USE (Cer et al., "Universal Sentence Encoder", 2018): a Transformer or a DAN picks the next sentence of a text and the
+answer to a turn among those of the batch, and predicts the labels of pairs.
 
     transformer  v = Σ_t h_t / √T          dan  v = layers([mean of word vectors; mean of bigram vectors])
 
-What differs from GenSen's paper: no constituency trees; labelled texts where they are given. From USE's: neighbours are
-chosen, not written; bigrams have vectors next to the words', not in one mean with them; a Transformer reads texts
-longer than 512 words in stretches.
+What differs from GenSen's paper: no constituency trees; labelled texts if they are given. From USE's: neighbours are
+picked, not generated; words and bigrams have separate means, not one; a Transformer reads texts longer than 512 words
+in segments.
 """
 
 from __future__ import annotations
@@ -61,26 +61,26 @@ from polyseme.training.task import BatchTask
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-USUAL_SHARES = {"nli": 1.0, "texts": 1.0, "corpus": 4.5, "parallel": 4.5}  # of GenSen: every tenth batch is of pairs
+USUAL_SHARES = {"nli": 1.0, "texts": 1.0, "corpus": 4.5, "parallel": 4.5}  # GenSen: about every tenth batch has pairs
 STRETCH = 512  # words that a Transformer reads at once
 
 
 class Signal(ABC):
-    """What one source teaches: texts for the encoder, and the task over it."""
+    """One training signal: its texts, and the task to train the encoder with."""
 
     texts: list[Any]
 
     @abstractmethod
     def __init__(self, data: Any, segmentation: Segmentation, options: Any) -> None:
-        """Look at the source; raw texts are cut as the encoder's are."""
+        """Read the data; raw texts are segmented like those of the encoder."""
 
     @abstractmethod
     def task(self, encoder: LearnedEncoder, progress: Progress) -> BatchTask:
-        """What is to be learned with this encoder."""
+        """The training task for this encoder."""
 
 
 class Inference(Signal):
-    """The labels of pairs."""
+    """Predict the labels of pairs."""
 
     def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
         check_classes(data)
@@ -93,7 +93,7 @@ class Inference(Signal):
 
 
 class Labels(Signal):
-    """The labels of texts."""
+    """Predict the labels of texts."""
 
     def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
         check_classes(data)
@@ -105,7 +105,7 @@ class Labels(Signal):
 
 
 class Writing(Signal):
-    """The sentences before and after."""
+    """Generate the sentences before and after."""
 
     def __init__(self, data: Corpus, segmentation: Segmentation, options: GenSenOptions) -> None:
         self.stories, self.options = Stories.of(data, options.max_sentences, options.longest), options
@@ -118,7 +118,7 @@ class Writing(Signal):
 
 
 class Translation(Signal):
-    """The same sentence in another language."""
+    """Generate the same sentence in another language."""
 
     def __init__(self, data: Parallel, segmentation: Segmentation, options: GenSenOptions) -> None:
         parts = data.split(min(options.hold_out, MOST_HELD_OUT / max(len(data), 1)), options.seed)
@@ -135,7 +135,7 @@ class Translation(Signal):
 
 
 class Answers(Signal):
-    """The answer to a turn."""
+    """Pick the answer to a turn of a dialogue."""
 
     def __init__(self, data: Corpus, segmentation: Segmentation, options: UseOptions) -> None:
         self.turns, self.options = self._turns(data, options), options
@@ -150,7 +150,7 @@ class Answers(Signal):
 
 
 class Following(Answers):
-    """The sentence that follows."""
+    """Pick the sentence that follows."""
 
     def _turns(self, data: Corpus, options: UseOptions) -> Turns:
         stories = Stories.of(data, options.max_sentences, options.longest)
@@ -158,7 +158,7 @@ class Following(Answers):
 
 
 class TranslateNet(WritingNet):
-    """An encoder, and a decoder with word vectors of its own."""
+    """An encoder, and a decoder with its own word vectors."""
 
     def __init__(self, net: EncoderNet, words: TargetWords, options: GenSenOptions) -> None:
         super().__init__(net, WordOutput(options.hidden, words.counts, options.negative))
@@ -167,7 +167,7 @@ class TranslateNet(WritingNet):
 
 
 class TranslateTask(WritingTask):
-    """Sentences that are written in another language."""
+    """Training: generate the translations of sentences."""
 
     def __init__(
         self, module: TranslateNet, texts: PreparedTexts, targets: TokenLists, words: TargetWords, n_held_out: int,
@@ -188,7 +188,7 @@ def learn(
     cls: type[LearnedEncoder], signals: Mapping[str, type[Signal]], data: Mapping[str, Any],
     usual: Mapping[str, float], options: Any, run: Run,
 ) -> Any:  # fmt: skip
-    """An encoder that learned from every source that was given."""
+    """An encoder of class ``cls``, trained on every signal for which ``data`` is given."""
     chosen = [data[name] for name in signals if name in data]
     ways = (one.segmentations[0] if isinstance(one, Parallel) else one.segmentation for one in chosen)
     segmentation = next(ways)
@@ -206,7 +206,7 @@ def learn(
 
 
 class GenSen(LearnedEncoder):
-    """A GRU that learned from neighbours, translations and labels."""
+    """A GRU trained on neighbours, translations and labels."""
 
     method: ClassVar[str] = "gensen"
     Options: ClassVar[type] = GenSenOptions
@@ -217,7 +217,7 @@ class GenSen(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Mapping[str, Any], options: GenSenOptions, run: Run) -> Self:
-        """Learn from any of ``corpus``, ``parallel``, ``nli`` (labelled pairs) and ``texts`` (labelled)."""
+        """Train on any of ``corpus``, ``parallel``, ``nli`` (labelled pairs) and ``texts`` (labelled)."""
         given = vectors_to_expand(run, options)
         signals: dict[str, type[Signal]] = {
             "corpus": Writing, "parallel": Translation, "nli": Inference, "texts": Labels,
@@ -229,7 +229,7 @@ class GenSen(LearnedEncoder):
 
 
 class StateSumModule(TextModule):
-    """The states of a Transformer, summed over the text and divided by the root of its length."""
+    """The states of a Transformer, summed over the text and divided by the square root of its length."""
 
     def __init__(self, dim: int, options: UseOptions) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class StateSumModule(TextModule):
     def forward(self, tokens: Tokens) -> Encoding:
         x, mask = self.enter(tokens.x), tokens.mask
         n_texts, longest = mask.shape
-        if longest > STRETCH:  # attention grows with the square of what is read at once
+        if longest > STRETCH:  # the cost of attention grows with the square of the length read at once
             more = -longest % STRETCH
             x, mask = F.pad(x, (0, 0, 0, more)), F.pad(mask, (0, more))
             x, mask = x.reshape(-1, STRETCH, self.dim), mask.reshape(-1, STRETCH)
@@ -255,7 +255,7 @@ class StateSumModule(TextModule):
 
 
 class UniversalEncoder(LearnedEncoder):
-    """A DAN or a Transformer that learned from neighbours, answers and labels."""
+    """A DAN or a Transformer trained on neighbours, answers and labels."""
 
     method: ClassVar[str] = "use"
     Options: ClassVar[type] = UseOptions
@@ -268,7 +268,7 @@ class UniversalEncoder(LearnedEncoder):
 
     @classmethod
     def train(cls, data: Mapping[str, Any], options: UseOptions, run: Run) -> Self:
-        """Learn from any of ``corpus``, ``dialogues`` (documents of turns by line) and ``nli`` (labelled pairs)."""
+        """Train on any of ``corpus``, ``dialogues`` (documents with one turn per line) and ``nli`` (labelled pairs)."""
         if options.encoder == "dan" and options.bigrams is None:
             options = replace(options, bigrams=DIM if options.dim is None else options.dim)
         signals: dict[str, type[Signal]] = {"corpus": Following, "dialogues": Answers, "nli": Inference}

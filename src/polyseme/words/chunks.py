@@ -1,8 +1,8 @@
-"""A training run over a corpus: chunks of text, threads that take them, one learning-rate line, checkpoints.
+"""A training run over a corpus: chunks of text shared by threads, a linearly decaying learning rate, checkpoints.
 
-A chunk's random numbers and learning rate depend only on the seed, the epoch and its place, so what one thread computes
-is the same whether or not it was interrupted. Several threads write to the same rows without locks (Hogwild, Recht et
-al. 2011), and their order decides the last bits.
+A chunk's random numbers and learning rate depend only on the seed, the epoch and the chunk's position, so a run on one
+thread gives the same result whether or not it was interrupted. Several threads write to the same rows without locks
+(Hogwild, Recht et al. 2011), so the last bits of their result depend on their order.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CHUNK = 20_000  # words: some ten milliseconds of work, so that Ctrl-C is heard at once
-STRETCH = 2_000  # chunks between two moments at which a checkpoint may be kept
+CHUNK = 20_000  # words: about ten milliseconds of work, so that Ctrl-C takes effect at once
+STRETCH = 2_000  # chunks between two points at which a checkpoint may be saved
 PREPARING = "preparing (compiles at first use)"
-PATIENCE = 120.0  # seconds that a kill may cost within an epoch
+PATIENCE = 120.0  # seconds of work within an epoch that may be lost if the process is killed
 
 
 @contextmanager
 def preparing(progress: Progress) -> Iterator[None]:
-    """Tells a Progress of code that is being loaded or, the first time on a machine, compiled, which takes a while."""
+    """Report to ``progress`` that code is being loaded, or compiled on its first use on a machine, which is slow."""
     progress(PREPARING, 0, None)
     try:
         yield
     except Exception as error:
-        # Numba answers Ctrl-C in the midst of compiling with an error of its own.
+        # If Ctrl-C comes while Numba is compiling, Numba raises an error of its own.
         reason: BaseException | None = error
         while reason and not isinstance(reason, (KeyboardInterrupt, SystemExit)):
             reason = reason.__context__
@@ -52,19 +52,19 @@ def preparing(progress: Progress) -> Iterator[None]:
 
 
 def available_threads(wanted: int | None) -> int:
-    """The number wanted, or one for every core."""
+    """The number of threads requested; one per core if None."""
     return cores() if wanted is None else wanted
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as one that cannot be written, so that text in memory and mapped text run the same compiled code."""
+    """A read-only view of the array, so that in-memory and memory-mapped text use the same compiled code."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.int64]:
-    """Places that cut a text into chunks of about ``size`` words, between sentences unless one is very long."""
+    """Positions that cut a text into chunks of about ``size`` words, between sentences unless one is very long."""
     n = int(offsets[-1])
     wanted = np.arange(0, n, size, dtype=np.int64)
     ends = np.asarray(offsets)[np.searchsorted(offsets, wanted)]
@@ -72,9 +72,9 @@ def chunk_bounds(offsets: NDArray[np.int64], size: int = CHUNK) -> NDArray[np.in
 
 
 def in_threads(work: Callable[[int], T], numbers: range, threads: int) -> Iterator[tuple[int, T]]:
-    """``work(i)`` for every number, in order of taking, by so many threads; (i, result) as they are done.
+    """Run ``work(i)`` for every number on ``threads`` threads; yield (i, result) as each finishes.
 
-    Closing the iterator (Ctrl-C does) lets each thread finish the chunk it is at, and no more.
+    Numbers are started in order. Closing the iterator (as Ctrl-C does) lets each thread finish its current chunk only.
     """
     taken, lock, stop = iter(numbers), threading.Lock(), threading.Event()
     done: queue.SimpleQueue[tuple[int, T] | BaseException] = queue.SimpleQueue()
@@ -107,7 +107,7 @@ def in_threads(work: Callable[[int], T], numbers: range, threads: int) -> Iterat
 
 @dataclass
 class Pace:
-    """Tells a Progress how far a training is, a few times a second and in every epoch."""
+    """Reports training progress a few times a second, and at least once per epoch."""
 
     progress: Progress
     total: float
@@ -119,7 +119,7 @@ class Pace:
     _epoch: int = -1
 
     def add(self, amount: float, unit: str, epoch: int, **facts: object) -> None:
-        """So much more is done."""
+        """Record that ``amount`` more was done, and report if it is time to."""
         if self._first < 0:
             self._first = self.done
         self.done += amount
@@ -134,9 +134,9 @@ class Pace:
 class Epochs:
     """Passes over the chunks of a text.
 
-    ``train(epoch, chunk, begin, end, lr_begin, lr_end)`` learns from some words and gives (loss, predictions);
-    ``keep(state)`` keeps a checkpoint; ``check()`` says whether all weights are still numbers; ``score()`` gives
-    what the curve tells of an epoch next to its loss.
+    ``train(epoch, chunk, begin, end, lr_begin, lr_end)`` learns from some words and returns (loss, predictions);
+    ``keep(state)`` saves a checkpoint; ``check()`` says whether all weights are still finite; ``score()`` returns
+    further values for the learning curve, besides the loss of the epoch.
     """
 
     bounds: NDArray[np.int64]
@@ -149,7 +149,7 @@ class Epochs:
     score: Callable[[], dict[str, float]] = dict
 
     def run(self, run: Run, state: dict[str, Any]) -> None:
-        """Train from ``state`` (empty at the beginning) to the end."""
+        """Train from ``state`` (empty for a new run) to the last epoch."""
         n_words, n_chunks = int(self.bounds[-1]), len(self.bounds) - 1
         epoch, chunk = int(state.get("epoch", 0)), int(state.get("chunk", 0))
         loss, predictions = (float(state.get(name, 0.0)) for name in ("loss", "predictions"))

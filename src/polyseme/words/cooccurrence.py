@@ -1,7 +1,7 @@
-"""Which words occur near which, counted in bounded memory. 共现计数
+"""Co-occurrence counts of words, in bounded memory. 共现计数
 
 A hash table of fixed size counts pairs. When it is full, its pairs are sorted and written to disk as a run, and at the
-end the runs are merged stretch by stretch.
+end the runs are merged range by range.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from polyseme.words.further import WordPlan
 
 SortedPairs = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
 
-SLOT_BYTES = 16 * 2  # a slot of the table, and as much again while its pairs are sorted
+SLOT_BYTES = 16 * 2  # a slot of the table, and the same again while its pairs are sorted
 
 
 @dataclass
 class Cooccurrence:
-    """Sorted pairs (see ``kernels/count.py``) and their sums; memory-mapped where they were merged on disk."""
+    """Sorted pairs (see ``kernels/count.py``) and their sums; memory-mapped if they were merged on disk."""
 
     keys: NDArray[np.uint64]
     sums: NDArray[np.float32]
@@ -40,7 +40,7 @@ class Cooccurrence:
         return len(self.keys)
 
     def indices(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows and columns of the pairs."""
+        """Row and column indices of the pairs ``start:stop``."""
         from polyseme.words.kernels.count import CELL_BITS, TILE, TILE_BITS
 
         keys = np.asarray(self.keys[start:stop])
@@ -60,7 +60,7 @@ def count_pairs(
     progress: Progress,
     stretches: NDArray[np.int64] | None = None,
 ) -> Cooccurrence:
-    """Count a corpus, or only some ``stretches`` (n, 2) of its words, with ``memory`` megabytes for the table."""
+    """Count the pairs of a corpus, or of its ``stretches`` (n, 2) only, with ``memory`` megabytes for the table."""
     from polyseme.words.kernels.count import EMPTY, count_some_pairs
 
     n_words = len(plan.vocabulary)
@@ -97,7 +97,7 @@ def count_pairs(
 
 
 def _slots(memory: int, most_pairs: int, window: int) -> int:
-    """A power of two: what fits the memory, and no more than a small text can fill."""
+    """Slots of the hash table, a power of two: as many as fit in memory, but not more than a small text can fill."""
     wanted = min((memory << 20) // SLOT_BYTES, 2 * most_pairs + 8 * window)
     return max(1 << 10, 1 << (wanted.bit_length() - 1), 1 << (8 * window).bit_length())
 
@@ -114,14 +114,14 @@ def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> SortedPairs
 
 
 def _spilled(run: SortedPairs, path: Path) -> SortedPairs:
-    """The run in files, mapped."""
+    """The run written to files and memory-mapped."""
     np.save(f"{path}.keys.npy", run[0])
     np.save(f"{path}.sums.npy", run[1])
     return np.load(f"{path}.keys.npy", mmap_mode="r"), np.load(f"{path}.sums.npy", mmap_mode="r")
 
 
 def _merged(runs: list[SortedPairs], folder: Path, block: int) -> SortedPairs:
-    """One run of all: ranges of pairs that hold about ``block`` entries each are added up one after the other."""
+    """All runs merged into one, adding up one range of about ``block`` pairs after another."""
     sample = max(1, block // (8 * len(runs)))
     marks = np.sort(np.concatenate([keys[::sample] for keys, _ in runs]))[:: max(1, block // sample)][1:]
     places = [np.concatenate(([0], np.searchsorted(keys, marks), [len(keys)])) for keys, _ in runs]

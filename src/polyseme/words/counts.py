@@ -1,4 +1,4 @@
-"""Counted rows 共现向量: a word is the row of how often each other word occurs near it. Sparse, with one column a word.
+"""Co-occurrence counts 共现向量: a word's vector counts how often each other word occurs near it. Sparse, V columns.
 
 Church and Hanks, Word Association Norms, Mutual Information, and Lexicography, 1990 (PMI); Lund and Burgess, Producing
 high-dimensional semantic spaces from lexical co-occurrence, 1996 (raw rows).
@@ -7,8 +7,8 @@ high-dimensional semantic spaces from lexical co-occurrence, 1996 (raw rows).
     log    M_ij = log(1 + X_ij)
     ppmi   M_ij = max(0, log(X_ij · Σ_k X_·k^s / (X_i· · X_·j^s)) - log shift)
 
-X_ij counts how often j stands within the window of i, in either order, and s smooths the distribution of contexts. The
-numbers can be read: every column is a word. ``svd`` is the same matrix in a few hundred dimensions.
+X_ij counts how often j occurs within the window of i, in either order, and s smooths the distribution of contexts. The
+numbers are interpretable: every column is a word. ``svd`` is the same matrix in a few hundred dimensions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CountedOptions:
-    """What ``counts`` and ``svd`` have in common."""
+    """Options that ``counts`` and ``svd`` share."""
 
     cells: str = option("ppmi", "value of a cell", choices=("ppmi", "log", "raw"))
     window: int = option(2, "window size: context words on each side", minimum=1, maximum=1000)
@@ -53,11 +53,11 @@ class CountedOptions:
 
 @dataclass(frozen=True)
 class CountsOptions(CountedOptions):
-    """Options of counted rows."""
+    """Options of co-occurrence counts."""
 
 
 class Counts(Trainable, SparseVectors):
-    """The sparse matrix (V, V), and the ``pairs`` after it, to which more text can be added."""
+    """The sparse matrix (V, V), and the raw counts in ``pairs``, to which those of more text can be added."""
 
     method: ClassVar[str] = "counts"
     Options: ClassVar[type] = CountsOptions
@@ -84,7 +84,7 @@ class Counts(Trainable, SparseVectors):
         return cls(plan.vocabulary, rows, options=options, about=about, pairs=pairs_of_matrix(half))
 
     def associates(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
-        """The words that ``word`` occurs near, by the number in their column."""
+        """The words that ``word`` occurs near, with the values of their columns, highest first."""
         row = self[word]
         return [(self.index_to_key[place], float(row[place])) for place in best_places(row, topn) if row[place] > 0]
 
@@ -100,7 +100,7 @@ class Counts(Trainable, SparseVectors):
 
 
 def cell_values(counts: csr_array, options: CountedOptions) -> csr_array:
-    """The matrix that the options ask for, (V, V) float32, of symmetric counts."""
+    """The matrix (V, V), float32, that ``options.cells`` asks for, computed from symmetric counts."""
     if options.cells == "raw":
         return counts.astype(np.float32)
     if options.cells == "log":

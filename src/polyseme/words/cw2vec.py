@@ -1,19 +1,19 @@
-"""cw2vec 笔画词向量: word2vec whose words are made of the rows of their stroke n-grams.
+"""cw2vec 笔画词向量: word2vec in which a word's vector is composed of the vectors of its stroke n-grams.
 
 Cao, Lu, Zhou and Li, cw2vec: Learning Chinese Word Embeddings with Stroke n-gram Information, 2018.
 
     max Σ_(w,c)  log σ(x_w·y_c) + Σ_{n ~ P^0.75} log σ(-x_w·y_n),    x_w = Σ_{g ∈ S(w)} z_g
 
-S(w) is the set of n-grams, minn <= n <= maxn, of the strokes of all characters of w in a row, in five classes (see
-``text/strokes.py``): 大人 is 13434. So words that share a radical share rows, and a word never seen has a vector too
-where its characters are known.
+S(w) is the set of n-grams, minn <= n <= maxn, of the stroke sequence of w: the strokes of all its characters, in five
+classes (see ``text/strokes.py``). 大人 is 13434. So words that share a radical share n-grams, and an unseen word has a
+vector too if its characters are known.
 
-What differs from the paper: the sum is divided by the root of the number of n-grams, so that words of many strokes do
-not learn a hundred times faster than words of few (``compose="sum"`` leaves it out); served are x and y added
-(``vectors="output"`` are the paper's y alone); characters without strokes (other scripts, rare ones) stand for
-themselves in the row; a word with fewer than minn strokes is one n-gram, all of them, where the paper gives it none;
-n-grams are hashed into buckets; and the words around predict the centre, as in word2vec here, which makes the same
-pairs.
+What differs from the paper: the sum is divided by the square root of the number of n-grams, so that words of many
+strokes do not learn a hundred times faster than words of few (``compose="sum"`` omits this); the vectors returned are
+x + y (``vectors="output"`` gives the paper's y alone); a character without known strokes (other scripts, rare ones)
+enters the sequence as itself; the strokes of a word with fewer than minn of them form one n-gram, where the paper gives
+it none; n-grams are hashed into buckets; and context words predict the centre word, as in word2vec here, which makes
+the same pairs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOST_BUCKETS = 500_000
 class Cw2VecOptions(SkipgramOptions):
     """Options of cw2vec."""
 
-    lr: float = option(  # each of a word's n-grams takes the whole step, so that many of them learn fast together
+    lr: float = option(  # each of a word's n-grams takes the full step, so words of many n-grams learn fast
         0.025, "initial learning rate; decays linearly to zero", minimum=1e-9
     )
     minn: int = option(3, "shortest stroke n-gram", minimum=1, maximum=100)
@@ -79,7 +79,7 @@ class Cw2VecOptions(SkipgramOptions):
 
 @dataclass
 class StrokeGrams:
-    """The rows of stroke n-grams, hashed into buckets, and what a word is made of them."""
+    """The vectors of stroke n-grams, hashed into buckets, and how they compose into word vectors."""
 
     strokes: Strokes
     minn: int
@@ -88,20 +88,20 @@ class StrokeGrams:
     rows: FloatArray  # (B, D)
 
     def ngrams(self, word: str) -> set[bytes]:
-        """The distinct n-grams of the word's strokes; all its strokes where they are fewer than minn."""
+        """The distinct n-grams of the word's strokes; if there are fewer than minn strokes, all of them as one."""
         units = self.strokes.units(word)
         sizes = range(self.minn, min(self.maxn, len(units)) + 1)
         found = {word_bytes(units[at : at + n]) for n in sizes for at in range(len(units) - n + 1)}
         return found or ({word_bytes(units)} if units else set())
 
     def vector(self, word: str) -> FloatArray | None:
-        """What it is of its n-grams' rows; None if none of them was ever trained."""
+        """The word's vector, composed of its n-grams' rows; None if none of them was ever trained."""
         buckets = sorted({ngram_hash(gram) % len(self.rows) for gram in self.ngrams(word)})
         vector = self.rows[buckets].sum(axis=0) * scales(np.array(len(buckets)), self.compose)
         return np.asarray(vector, dtype=np.float32) if vector.any() else None
 
     def vectors(self, inputs: Inputs) -> FloatArray:
-        """The vectors of many words, (V, D)."""
+        """The vectors of many words, (V, D), given the buckets of each."""
         from polyseme.words.kernels.ngrams import add_rows
 
         vectors = np.zeros((len(inputs.scale), self.rows.shape[1]), dtype=np.float32)
@@ -111,7 +111,10 @@ class StrokeGrams:
 
 
 class Cw2Vec(Trainable, WordVectors):
-    """``input`` (V, D) are words as made of strokes, ``output`` (V, D) words as predicted; ``grams`` makes new ones."""
+    """``input`` (V, D) is composed of strokes, ``output`` (V, D) holds the words as predicted.
+
+    ``grams`` composes the vectors of unseen words, and ``bridge`` maps those to approximate ``output`` vectors.
+    """
 
     method: ClassVar[str] = "cw2vec"
     Options: ClassVar[type] = Cw2VecOptions
@@ -158,7 +161,7 @@ class Cw2Vec(Trainable, WordVectors):
 
     @cached_property
     def characters(self) -> set[str]:
-        """Those with strokes, and those of the vocabulary: what words never seen can be made of."""
+        """Characters with known strokes and those of the vocabulary: what an unseen word may consist of."""
         return {*self.grams.strokes.table, *"".join(self.index_to_key)}
 
     def _unseen(self, word: str) -> FloatArray | None:
@@ -200,7 +203,7 @@ def _settled(options: Cw2VecOptions, start: WordVectors | None) -> tuple[Cw2VecO
 
 
 def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) -> tuple[Inputs, int]:
-    """The distinct buckets of each word's n-grams, and how many buckets there are."""
+    """The distinct buckets of each word's n-grams, and the total number of buckets."""
     from polyseme.words.kernels.ngrams import ngram_hashes
     from polyseme.words.kernels.predict import Inputs
 
@@ -217,13 +220,13 @@ def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) ->
 
 
 def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
-    """What the sum of this many rows is multiplied with."""
+    """The factors by which sums of these many rows are multiplied."""
     power = {"sum": 0.0, "mean": -1.0, "root": -0.5}[compose]
     return np.asarray(np.maximum(sizes, 1) ** power, dtype=np.float32)
 
 
 def _initial(inputs: Inputs, buckets: int, options: Cw2VecOptions, start: WordVectors | None) -> FloatArray:
-    """Small random rows for the buckets that words fall into; rows of the older model as they were."""
+    """Small random rows for the buckets in use; rows trained in the older model keep their values."""
     first = random_rows(buckets, options.dim, options.seed, 0.5, np.unique(inputs.ids).astype(np.int64))
     if isinstance(start, Cw2Vec):
         trained = start.grams.rows.any(axis=1)
@@ -232,7 +235,7 @@ def _initial(inputs: Inputs, buckets: int, options: Cw2VecOptions, start: WordVe
 
 
 def _bridge(input: FloatArray, output: FloatArray) -> FloatArray:
-    """The linear map (D, D) that takes words as made of strokes nearest to words as predicted, by ridge regression."""
+    """The linear map (D, D) from ``input`` to ``output`` vectors, by ridge regression."""
     wide = input.astype(np.float64)
     products = wide.T @ wide
     ridge = 1e-3 * np.trace(products) / len(products) + 1e-12
@@ -240,7 +243,7 @@ def _bridge(input: FloatArray, output: FloatArray) -> FloatArray:
 
 
 def _told(missing: dict[str, None]) -> str:
-    """The Chinese characters without strokes: how many, and the first of them; said aloud where there are any."""
+    """How many Chinese characters have no known strokes, and the first of them; logs a warning if there are any."""
     if not missing:
         return "0 Chinese characters"
     shown = f"{len(missing):,} Chinese characters: {''.join(list(missing)[:20])}{'…' if len(missing) > 20 else ''}"

@@ -1,14 +1,15 @@
-"""Distilled vectors 蒸馏词向量: word vectors of any context encoder, the mean over each word's occurrences.
+"""Distilled vectors 蒸馏词向量: static word vectors from any context encoder, averaged over each word's occurrences.
 
 Bommasani, Davis and Cardie, Interpreting Pretrained Contextualized Representations via Reductions to Static
 Embeddings, 2020 (their aggregation by the mean).
 
-    x_w = 1/n_w Σ_{occurrences i of w}  h_i,      h_i the vector of one layer at that place
+    x_w = 1/n_w Σ_{occurrences i of w}  h_i,      h_i the vector of one layer at that position
 
-With ``weight=document`` every document a word stands in counts the same, however often it is there. With ``pca`` the
-vectors are centred, which takes off what the vectors of all words share, and keep their main components.
+With ``weight=document`` every document that contains a word counts the same, however often the word occurs in it. With
+``pca`` the vectors are centred, which removes what the vectors of all words share, and only their principal components
+are kept.
 
-What differs from the paper: the text is read once, in order, and of each word only a running mean is kept, so memory
+What differs from the paper: the text is read once, in order, and only a running mean is kept for each word, so memory
 does not grow with the text.
 """
 
@@ -41,7 +42,7 @@ _CHECKPOINT_TOKENS = 50 * _BLOCK_TOKENS
 
 @dataclass(frozen=True)
 class DistilOptions:
-    """Which vectors are averaged, and how."""
+    """Options of distilled vectors: what is averaged, and how."""
 
     layers: str = option("mean", "layer to average: top, mean, mix or a number")
     weight: str = option(
@@ -61,14 +62,14 @@ class DistilOptions:
 
 
 class Distilled(WordVectors):
-    """The mean vectors; everything that word vectors answer."""
+    """Word vectors that are means of contextual vectors."""
 
     method: ClassVar[str] = "distilled"
     Options: ClassVar[type] = DistilOptions
 
     @classmethod
     def of(cls, encoder: ContextEncoder, corpus: Corpus, options: DistilOptions, run: Run) -> Self:
-        """Read the corpus with the encoder."""
+        """Encode the corpus and average the vectors of each word."""
         if Layers.read(options.layers, encoder.n_layers).n_planes > 1:
             raise OptionError("a word vector uses one layer: top, mean, mix or a number")
         vocabulary = frequent_words(corpus, options.min_count, options.max_size)
@@ -85,7 +86,7 @@ class _Means:
         self.weight = np.zeros(n_words, dtype=np.int64)
 
     def add(self, words: NDArray[np.int64], sums: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
-        """Sums ``(n, D)`` over so many vectors of some words, each named once: m += (Σ - n·m) / n_so_far."""
+        """Add ``sums`` (n, D) over ``weights`` vectors of n distinct words: m += (Σ - n·m) / n_so_far."""
         self.weight[words] += weights
         before = self.mean[words].astype(np.float64)
         self.mean[words] = before + (sums - weights[:, None] * before) / self.weight[words, None]
@@ -116,7 +117,7 @@ class _Reading:
         return self.totals.mean
 
     def _blocks(self, first: int) -> Iterator[tuple[int, int]]:
-        """Runs of sentences of about as many tokens, none of them beyond the end of a document where that matters."""
+        """Ranges of sentences with about ``_BLOCK_TOKENS`` tokens; none crosses documents if these are weighted."""
         corpus, end = self.corpus, self.corpus.n_sentences
         while first < end:
             enough = corpus.sentence_offsets[first] + _BLOCK_TOKENS

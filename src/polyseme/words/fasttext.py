@@ -1,15 +1,15 @@
-"""fastText 子词向量: word2vec whose words are the mean of their own row and of the rows of their character n-grams.
+"""fastText 子词向量: word2vec in which a word's vector is the mean of its own row and those of its character n-grams.
 
 Bojanowski, Grave, Joulin and Mikolov, Enriching Word Vectors with Subword Information, 2017.
 
     x_w = 1/(1 + |G_w|) · (own_w + Σ_{g ∈ G_w} z_g),   G_w: the n-grams of "<w>", minn <= n <= maxn, hashed into buckets
 
-The rest is word2vec's objective. A word never seen gets the mean of its n-grams' rows. The hash is fastText's own, so a
+The rest is word2vec's objective. An unseen word gets the mean of its n-grams' rows. The hash is fastText's own, so a
 model can be written as a fastText .bin file.
 
-What differs from the paper's program: a word's n-gram rows are read when the word comes near and written when it is
-past, not for each pair of words; buckets that no word of the vocabulary falls into stay zero; and Chinese words, most
-of which are one to three characters, get n-grams from single characters on.
+What differs from the paper's program: a word's n-gram rows are read when it enters the window and written when it
+leaves, not for each pair of words; buckets that no word of the vocabulary uses stay zero; and Chinese words, most of
+which have one to three characters, get n-grams of single characters too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from polyseme.words.kernels.predict import Inputs
 
-MOST_BUCKETS = 2_000_000  # what fastText always takes
+MOST_BUCKETS = 2_000_000  # fastText's default
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class FastTextOptions(PredictOptions):
 
 
 class FastText(Trainable, WordVectors):
-    """``vectors`` (V, D) are the means; ``subwords`` holds the rows they are made of."""
+    """``vectors`` (V, D) are the means; ``subwords`` holds the rows that are averaged."""
 
     method: ClassVar[str] = "fasttext"
     Options: ClassVar[type] = FastTextOptions
@@ -125,7 +125,7 @@ class FastText(Trainable, WordVectors):
 
 
 def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVectors | None) -> FastTextOptions:
-    """The options with minn and maxn decided: by the older model, or by the script of the text."""
+    """The options with minn and maxn filled in, from the older model or the script of the text."""
     if start is not None and start.subwords:
         old = start.subwords
         if old.kept is not None:
@@ -143,7 +143,7 @@ def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVector
 
 
 def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTextOptions]:
-    """The input rows of each word, its own first, then its n-grams'; and the options with the buckets decided."""
+    """The input rows of each word (its own, then those of its n-grams), and the options with ``buckets`` filled in."""
     from polyseme.words.kernels.ngrams import ngram_hashes
     from polyseme.words.kernels.predict import Inputs
 
@@ -160,7 +160,7 @@ def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTex
 
 
 def _initial(inputs: Inputs, plan: WordPlan, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
-    """Small random rows for the words and for the buckets they fall into; rows of the older model as they were."""
+    """Small random rows for the words and the buckets in use; rows trained in the older model keep their values."""
     n, buckets = len(plan.vocabulary), options.buckets or 0
     first = random_rows(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))
     if start is not None:

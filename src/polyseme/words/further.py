@@ -1,4 +1,4 @@
-"""Vocabularies for training: cut from a corpus, or an older model's with new words added. 增量词表"""
+"""Vocabularies for training: the frequent words of a corpus, and those of an older model if there is one. 增量词表"""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class WordPlan:
     """The words to train, and where they come from."""
 
     vocabulary: Vocabulary
-    numbers: NDArray[np.int32]  # by word of the corpus: its place in the vocabulary; len(vocabulary): it has none
-    old_rows: NDArray[np.int64]  # by word of the vocabulary: its row in the older model, or -1
+    numbers: NDArray[np.int32]  # corpus word -> its index in the vocabulary; len(vocabulary) if it is not in it
+    old_rows: NDArray[np.int64]  # vocabulary word -> its row in the older model, or -1
 
 
 def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Vocabulary:
-    """The frequent words of the corpus; none at all is an error."""
+    """The frequent words of the corpus; an error if there are none."""
     vocabulary = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
     if not len(vocabulary):
         raise TrainingError(
@@ -35,7 +35,7 @@ def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Voca
 
 
 def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: WordVectors | None) -> WordPlan:
-    """The frequent words of the corpus, and all words of the older model with their counts added."""
+    """The frequent words of the corpus and all words of the older model ``start``, with the counts of both added."""
     seen = corpus.vocabulary.cut(min_count=min_count, max_size=max_size)
     if not len(corpus.ids):
         raise TrainingError("the corpus holds no words: nothing to train on")
@@ -69,14 +69,14 @@ def _merged(old: Vocabulary, seen: Vocabulary, everything: Vocabulary) -> tuple[
 
 
 def older_words(start: Model | None) -> WordVectors | None:
-    """The model to continue from, checked: it holds words."""
+    """The model to continue from, checked to hold word vectors."""
     if start is not None and not isinstance(start, WordVectors):
         raise TrainingError(f"training cannot continue from a {start.method} model: it holds no word vectors")
     return start
 
 
 def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
-    """The model to continue from, checked: word vectors of the same length."""
+    """The model to continue from, checked to hold dense word vectors of the same dimension."""
     start = older_words(start)
     if start is None:
         return None
@@ -91,7 +91,7 @@ def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
 
 
 def carried_over(target: NDArray[np.float32], old_rows: NDArray[np.int64], source: NDArray[np.float32] | None) -> None:
-    """Copy the rows of the older matrix to where their words stand now; ``target`` may be padded."""
+    """Copy the rows of the older matrix to the new rows of their words; ``target`` may be padded."""
     if source is not None:
         known = old_rows >= 0
         target[: len(old_rows)][known, : source.shape[1]] = source[old_rows[known]]

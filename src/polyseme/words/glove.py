@@ -1,14 +1,14 @@
-"""GloVe 全局词向量: vectors whose products are the logarithms of how often words occur near each other.
+"""GloVe 全局词向量: vectors whose dot products approximate the logarithms of co-occurrence counts.
 
 Pennington, Socher and Manning, GloVe: Global Vectors for Word Representation, 2014.
 
     min Σ_ij f(X_ij) (w_i·c_j + b_i + b'_j - log X_ij)²,    f(x) = min(1, (x / x_max)^alpha)
 
-X_ij sums 1/distance over the places where j stands within the window of i. Served is w + c, as in the paper.
+X_ij sums 1/distance over all occurrences of j within the window of i. The vectors returned are w + c, as in the paper.
 
 What differs from the paper's program: the cells of the matrix are visited tile by tile (512×512 words, tiles and the
 cells of each in random order), so that the rows in use stay in the cache, and a cell of a symmetric matrix is stored
-once and learned in both directions.
+once and trained in both directions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class GloveOptions:
 
 
 class Glove(Trainable, WordVectors):
-    """``input`` and ``output`` (V, D), and the biases of both, (2, V)."""
+    """``input`` (V, D) for words, ``output`` (V, D) for contexts, and the biases of both, (2, V)."""
 
     method: ClassVar[str] = "glove"
     Options: ClassVar[type] = GloveOptions
@@ -161,7 +161,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
         snapshot.fill(**dict(zip(names, weights, strict=True)))
     bounds, train = _trainer(cells, weights, options)
     with preparing(run.progress):
-        train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts
+        train(bounds[:0], 0, 0)  # no tiles: only compiles, so that the measured speed excludes it
     threads = available_threads(options.threads)
     pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
     for epoch in range(first, options.epochs):
@@ -178,7 +178,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions
 
 
 def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
-    """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
+    """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
     from polyseme.words.kernels.glove import train_tiles
     from polyseme.words.kernels.random import random_state
 

@@ -1,8 +1,8 @@
-"""The highest scores of many questions at once: the one search of words, occurrences and evaluations.
+"""The top-k search for many queries at once, shared by words, occurrences and evaluations.
 
-The scores of a block of rows against all questions are one matrix product that stays in the cache. The k-th best of
-the first block is a bar: of each later block only the few scores above it are kept, so that choosing costs a comparison
-instead of a partition of everything.
+The scores of a block of rows against all queries are one matrix product that stays in the cache. The k-th best score of
+the first block is a bar: of each later block only the few scores that reach it are kept, so that the selection costs
+one comparison per score instead of a partition of all scores.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from polyseme.nouns import FloatArray
 
-_BLOCK = 8192  # rows per matrix product: 8192 × 32 questions × 4 bytes = 1 MB
-_PENDING = 128  # candidates per question before they are thinned out and the bar is raised
+_BLOCK = 8192  # rows per matrix product: 8192 × 32 queries × 4 bytes = 1 MB
+_PENDING = 128  # candidates per query before all but the best are dropped and the bar is raised
 
 
-Rows = Any  # (n, D): a NumPy array, or words.sparse.SparseRows, which has shape, len, [rows] and what is below
+Rows = Any  # (n, D): a NumPy array, or words.sparse.SparseRows, which has shape, len, [rows] and methods used below
 
 
 def products(rows: Rows, others: Rows) -> FloatArray:
@@ -29,7 +29,7 @@ def products(rows: Rows, others: Rows) -> FloatArray:
 
 
 def dense_rows(rows: Rows) -> FloatArray:
-    """Some rows with all their zeros."""
+    """The rows as a NumPy array."""
     found: FloatArray = rows if isinstance(rows, np.ndarray) else rows.dense()
     return found
 
@@ -49,15 +49,15 @@ def squared_lengths(rows: Rows) -> FloatArray:
 def nearest_rows(
     rows: Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """For each of ``questions`` (q, d), of length one, the ``rows`` (n, d) with the greatest cosine, best first.
+    """For each unit vector in ``questions`` (q, d), the ``rows`` (n, d) with the greatest cosine, best first.
 
-    Returns places and cosines, both (q, min(topn, n)); of equal cosines the lower place comes first. Rows that are not
-    numbers are never found; where too few others are left, the answer ends in cosines of -inf.
+    Returns row numbers and cosines, both (q, min(topn, n)); among equal cosines the lower row comes first. Rows with
+    NaN are never returned; if too few others are left, the result ends in cosines of -inf.
     """
 
     def cosines(start: int) -> FloatArray:
         block = slice(start, start + _BLOCK)
-        scores = products(rows[block], questions)  # (b, q): faster than (q, b) for few questions
+        scores = products(rows[block], questions)  # (b, q): faster than (q, b) for few queries
         scores *= inverse_norms[block, None]
         return scores
 
@@ -66,7 +66,7 @@ def nearest_rows(
 
 
 def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) -> tuple[NDArray[np.int64], FloatArray]:
-    """Places and scores, (q, topn), of the highest scores in blocks (b, q) that follow each other."""
+    """Row numbers and scores, both (q, topn), of the highest scores in consecutive blocks (b, q)."""
     best, start = _Best(n_questions, topn), 0
     for scores in blocks:
         best.offer(scores, start)
@@ -75,7 +75,7 @@ def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) ->
 
 
 class _Best:
-    """The best candidates of each question so far, as flat arrays: question, place, score."""
+    """The best candidates for each query so far, as flat arrays: query, row, score."""
 
     def __init__(self, questions: int, k: int) -> None:
         self.shape = (questions, k)
@@ -84,7 +84,7 @@ class _Best:
         self.pending = 0
 
     def offer(self, scores: FloatArray, start: int) -> None:
-        """Keep what reaches the bar of a block whose first row is ``start``."""
+        """Keep the scores that reach the bar, from a block whose first row is ``start``."""
         questions, k = self.shape
         if start == 0 and len(scores) > 4 * k > 0:
             self.bar = np.partition(scores.T, -k, axis=1)[:, -k]
@@ -97,7 +97,7 @@ class _Best:
             self._thin()
 
     def table(self) -> tuple[NDArray[np.int64], FloatArray]:
-        """Places and scores, (q, k), best first."""
+        """Row numbers and scores, both (q, k), best first."""
         question, rank = self._thin()
         _, place, score = self.parts[0]
         places, scores = np.zeros(self.shape, dtype=np.int64), np.full(self.shape, -np.inf, dtype=np.float32)
@@ -105,7 +105,7 @@ class _Best:
         return places, scores
 
     def _thin(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Drop all but the k best of each question, and raise the bars to the k-th; the questions and ranks kept."""
+        """Drop all but the k best of each query and raise its bar to the k-th; return the queries and ranks kept."""
         if not self.parts:
             self.parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
         question, place, score = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
@@ -116,6 +116,6 @@ class _Best:
         question, rank, place, score = question[kept], rank[kept], place[kept], score[kept]
         self.parts, self.pending = [(question, place, score)], len(question)
         last = rank == self.shape[1] - 1
-        # An equal score further on loses to the lower place, so from now on it takes a higher one.
+        # A later row with an equal score loses to the earlier one, so from now on a score must be higher.
         self.bar[question[last]] = np.nextafter(score[last], np.float32(np.inf))
         return question, rank

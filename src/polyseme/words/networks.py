@@ -1,7 +1,7 @@
-"""The torch networks of NNLM and Polyglot, and how NNLM learns. Formulas are in ``nnlm.py`` and ``polyglot.py``.
+"""The torch networks of NNLM and Polyglot, and the training of NNLM. Formulas are in ``nnlm.py`` and ``polyglot.py``.
 
-A step touches the rows of the words in its batch only: their gradients are sparse, and so are the steps of the
-optimiser. Polyglot learns in ``kernels/windows.py``.
+A step touches only the rows of the words in its batch: gradients and optimiser steps are sparse. Polyglot is trained in
+``kernels/windows.py``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from polyseme.words.nnlm import NnlmOptions
     from polyseme.words.polyglot import PolyglotOptions
 
-SPREAD = 0.1  # standard deviation of a word's first numbers
-REPORT_WORDS = 2_000_000  # between two reports, where an epoch is longer
-EVALUATED = 4096  # places evaluated at a time
+SPREAD = 0.1  # standard deviation of initial word vectors
+REPORT_WORDS = 2_000_000  # between two reports, if an epoch is longer
+EVALUATED = 4096  # positions evaluated at a time
 
 
 class NnlmNet(nn.Module):
-    """b + W x + U tanh(d + H x), of which ``table`` holds [U W] and ``states`` gives [tanh(d + H x); x]."""
+    """b + W x + U tanh(d + H x), where ``table`` is [U W] and ``states`` returns [tanh(d + H x); x]."""
 
     def __init__(self, n_words: int, options: NnlmOptions) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class NnlmNet(nn.Module):
         nn.init.normal_(self.table, std=0.01)
 
     def states(self, contexts: Tensor) -> Tensor:
-        """Words before, nearest first, to what the softmax is a linear map of: (M, n - 1) -> (M, P)."""
+        """The inputs of the output layer for the preceding words, nearest first: (M, n - 1) -> (M, P)."""
         x = self.dropout(self.words(contexts).flatten(1))  # (M, (n - 1) m)
         hidden = self.dropout(torch.tanh(self.inner(x)))  # (M, h)
         return torch.cat([hidden, x], dim=1) if self.direct else hidden
@@ -59,12 +59,12 @@ class HuffmanPaths:
         from polyseme.words.kernels.huffman import huffman_tree
 
         order = np.argsort(-counts, kind="stable")
-        self.place = np.argsort(order)  # of a class among the classes by falling count
+        self.place = np.argsort(order)  # index of a class among the classes sorted by descending count
         self.tree: Tree = huffman_tree(counts[order])
         self.lengths = np.diff(self.tree.offsets)
 
     def of(self, classes: Numbers) -> tuple[Tensor, Tensor, Tensor]:
-        """For some classes (M,), laid end to end (Σ lengths,): which of the M it is for, the node, and its sign."""
+        """The paths to some classes (M,), concatenated (Σ lengths,): for each step its class index, node and sign."""
         places = self.place[classes]
         lengths = self.lengths[places]
         owners = np.repeat(np.arange(len(classes)), lengths)
@@ -74,7 +74,7 @@ class HuffmanPaths:
         return torch.from_numpy(owners), torch.from_numpy(nodes), torch.from_numpy(self.tree.signs[at])
 
     def losses(self, states: Tensor, classes: Numbers, table: Tensor, bias: Tensor) -> Tensor:
-        """-log p of each class (M,), the product of the chances to turn to its side at every node."""
+        """-log p of each class (M,); p is the product of the probabilities of the turns on its path."""
         owners, nodes, signs = self.of(classes)
         rows = F.embedding(nodes, table, sparse=True)
         scores = (states[owners] * rows).sum(dim=1) + bias[nodes]
@@ -88,7 +88,7 @@ class HuffmanPaths:
 
 
 class NnlmTask(BatchTask):
-    """Learns to predict each word, and the end of each sentence, from the words before."""
+    """Training of NNLM: predict each word, and the end of each sentence, from the words before it."""
 
     module: NnlmNet
     unit = "words"
@@ -142,7 +142,7 @@ class NnlmTask(BatchTask):
 def next_word_losses(
     module: NnlmNet, stream: WordStream, order: int, paths: HuffmanPaths | None
 ) -> NDArray[np.float64]:
-    """-log p of every word of a stream and of every end of a sentence, over all classes."""
+    """-log p of every word and every sentence end of a stream, with the softmax over all classes."""
     found = []
     device = module.bias.device
     for start in range(1, len(stream.numbers), EVALUATED):
@@ -159,7 +159,7 @@ def next_word_losses(
 
 @torch.inference_mode()
 def next_word_chances(module: NnlmNet, context: Numbers, paths: HuffmanPaths | None) -> NDArray[np.float64]:
-    """p of every class after one context (n - 1,), nearest first."""
+    """The probability of every class after one context (n - 1,), nearest word first."""
     state = module.states(torch.from_numpy(context[None]))[0]
     if paths is not None:
         return np.asarray(np.exp(-paths.all_losses(state, module.table, module.bias).numpy()), dtype=np.float64)
@@ -167,7 +167,7 @@ def next_word_chances(module: NnlmNet, context: Numbers, paths: HuffmanPaths | N
 
 
 class PolyglotNet(nn.Module):
-    """W₂ tanh(W₁ [words of a window] + b₁): one number, greater for windows that people write."""
+    """W₂ tanh(W₁ [words of a window] + b₁): one score, higher for real windows of text."""
 
     def __init__(self, n_words: int, options: PolyglotOptions) -> None:
         super().__init__()
@@ -178,9 +178,9 @@ class PolyglotNet(nn.Module):
         nn.init.normal_(self.words.weight, std=SPREAD)
 
     def forward(self, windows: Tensor, centres: Tensor) -> Tensor:
-        """Scores of windows (M, 2r), words before then behind, with each of some words (M, k) at the centre: (M, k).
+        """Scores (M, k) of windows (M, 2r), words before then after, with each of ``centres`` (M, k) in the middle.
 
-        What the words around add to the hidden layer is computed once for all of them.
+        The contribution of the context words to the hidden layer is computed once for all centres.
         """
         dim = self.words.weight.shape[1]
         middle = self.radius * dim
@@ -194,7 +194,7 @@ class PolyglotNet(nn.Module):
 
 @torch.inference_mode()
 def window_losses(module: PolyglotNet, stream: WordStream, places: Numbers, wrong: Numbers) -> Tensor:
-    """max(0, 1 - f(s) + f(s')) of the window s around each place, with a wrong word at the centre of s': (M,)."""
+    """max(0, 1 - f(s) + f(s')) for the window s around each place; s' has a wrong word at its centre: (M,)."""
     radius = module.radius
     windows = np.concatenate([stream.before(places, radius)[:, ::-1], stream.after(places, radius)], axis=1)
     centres = np.stack([stream.numbers[places].astype(np.int64), wrong], axis=1)

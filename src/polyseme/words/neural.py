@@ -1,4 +1,4 @@
-"""Word vectors that are the first layer of a torch network, which stays with them."""
+"""Word vectors that are the first layer of a torch network, which is kept with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NeuralVectors(WordVectors):
-    """``module.words`` has the vectors of the vocabulary, then those of unknown words and of what is not a word."""
+    """``module.words`` has the vectors of the vocabulary, then those of the unknown word and the sentence boundary."""
 
     by_class: ClassVar[tuple[str, ...]] = ("words.weight",)  # weights with a row for each word and special
     module: Any
@@ -42,7 +42,7 @@ class NeuralVectors(WordVectors):
 
     @classmethod
     def take_over(cls, module: nn.Module, plan: WordPlan, start: WordVectors) -> None:
-        """Begin with the vectors of an older model, and with its other weights where it is of the same kind."""
+        """Start from the vectors of an older model, and from its other weights if it is of the same class."""
         import torch
 
         known = torch.from_numpy(np.flatnonzero(plan.old_rows >= 0))
@@ -73,7 +73,7 @@ class NeuralVectors(WordVectors):
         given = dict(parts.tensors)
         counts = given.pop("class_counts", np.empty(0))
         del given["counts"]
-        with torch.device("meta"):  # sizes only: no memory is taken before the shapes are known to agree
+        with torch.device("meta"):  # shapes only: no memory is allocated before they are known to agree
             module = cls.network(len(vocabulary), options)
         wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
         if {name: array.shape for name, array in given.items()} != wanted or counts.shape != (
@@ -86,6 +86,6 @@ class NeuralVectors(WordVectors):
 
 
 def class_counts(vocabulary: Vocabulary, stream: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How often each word was seen, then unknown words and boundaries of the text."""
+    """The counts of all words, then of unknown words and of boundaries in the stream."""
     specials = [int((stream == number).sum()) for number in range(len(vocabulary), len(vocabulary) + SPECIALS)]
     return np.append(vocabulary.counts, specials)

@@ -4,11 +4,11 @@ Bengio, Ducharme, Vincent and Jauvin, A Neural Probabilistic Language Model, 200
 
     x = [C(w_{t-1}); …; C(w_{t-n+1})],    p(w_t | w_{t-n+1} … w_{t-1}) = softmax(b + W x + U tanh(d + H x))
 
-n (``order``) counts the predicted word. C are the vectors that are served; W, the direct connections, are optional.
+n (``order``) includes the predicted word. C holds the word vectors; W, the direct connections, is optional.
 
-What differs from the paper: the softmax is computed on a sample of the classes (or a Huffman tree, or whole, by
-option); Adam on the rows that a batch touches takes the place of plain gradient descent; a boundary precedes and
-after each sentence; rare words are one class, "unknown". The mixture with a trigram model is omitted.
+What differs from the paper: the softmax is computed on a sample of the classes (or, by option, with a Huffman tree or
+in full); sparse Adam, on the rows that a batch touches, replaces plain gradient descent; each sentence has a boundary
+before and after it; rare words are one class, "unknown". The mixture with a trigram model is omitted.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ class NnlmOptions(TrainingOptions):
 
 @dataclass(frozen=True)
 class Surprise:
-    """Perplexity over words and ends of sentences, all classes counted; words outside the vocabulary are one class."""
+    """Perplexity over words and sentence ends, with a softmax over all classes; unknown words are one class."""
 
     perplexity: float
-    bits_per_character: float  # compares models whose words differ
+    bits_per_character: float  # comparable between models with different vocabularies
     tokens: int
     sentences: int
     unknown: int
 
 
 class Nnlm(Trainable, NeuralVectors):
-    """``vectors`` (V, D) are C; ``module`` is the whole network, which predicts."""
+    """``vectors`` (V, D) are C; ``module`` is the whole network, which predicts the next word."""
 
     method: ClassVar[str] = "nnlm"
     Options: ClassVar[type] = NnlmOptions
-    language: ClassVar[str] = "causal"  # it predicts words from what is before them
+    language: ClassVar[str] = "causal"  # predicts words from those before them
     by_class: ClassVar[tuple[str, ...]] = ("words.weight", "table", "bias")
     options: NnlmOptions
 
@@ -105,7 +105,7 @@ class Nnlm(Trainable, NeuralVectors):
         counts = class_counts(plan.vocabulary, training.numbers)
         torch.manual_seed(options.seed)
         module = cls.network(len(plan.vocabulary), options)
-        if options.softmax != "hierarchical":  # whose tree is shaped by the frequencies already
+        if options.softmax != "hierarchical":  # a Huffman tree already reflects the frequencies
             with torch.no_grad():
                 module.bias.copy_(torch.from_numpy(np.log((counts + 1) / (counts.sum() + len(counts)))))
         if start is not None:
@@ -115,7 +115,7 @@ class Nnlm(Trainable, NeuralVectors):
         return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
 
     def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
-        """How surprised the model is by each word and by the end of each sentence, over all classes."""
+        """The model's perplexity on some text, over its words and sentence ends."""
         from polyseme.words.networks import next_word_losses
 
         total, n, characters, read, unknown = 0.0, 0, 0, 0, 0
@@ -132,7 +132,7 @@ class Nnlm(Trainable, NeuralVectors):
         return Surprise(float(np.exp(min(total / n, 700.0))), float(bits), n, read, unknown)
 
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
-        """The words that the model expects at a place from those before it, with their probabilities."""
+        """The words most probable at a position given those before it, with their probabilities."""
         from polyseme.words.networks import next_word_chances
 
         if topn < 1:

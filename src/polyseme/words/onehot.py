@@ -2,9 +2,9 @@
 
     e_i · e_j = 1 if i = j else 0
 
-No two words are alike: every cosine is 0 and every distance √2. It is what the other methods are measured against, and
-what they start from: a matrix of word vectors is a linear map of these. Salton, Wong and Yang, A Vector Space Model for
-Automatic Indexing, 1975, gave each term its own dimension.
+No two words are similar: every cosine is 0 and every distance √2. One-hot vectors are the baseline for the other
+methods, and their starting point: a matrix of word vectors is a linear map of these. Salton, Wong and Yang, A Vector
+Space Model for Automatic Indexing, 1975, gave each term its own dimension.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How often words occur near each other, as a sparse matrix that stays with the model. 共现矩阵
+"""Co-occurrence counts as a sparse matrix that is saved with the model. 共现矩阵
 
-Methods that are made of counts (``counts``, ``svd``) keep them, so that the counts of more text can be added.
+Methods based on counts (``counts``, ``svd``) keep them, so that the counts of more text can be added later.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Pairs(NamedTuple):
-    """Which words occur near which: word i with ``columns[starts[i]:starts[i + 1]]``, none of them smaller than i.
+    """Co-occurrence counts: word i occurs with the words ``columns[starts[i]:starts[i + 1]]``, all >= i.
 
-    Each pair stands once, for both its orders, and takes eight bytes. Counts are exact up to 2²⁴, and rounded beyond.
+    Each pair is stored once for both orders and takes eight bytes. Counts are exact up to 2²⁴ and rounded beyond.
     """
 
     starts: NDArray[np.int64]  # (V + 1,)
@@ -38,7 +38,7 @@ NAMES = ("pair_starts", "pair_columns", "pair_sums")  # of the arrays in a model
 
 
 class CountingOptions(Protocol):
-    """How pairs are counted."""
+    """The options that determine how pairs are counted."""
 
     @property
     def window(self) -> int: ...
@@ -49,7 +49,7 @@ class CountingOptions(Protocol):
 
 
 def counted(corpus: Corpus, plan: WordPlan, options: CountingOptions, start: WordVectors | None, run: Run) -> csr_array:
-    """The counts of a corpus and of the model to train further, (V, V), each pair in one order."""
+    """The counts of a corpus, plus those of the model to train further, (V, V), each pair in one order."""
     older = None if start is None else _older_pairs(start, options)
     cells = count_pairs(
         corpus,
@@ -68,7 +68,7 @@ def counted(corpus: Corpus, plan: WordPlan, options: CountingOptions, start: Wor
 
 
 def half_matrix(cells: Cooccurrence) -> csr_array:
-    """The counts as a sparse matrix, each pair in one order: the smaller word is the row."""
+    """The counts as a sparse matrix, each pair in one order: the word with the lower index is the row."""
     from scipy.sparse import csr_array
 
     half = csr_array((np.asarray(cells.sums), cells.indices()), shape=(cells.n_words, cells.n_words))
@@ -77,7 +77,7 @@ def half_matrix(cells: Cooccurrence) -> csr_array:
 
 
 def symmetric_matrix(half: csr_array) -> csr_array:
-    """Each pair in both orders, float64."""
+    """The full matrix, with each pair in both orders, float64."""
     from scipy.sparse import csr_array
 
     exact = half.astype(np.float64)
@@ -93,7 +93,7 @@ def pairs_of_matrix(half: csr_array) -> Pairs:
 
 
 def pairs_of_parts(parts: Parts, n_words: int) -> Pairs | None:
-    """The counts of a model folder, not read yet: only their shapes are checked. None: it was written without them."""
+    """The counts of a model folder, or None if it has none. Only their shapes are checked; they are not read yet."""
     if not any(name in parts.tensors for name in NAMES):
         return None
     pairs = Pairs(*(parts.tensors.get(name, np.empty(0)) for name in NAMES))
@@ -105,12 +105,12 @@ def pairs_of_parts(parts: Parts, n_words: int) -> Pairs | None:
 
 
 def pairs_to_tensors(pairs: Pairs | None) -> dict[str, NDArray[Any]]:
-    """What a model folder keeps of them."""
+    """The arrays to save in a model folder."""
     return {} if pairs is None else dict(zip(NAMES, pairs, strict=True))
 
 
 def _older_pairs(start: WordVectors, options: CountingOptions) -> csr_array:
-    """The counts of the model to train further, (V, V), checked: of the same kind, and whole."""
+    """The counts of the model to train further, (V, V), checked to be valid and counted with the same options."""
     pairs: Pairs | None = getattr(start, "pairs", None)
     if pairs is None:
         raise TrainingError(
@@ -131,7 +131,7 @@ def _older_pairs(start: WordVectors, options: CountingOptions) -> csr_array:
 
 
 def _moved(half: csr_array, plan: WordPlan) -> csr_array:
-    """The counts of an older model where its words stand now, the smaller word of a pair first again."""
+    """The counts of an older model with the new indices of its words, the lower index of a pair first again."""
     from scipy.sparse import csr_array
 
     kept = np.flatnonzero(plan.old_rows >= 0)

@@ -1,15 +1,15 @@
-"""Polyglot 多语言词向量: a window that people wrote scores above the same window with another word at its centre.
+"""Polyglot 多语言词向量: a real window of text should score higher than the same window with another centre word.
 
 Collobert and Weston, A Unified Architecture for Natural Language Processing, 2008; Al-Rfou, Perozzi and Skiena,
 Polyglot: Distributed Word Representations for Multilingual NLP, 2013, which has vectors for 117 languages.
 
     min Σ max(0, 1 - f(s) + f(s')),    f(s) = W₂ tanh(W₁ [C(w_-k); …; C(w_0); …; C(w_k)] + b₁)
 
-s' is the window s with its centre w_0 replaced by a word drawn evenly from the vocabulary. C are the vectors served.
-64 dimensions, 32 hidden units and windows of 5 words are the paper's.
+s' is the window s with its centre w_0 replaced by a word drawn uniformly from the vocabulary. C holds the word vectors.
+64 dimensions, 32 hidden units and windows of 5 words are the paper's values.
 
-As in the papers, gradient descent takes a step for each window. What differs: the learning rate falls in a straight
-line to zero; the text is read in pieces of 64 words in random order; windows whose centre is outside the vocabulary are
+As in the papers, gradient descent takes a step for each window. What differs: the learning rate decays linearly to
+zero; the text is read in pieces of 64 words in random order; windows whose centre is outside the vocabulary are
 omitted.
 """
 
@@ -87,7 +87,7 @@ class Polyglot(Trainable, NeuralVectors):
 
 
 def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions, run: Run) -> None:
-    """Train the weights where they are."""
+    """Train the weights of ``module`` in place."""
     from polyseme.words.kernels.random import random_state
     from polyseme.words.kernels.windows import rank_windows
 
@@ -106,7 +106,7 @@ def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, opti
         return float(result[0]), float(result[1])
 
     with preparing(run.progress):
-        rank(batches.places[:0], 0.0)  # compiled before the clock of the training starts
+        rank(batches.places[:0], 0.0)  # only compiles, so that the measured speed excludes it
     Epochs(
         bounds=np.minimum(np.arange(len(batches) + 1) * CHUNK, len(batches.places)),
         epochs=options.epochs,
@@ -120,7 +120,7 @@ def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, opti
 
 
 def held_out_scores(module: PolyglotNet, stream: WordStream) -> dict[str, float]:
-    """The mean loss, and the share of windows that score above their altered copies; nothing if there is no text."""
+    """The mean loss, and the fraction of windows that score above their altered copies; empty if there is no text."""
     from polyseme.words.networks import window_losses
 
     places = np.flatnonzero(stream.numbers < stream.unknown)

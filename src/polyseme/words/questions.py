@@ -1,4 +1,4 @@
-"""Many questions to word vectors at once, and what a graph of neighbours shows."""
+"""Many nearest-neighbour queries at once, and the links of a neighbour graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyseme.words.vectors import Neighbours, WordVectors
 
 @dataclass(frozen=True)
 class NearestQuestion:
-    """The words nearest to the sum of ``plus`` less the sum of ``minus`` (3CosAdd)."""
+    """A query for the words nearest to the sum of ``plus`` minus the sum of ``minus`` (3CosAdd)."""
 
     plus: tuple[str, ...]
     minus: tuple[str, ...]
@@ -24,7 +24,7 @@ class NearestQuestion:
 
 
 def nearest_words(vectors: WordVectors, questions: Sequence[NearestQuestion]) -> list[Neighbours | UnknownWord]:
-    """The answer to each question, or why there is none; one search for all, in one compiled call."""
+    """The neighbours for each query, or the error if a word is unknown; all queries share one compiled search."""
     targets = [_direction(vectors, question) for question in questions]
     asked = [target for target in targets if not isinstance(target, UnknownWord)]
     if not asked:
@@ -55,7 +55,7 @@ def _named(vectors: WordVectors, question: NearestQuestion, rows: list[int], cos
 
 
 def neighbour_links(vectors: WordVectors, words: Sequence[str]) -> list[tuple[str, str, float]]:
-    """What a graph draws: the links of each word to the first, and to its two likest among the others."""
+    """The links of a graph, with cosines: each word to the first, and to the two most similar of the others."""
     units = unit_rows(vectors[list(words)])
     cosines = units @ units.T
     pairs = {(0, i) for i in range(1, len(words))}

@@ -1,7 +1,7 @@
-"""Vectors most of whose numbers are zero: a matrix that is kept, searched and saved without ever being made dense.
+"""Sparse word vectors: a matrix that is stored, searched and saved without ever being made dense.
 
-``SparseRows`` stands where a dense (V, D) matrix stands elsewhere. One row of it is a plain vector; several rows are
-sparse again; products with questions are dense, since they are as small as the number of questions.
+``SparseRows`` takes the place of a dense (V, D) matrix. One row of it is a plain vector; several rows are sparse again;
+products with queries are dense, since there are few queries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAMES = ("row_starts", "row_columns", "row_values")  # of the arrays in a model 
 
 
 class SparseRows:
-    """A float32 matrix (V, D) in compressed rows."""
+    """A float32 matrix (V, D) in compressed sparse row format (CSR)."""
 
     ndim = 2
 
@@ -46,7 +46,7 @@ class SparseRows:
     @overload
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> SparseRows: ...
     def __getitem__(self, rows: int | slice | NDArray[np.int64]) -> FloatArray | SparseRows:
-        """One row as a plain vector, (D,), or some of the rows."""
+        """One row as a plain vector, (D,), or several rows as ``SparseRows``."""
         if isinstance(rows, (int, np.integer)):
             if not -len(self) <= rows < len(self):
                 raise IndexError(f"row {rows} of {len(self)}")
@@ -58,7 +58,7 @@ class SparseRows:
         return SparseRows(self.matrix[rows])
 
     def dense(self) -> FloatArray:
-        """The rows with all their zeros: for a few of them."""
+        """The rows as a NumPy array, with all zeros; use it for a few rows only."""
         return np.asarray(self.matrix.toarray(), dtype=np.float32)
 
     def products(self, others: FloatArray | SparseRows) -> FloatArray:
@@ -68,7 +68,7 @@ class SparseRows:
         return np.asarray(self.matrix @ others.T, dtype=np.float32)
 
     def reduced(self, dim: int) -> FloatArray:
-        """The rows on about their ``dim`` strongest directions, (V, dim), dense: for maps (randomised SVD)."""
+        """The rows in about their ``dim`` strongest directions (randomised SVD), (V, dim), dense: for maps."""
         basis: FloatArray = np.random.default_rng(0).standard_normal((self.shape[1], dim), dtype=np.float32)
         for _ in range(4):
             left, _ = np.linalg.qr(self.matrix @ basis)
@@ -87,7 +87,7 @@ class SparseVectors(WordVectors):
         super().__init__(vocabulary, vectors, options=options, about=about)
 
     def parts(self) -> Parts:
-        """The compressed rows, ``counts`` and the vocabulary."""
+        """The arrays of the CSR matrix, ``counts`` and the vocabulary."""
         assert isinstance(self.vectors, SparseRows)
         matrix = self.vectors.matrix
         arrays = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
@@ -102,7 +102,7 @@ class SparseVectors(WordVectors):
 
 
 def compressed_rows(parts: Parts, names: tuple[str, str, str], rows: int, columns: int) -> csr_array:
-    """The sparse matrix (rows, columns) whose starts, columns and values a model folder holds under these names."""
+    """The CSR matrix (rows, columns) whose starts, columns and values are stored in a model folder under ``names``."""
     from scipy.sparse import csr_array
 
     starts, places, values = (parts.tensors.get(name, np.empty(0)) for name in names)

@@ -1,8 +1,8 @@
-"""Character n-grams of a word, hashed into buckets as fastText does it: vectors for words never seen. 子词
+"""Character n-grams of a word, hashed into buckets as in fastText: they give unseen words a vector. 子词
 
 Bojanowski, Grave, Joulin and Mikolov, Enriching Word Vectors with Subword Information, 2017.
 
-    v(w) = mean of the word's own row (where it has one) and of the rows of its n-grams of "<w>", minn <= n <= maxn
+    v(w) = mean of the word's own row (if it has one) and of the rows of the n-grams of "<w>", minn <= n <= maxn
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from polyseme.nouns import FloatArray
 
 END_OF_SENTENCE = "</s>"
-BLOCK = 1 << 15  # words whose n-grams are held at a time
+BLOCK = 1 << 15  # words whose n-grams are in memory at a time
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
 
 def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
-    """The n-grams of ``<word>`` in fastText's order, as bytes; the lone boundary marks are not among them."""
+    """The n-grams of ``<word>`` in fastText's order, as bytes; ``<`` and ``>`` alone are not n-grams."""
     characters = _characters(marked(word, ""))
     for start in range(len(characters)):
         for n in range(max(1, minn), min(maxn, len(characters) - start) + 1):
@@ -30,18 +30,18 @@ def ngrams(word: str, minn: int, maxn: int) -> Iterator[bytes]:
 
 
 def marked(word: str, whole: str) -> bytes:
-    """``<word>``; nothing for the one word that has no n-grams."""
+    """``<word>`` as bytes; empty for ``whole``, the one word that has no n-grams."""
     return b"" if word == whole and whole else b"<" + word_bytes(word) + b">"
 
 
 def _characters(data: bytes) -> list[bytes]:
-    # fastText cuts before every byte that is not a UTF-8 continuation, whether or not the text is valid.
+    # fastText splits before every byte that is not a UTF-8 continuation byte, whether or not the text is valid.
     starts = [i for i, byte in enumerate(data) if byte & 0xC0 != 0x80]
     return [data[i:j] for i, j in zip(starts, [*starts[1:], len(data)], strict=True)]
 
 
 def word_bytes(word: str) -> bytes:
-    """The word in UTF-8. Bytes that were not UTF-8 when read come back; half a surrogate pair stays one."""
+    """The word in UTF-8. Bytes that were invalid when read are restored; a lone surrogate is encoded as it is."""
     try:
         return word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -49,7 +49,7 @@ def word_bytes(word: str) -> bytes:
 
 
 def ngram_hash(ngram: bytes) -> int:
-    """FNV-1a on 32 bits, each byte taken as a signed number: fastText's hash, its quirk included."""
+    """fastText's hash: 32-bit FNV-1a, with fastText's quirk that each byte is treated as signed."""
     h = _FNV_START
     for byte in ngram:
         h ^= byte if byte < 128 else byte | 0xFFFFFF00
@@ -59,10 +59,10 @@ def ngram_hash(ngram: bytes) -> int:
 
 @dataclass
 class Subwords:
-    """The n-gram rows of a model, and the words' own rows before their n-grams are mixed in.
+    """The n-gram rows of a model, and the words' own rows before n-grams are averaged in.
 
-    ``kept`` maps a bucket to its row where a file was pruned to some buckets; None means row = bucket. ``whole`` is
-    the one word that has no n-grams.
+    ``kept`` maps a bucket to its row if a file was pruned to some buckets; None means row = bucket. ``whole`` is the
+    one word that has no n-grams.
     """
 
     minn: int
@@ -74,7 +74,7 @@ class Subwords:
     whole: str = END_OF_SENTENCE
 
     def ids(self, word: str) -> NDArray[np.int64]:
-        """Row numbers of the word's n-grams, with repetitions."""
+        """Row numbers of the word's n-grams; a row may be repeated."""
         if self.maxn <= 0 or not self.n_buckets or word == self.whole:
             return np.empty(0, dtype=np.int64)
         buckets = (ngram_hash(gram) % self.n_buckets for gram in ngrams(word, self.minn, self.maxn))
@@ -83,7 +83,7 @@ class Subwords:
         return np.array([self.kept[b] for b in buckets if b in self.kept], dtype=np.int64)
 
     def vector(self, word: str) -> FloatArray | None:
-        """The mean of the n-grams' rows; None for a word that has none, or none that were ever trained."""
+        """The mean of the n-grams' rows; None if the word has no n-grams, or none that was ever trained."""
         ids = self.ids(word)
         if not len(ids):
             return None
@@ -106,7 +106,7 @@ class Subwords:
         return vectors
 
     def _rows_of(self, hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The rows of hashed n-grams; -1 for one whose bucket was pruned away."""
+        """The rows of hashed n-grams; -1 if the bucket was pruned."""
         buckets = (hashes % np.uint32(self.n_buckets)).astype(np.int64)
         if self.kept is None:
             return buckets

@@ -1,4 +1,4 @@
-"""What to tell a person whose word has no vector: close words, found in a moment among hundreds of thousands."""
+"""Suggestions for a word that has no vector: words spelled alike, found quickly among hundreds of thousands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import difflib
 import heapq
 from collections.abc import Sequence
 
-SEARCHED = 200_000  # the most frequent words; rarer ones are seldom what was meant
-LEAST = 0.55  # of likeness, to be offered at all
-COMPARED = 60  # candidates that difflib, which is slow, looks at
+SEARCHED = 200_000  # the most frequent words; rarer ones are seldom meant
+LEAST = 0.55  # minimum similarity of a suggestion
+COMPARED = 60  # candidates compared with difflib, which is slow
 
 
 def similar_spellings(word: str, words: Sequence[str], known: dict[str, int], topn: int = 3) -> list[str]:
-    """Words of the vocabulary that look like ``word``, the closest first."""
+    """Words of the vocabulary that are spelled like ``word``, most similar first."""
     spellings = [w for w in (word.lower(), word.capitalize(), word.upper(), word.strip()) if w in known and w != word]
     letters = set(word)
     slack = max(1, len(word) // 3)
@@ -28,6 +28,7 @@ def similar_spellings(word: str, words: Sequence[str], known: dict[str, int], to
 
 
 def _likeness(word: str, other: str) -> float:
-    """Shared characters in order; in short words, the same length and beginning too: 北精 is 北京, not 北."""
+    """Spelling similarity: shared characters in order, plus a bonus, larger for short words, for the same length and
+    first character: 北精 suggests 北京, not 北."""
     ratio = difflib.SequenceMatcher(None, word, other).ratio()
     return ratio + (0.4 * (len(word) == len(other)) + 0.1 * (word[:1] == other[:1])) / max(1, len(word))

@@ -1,12 +1,13 @@
-"""fastText's classifier 有监督 fastText: the mean of the rows of a text's words and word n-grams under a linear layer.
+"""fastText's classifier 有监督 fastText: a linear layer on the mean of the rows of a text's words and word n-grams.
 
 Joulin, Grave, Bojanowski and Mikolov, "Bag of Tricks for Efficient Text Classification", EACL 2017.
 
-    h = mean of the rows of words, of their letters' n-grams and of n-grams of words;   p(label) = softmax(B h)
+    h = mean of the rows of words, of their character n-grams and of word n-grams;   p(label) = softmax(B h)
 
-or a Huffman tree of the labels, or a yes or no for each. Hashes are fastText's own: published .bin and .ftz files tell
-labels here as they do there, and a classifier trained here can be written as such a file. What differs from its
-program in training: texts are numbered once and not read again in each epoch, and come in random order.
+or a Huffman tree of the labels, or a logistic classifier for each label. Hashes are fastText's own: published .bin and
+.ftz files predict the same labels here as in fastText, and a classifier trained here can be written as such a file.
+What differs from fastText in training: texts are converted to numbers once, not in each epoch, and come in random
+order.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class SupervisedOptions:
 
 
 class Supervised:
-    """A fastText model that tells labels: trained here, or read from a published file."""
+    """A fastText model that predicts labels, trained here or read from a published file."""
 
     def __init__(self, model: PublishedFastText) -> None:
         if model.options.architecture != "supervised" or not len(model.labels):
@@ -81,7 +82,7 @@ class Supervised:
         self.labels = [label[len(LABEL) :] if prefixed else label for label in model.labels.words]
 
     def tokens(self, text: str) -> list[str]:
-        """As the training text was cut; where that is not known, at blanks, as fastText does."""
+        """The tokens of a text, segmented like the training text; if unknown, split at blanks, as in fastText."""
         segmentation = self.model.about.segmentation
         return segmentation.tokens(text) if segmentation else text.translate(_BLANKS).split(" ")
 
@@ -96,7 +97,7 @@ class Supervised:
         return means
 
     def probabilities(self, texts: Sequence[str | Sequence[str]]) -> FloatArray:
-        """p(label), ``(n, labels)``. With one-vs-all and negative each is a yes of its own: they do not sum to one."""
+        """p(label), ``(n, labels)``. With one-vs-all and negative, labels are independent: p does not sum to one."""
         scores = self.hidden(texts) @ np.asarray(self.model.output).T
         loss = self.model.options.loss
         if loss == "softmax":
@@ -113,7 +114,7 @@ class Supervised:
 
     @cached_property
     def reader(self) -> TextReader:
-        """What numbers the rows of texts."""
+        """Converts texts to row numbers."""
         model = self.model
         return TextReader(model.key_to_index, model.subwords, model.options.word_ngrams, set(model.labels.words))
 
@@ -129,7 +130,7 @@ class Supervised:
 
 
 def _tabulated(scores: FloatArray) -> FloatArray:
-    """σ as fastText looks it up: from -8 to 8 in steps of 1/32, 0 and 1 beyond."""
+    """σ from fastText's lookup table: from -8 to 8 in steps of 1/32, 0 and 1 beyond."""
     steps = _logistic(np.asarray(np.floor(np.clip(scores, -8, 8) * 32) / 32, dtype=np.float32))
     return np.where(scores < -8, np.float32(0), np.where(scores > 8, np.float32(1), steps))
 
@@ -140,7 +141,7 @@ def _logistic(scores: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts whose words are numbered; each ends in </s>, as fastText reads a line."""
+    """Texts as word numbers; each ends in </s>, as fastText reads a line."""
 
     offsets: NDArray[np.int64]  # of the texts, into numbers
     numbers: NDArray[np.int64]  # of words
@@ -148,7 +149,7 @@ class Texts:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]]) -> Texts:
-        """Number the words of texts that are cut."""
+        """From tokenised texts."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
         flat: list[int] = []
         ends = [0]
@@ -159,7 +160,7 @@ class Texts:
         return cls(np.array(ends, dtype=np.int64), np.array(flat, dtype=np.int64), list(number))
 
     def without(self, left_out: Sequence[bool]) -> Texts:
-        """The same without some of the words."""
+        """The texts without the words for which ``left_out`` is true."""
         if not any(left_out):
             return self
         kept = ~np.array(left_out)[self.numbers]
@@ -167,7 +168,7 @@ class Texts:
         return Texts(ends, self.numbers[kept], self.words)
 
     def vocabulary(self, min_count: int) -> Vocabulary:
-        """The words seen so often, the frequent ones first."""
+        """The words that occur at least ``min_count`` times, most frequent first."""
         counts = np.bincount(self.numbers, minlength=len(self.words)).astype(np.int64)
         order = [place for place in np.argsort(-counts, kind="stable").tolist() if self.words[place]]
         order = [place for place in order if counts[place] >= min_count]
@@ -175,7 +176,7 @@ class Texts:
 
 
 class TextReader:
-    """Numbers the rows of texts: words, their letters' n-grams, n-grams of words."""
+    """Converts texts to row numbers: of words, their character n-grams and word n-grams."""
 
     def __init__(
         self, index: dict[str, int], subwords: Subwords, word_ngrams: int, labels: set[str] | None = None
@@ -190,11 +191,11 @@ class TextReader:
         self.places = places
 
     def rows(self, lists: Sequence[Sequence[str]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Offsets of the texts' rows, and the rows."""
+        """The rows of tokenised texts: offsets of each text, and row numbers."""
         return self.rows_of(Texts.of(lists))
 
     def rows_of(self, texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The same of texts whose words are numbered."""
+        """The same for texts whose words are already numbered."""
         from polyseme.words.kernels.classify import text_rows
 
         texts = texts.without([not word or self._is_label(word) for word in texts.words])
@@ -229,11 +230,11 @@ def train_supervised(
     run: Run,
     segmentation: Segmentation | None = None,
 ) -> PublishedFastText:
-    """Learn to tell the labels of texts that are cut into tokens."""
+    """Train a classifier on tokenised texts and their labels."""
     if not lists:
         raise TrainingError("there are no texts to learn from")
     names, numbers = _numbered_labels(labels)
-    order = np.random.default_rng(options.seed).permutation(len(lists))  # files often have one label after the other
+    order = np.random.default_rng(options.seed).permutation(len(lists))  # files are often sorted by label
     texts = Texts.of([lists[place] for place in order])
     vocabulary = texts.vocabulary(options.min_count)
     options = _settled(options, texts, vocabulary)
@@ -257,14 +258,14 @@ def train_supervised(
 
 def _numbered_labels(labels: Sequence[str]) -> tuple[Vocabulary, NDArray[np.int32]]:
     names, places, counts = np.unique(np.array(labels, dtype=str), return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")  # a Huffman tree wants falling counts
+    order = np.argsort(-counts, kind="stable")  # a Huffman tree needs descending counts
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return Vocabulary(names[order].tolist(), counts[order].astype(np.int64)), rank[places].astype(np.int32)
 
 
 def _settled(options: SupervisedOptions, texts: Texts, vocabulary: Vocabulary) -> SupervisedOptions:
-    """The options with n-grams and buckets decided: no bucket where nothing is hashed."""
+    """The options with the n-gram lengths and buckets filled in; no buckets if nothing is hashed."""
     minn, maxn = (1, 2) if vocabulary.is_chinese() else (3, 5)
     options = dataclasses.replace(
         options,
@@ -290,7 +291,7 @@ def _learned(
     options: SupervisedOptions,
     run: Run,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The rows of words and of buckets, and those of the labels."""
+    """Train; return the rows of words, of buckets and of labels."""
     from polyseme.words.kernels import classify as kernel
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
     from polyseme.words.kernels.random import alias_table, random_state
@@ -300,7 +301,7 @@ def _learned(
     n_rows, dim = n_words + (options.buckets or 0), options.dim
     is_touched = np.zeros(n_rows, dtype=bool)
     is_touched[rows] = True
-    touched = np.flatnonzero(is_touched)  # only these rows are held while learning
+    touched = np.flatnonzero(is_touched)  # only these rows are in memory during training
     rows = (np.cumsum(is_touched) - 1).astype(np.int32)[rows]
     inputs, outputs = random_rows(len(touched), dim, options.seed, 1.0), padded(len(names), dim)
     tree = huffman_tree(names.counts) if options.loss == "hierarchical" else no_tree()

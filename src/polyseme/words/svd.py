@@ -1,4 +1,4 @@
-"""Reduced counts 共现矩阵分解: the matrix of ``counts`` in a few hundred dimensions, by truncated SVD or PCA.
+"""Reduced counts 共现矩阵分解: the matrix of ``counts``, reduced to a few hundred dimensions by truncated SVD or PCA.
 
 Levy, Goldberg and Dagan, Improving Distributional Similarity with Lessons Learned from Word Embeddings, 2015.
 
@@ -7,9 +7,9 @@ Levy, Goldberg and Dagan, Improving Distributional Similarity with Lessons Learn
 M is one of the matrices of ``counts``: PPMI as in the paper, raw counts or their logarithms. With ``centre`` the mean
 of each column is subtracted first, which makes the vectors principal components.
 
-What differs from the paper: the singular vectors come from subspace iteration on a random start (Halko, Martinsson and
-Tropp 2011), which is reproducible from its seed and can be interrupted between two steps. The counts stay with the
-model, so that the counts of more text can be added and the sum factored again.
+What differs from the paper: the singular vectors come from subspace iteration from a random start (Halko, Martinsson
+and Tropp 2011), which is reproducible from its seed and can be interrupted between two steps. The counts are saved with
+the model, so that those of more text can be added and the sum factored again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from typing_extensions import Self
 
-SPARE = 10  # directions beyond dim that make the last ones wanted more exact
+SPARE = 10  # extra directions beyond dim, which make the last of the dim directions more accurate
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SvdOptions(CountedOptions):
 
 
 class Svd(Trainable, WordVectors):
-    """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the counts after them."""
+    """Vectors (V, D); columns beyond the rank of a small matrix are zero. ``pairs`` are the raw counts."""
 
     method: ClassVar[str] = "svd"
     Options: ClassVar[type] = SvdOptions
@@ -93,7 +93,7 @@ class Svd(Trainable, WordVectors):
 
 
 def _factors(matrix: csr_array, options: SvdOptions, run: Run) -> FloatArray:
-    """U Σ^exponent, (V, D), by subspace iteration; the loss is the share of ‖M‖² that the factors omit."""
+    """U Σ^exponent, (V, D), by subspace iteration; the loss is the fraction of ‖M‖² that the factors do not explain."""
     from threadpoolctl import threadpool_limits
 
     size = min(options.dim + SPARE, *matrix.shape)

@@ -1,6 +1,6 @@
-"""Passes over the cells of a co-occurrence matrix, tile by tile in random order, by several threads.
+"""Passes over the cells of a co-occurrence matrix, tile by tile in random order, on several threads.
 
-A tile is 512×512 words, so that the rows in use stay in the cache; see ``kernels/count.py`` for how pairs are numbered.
+A tile is 512×512 words, so that the rows in use stay in the cache; ``kernels/count.py`` explains how pairs are encoded.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from polyseme.words.chunks import Pace, in_threads
 from polyseme.words.cooccurrence import Cooccurrence
 
-CELLS = 20_000  # cells of a chunk
+CELLS = 20_000  # cells per chunk
 Places = NDArray[np.int64]
 Train = Callable[[Places, int, int], NDArray[np.float64]]  # (tiles, epoch, chunk) -> (cost, updates)
 
 
 def tiles_across(n_words: int) -> int:
-    """Tiles in a row of the matrix."""
+    """The number of tiles per row of the matrix."""
     from polyseme.words.kernels.count import TILE, TILE_BITS
 
     return (n_words + TILE - 1) >> TILE_BITS
 
 
 def tile_bounds(cells: Cooccurrence) -> Places:
-    """Where the cells of each tile begin, and where the last ends."""
+    """Where the cells of each tile begin, and where those of the last end."""
     from polyseme.words.kernels.count import CELL_BITS
 
     n_tiles = tiles_across(cells.n_words) ** 2
@@ -36,7 +36,7 @@ def tile_bounds(cells: Cooccurrence) -> Places:
 def pass_over_tiles(
     bounds: Places, train: Train, *, epoch: int, seed: int, threads: int, pace: Pace
 ) -> tuple[float, float]:
-    """Learn from every cell once; the sum of costs, and the number of updates."""
+    """Train on every cell once; return the sum of costs and the number of updates."""
     tiles = np.random.default_rng((seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
     sizes = np.diff(bounds)[tiles]
     cuts = np.unique(np.append(np.searchsorted(np.cumsum(sizes), np.arange(0, bounds[-1], CELLS)), len(tiles)))

@@ -1,4 +1,4 @@
-"""Word vectors 词向量: a vocabulary and a matrix, and the questions one asks them.
+"""Word vectors 词向量: a vocabulary, a matrix and the usual queries.
 
     similarity      cos(a, b)
     most_similar    argmax_w  cos(w, Σ unit(positive) - Σ unit(negative))                    (3CosAdd)
@@ -6,7 +6,7 @@
 
 Mikolov, Yih and Zweig, Linguistic Regularities in Continuous Space Word Representations, 2013; Levy and Goldberg,
 Linguistic Regularities in Sparse and Explicit Word Representations, 2014. The matrix is never copied or normalised:
-scores are one product with it, times the inverse lengths of its rows, which are computed at the first question.
+scores are a product with it, multiplied by the inverse lengths of its rows, which are computed at the first query.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-Word = str | FloatArray  # a word, or a vector in its place
+Word = str | FloatArray  # a word, or a vector instead of one
 Neighbours = list[tuple[str, float]]
 
-TOGETHER = 64  # questions answered by one pass over the matrix …
-LONGEST = 1 << 22  # … and at most so many numbers in all of them: rows of counts are as long as the vocabulary
+TOGETHER = 64  # queries answered by one pass over the matrix …
+LONGEST = 1 << 22  # … with at most this many numbers in total: rows of counts are as long as the vocabulary
 EPSILON = np.float32(1e-6)
 
 
 class Candidates(NamedTuple):
-    """The rows an answer is chosen from."""
+    """The rows among which the nearest are searched."""
 
     rows: Rows  # (n, D)
     inverse_norms: FloatArray  # (n,)
-    numbers: NDArray[np.int64] | None  # which rows they are; None: the first n
+    numbers: NDArray[np.int64] | None  # their row numbers in the whole matrix; None: the first n
 
 
 @dataclass(frozen=True)
 class VectorsOptions:
-    """What is known of vectors that were read from a published file."""
+    """Options of vectors read from a published file."""
 
     source: str = option("", "the file the vectors were read from")
 
@@ -61,7 +61,7 @@ class VectorsOptions:
 class WordVectors(Model, nouns.WordVectors):
     """One float32 vector per word; trained by a subclass, or read from a published file.
 
-    The matrix is a NumPy array, or ``SparseRows`` where most of its numbers are zero.
+    The matrix is a NumPy array, or ``SparseRows`` if most of its values are zero.
     """
 
     method: ClassVar[str] = "vectors"
@@ -80,8 +80,8 @@ class WordVectors(Model, nouns.WordVectors):
         if vectors.ndim != 2 or len(vectors) != len(vocabulary):
             raise FormatError(f"{len(vocabulary):,} words do not fit a matrix of shape {vectors.shape}")
         self.vocabulary = vocabulary
-        self.vectors: Any = vectors  # (V, D), perhaps a read-only memory map
-        self.output = output  # (V, D): the context vectors, where the method keeps them
+        self.vectors: Any = vectors  # (V, D), possibly a read-only memory map
+        self.output = output  # (V, D): the context vectors, if the method keeps them
         self.subwords = subwords
         self.options = self.Options() if options is None else options
         self.about = about or About()
@@ -107,7 +107,7 @@ class WordVectors(Model, nouns.WordVectors):
         return len(self.vocabulary)
 
     def __contains__(self, word: object) -> bool:
-        """Whether the word has a vector, its own or one made of subwords."""
+        """Whether the word has a vector, its own or one composed of subwords."""
         return isinstance(word, str) and (word in self.key_to_index or self._unseen(word) is not None)
 
     def __getitem__(self, words: str | Sequence[str]) -> FloatArray:
@@ -155,7 +155,7 @@ class WordVectors(Model, nouns.WordVectors):
             about.append(f"words with fewer than {least} occurrences were dropped (min_count)")
         return "; ".join(about)
 
-    # Questions
+    # Queries
 
     @cached_property
     def inverse_norms(self) -> FloatArray:
@@ -164,7 +164,7 @@ class WordVectors(Model, nouns.WordVectors):
         return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
     def similarity(self, a: Word, b: Word) -> float:
-        """The cosine of two words."""
+        """The cosine similarity of two words."""
         return float(np.dot(self._unit(a), self._unit(b)))
 
     def most_similar(
@@ -174,7 +174,7 @@ class WordVectors(Model, nouns.WordVectors):
         topn: int = 10,
         restrict: int | Iterable[str] | None = None,
     ) -> Neighbours:
-        """The words nearest to the sum of ``positive`` less the sum of ``negative``, with their cosines.
+        """The words nearest to the sum of ``positive`` minus the sum of ``negative``, with their cosines.
 
         The query words are omitted. ``restrict`` is a number n (only the n most frequent words) or a list of
         words to choose from.
@@ -186,7 +186,7 @@ class WordVectors(Model, nouns.WordVectors):
     def most_similar_batch(
         self, words: Sequence[Word], topn: int = 10, restrict: int | Iterable[str] | None = None
     ) -> list[Neighbours]:
-        """``most_similar`` of each word, many at once: one matrix product for a block of them."""
+        """``most_similar`` for each word, in batches: one matrix product for a block of words."""
         together = max(1, min(TOGETHER, LONGEST // self.vector_size))
         answers: list[Neighbours] = []
         for start in range(0, len(words), together):
@@ -216,7 +216,7 @@ class WordVectors(Model, nouns.WordVectors):
         return self._best(near * too / (away + EPSILON), candidates, self._rows_of([a, b, c]), topn)
 
     def doesnt_match(self, words: Sequence[str]) -> str:
-        """The word least like the others: the lowest cosine with their mean."""
+        """The word least similar to the others: the one with the lowest cosine to their mean."""
         if not words:
             raise OptionError("doesnt_match takes at least one word")
         units = np.stack([self._unit(word) for word in words])
@@ -272,7 +272,7 @@ class WordVectors(Model, nouns.WordVectors):
     # The folder
 
     def parts(self) -> Parts:
-        """``vectors``, ``counts``, ``output`` where there is one, and the vocabulary."""
+        """``vectors``, ``counts``, ``output`` if there is one, and the vocabulary."""
         tensors: dict[str, NDArray[Any]] = {"vectors": self.vectors, "counts": self.vocabulary.counts}
         if self.output is not None:
             tensors["output"] = self.output
@@ -295,7 +295,7 @@ def vocabulary_of(parts: Parts) -> Vocabulary:
 
 
 def matrix_of(parts: Parts, name: str, rows: int | None) -> FloatArray:
-    """A float matrix of a model folder, with so many rows where that is known."""
+    """A float matrix of a model folder, checked to have ``rows`` rows if that is given."""
     matrix = parts.tensors.get(name)
     if matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f" or (rows is not None and len(matrix) != rows):
         raise FormatError(f"the model folder was altered: its matrix {name!r} is missing or of the wrong shape")

@@ -1,4 +1,4 @@
-"""Words with those around them, for the methods that read windows of text (NNLM, Polyglot)."""
+"""Words and their context, for the methods that train on windows of text (NNLM, Polyglot)."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from polyseme.words.further import WordPlan
 
 Numbers = NDArray[np.int64]
 MOST_HELD_OUT = 20_000  # words
-RUN = 64  # neighbouring places that come into a batch together: their windows are in the same part of memory
-SPECIALS = 2  # rows after those of the words: unknown words, and what is outside a sentence
+RUN = 64  # neighbouring positions that stay together in a batch: their windows share a part of memory
+SPECIALS = 2  # rows after those of the words: the unknown word, and the sentence boundary
 
 
 @dataclass(frozen=True)
 class WordStream:
-    """Sentences in a row, a boundary before each and one after the last. Word numbers; ``unknown``; ``boundary``."""
+    """Sentences as one sequence of word numbers, with a boundary before each sentence and one after the last."""
 
     numbers: NDArray[np.int32]
     unknown: int
 
     @property
     def boundary(self) -> int:
-        """The number of what is between and outside sentences."""
+        """The number that marks sentence boundaries."""
         return self.unknown + 1
 
     @classmethod
     def of_sentences(cls, sentences: list[NDArray[np.int32]], n_words: int) -> WordStream:
-        """From the numbers of each sentence's words."""
+        """From the word numbers of each sentence."""
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         joined = np.concatenate([*sentences, np.empty(0, np.int32)])
         return cls(_with_boundaries(joined, lengths, n_words + 1), n_words)
 
     @classmethod
     def of_corpus(cls, corpus: Corpus, plan: WordPlan, chosen: NDArray[np.bool_]) -> WordStream:
-        """The chosen sentences of a corpus."""
+        """From the chosen sentences of a corpus."""
         lengths = np.diff(corpus.sentence_offsets)
         joined = plan.numbers[np.asarray(corpus.ids)[np.repeat(chosen, lengths)]]
         return cls(_with_boundaries(joined, lengths[chosen], len(plan.vocabulary) + 1), len(plan.vocabulary))
 
     def before(self, places: Numbers, n: int) -> Numbers:
-        """The ``n`` numbers before each place, nearest first, boundaries beyond the first one: ``(m,) -> (m, n)``."""
+        """The ``n`` words before each place, nearest first; all boundaries beyond the first: ``(m,) -> (m, n)``."""
         return self._beside(places[:, None] - np.arange(1, n + 1))
 
     def after(self, places: Numbers, n: int) -> Numbers:
-        """The same after each place."""
+        """The ``n`` words after each place, likewise."""
         return self._beside(places[:, None] + np.arange(1, n + 1))
 
     def _beside(self, at: Numbers) -> Numbers:
@@ -65,7 +65,7 @@ def _with_boundaries(joined: NDArray[np.int32], lengths: Numbers, boundary: int)
 
 
 class Batches:
-    """Places of a text in an order that changes from epoch to epoch, runs of neighbours staying together."""
+    """Batches of positions in a text, shuffled anew in each epoch; runs of neighbours stay together."""
 
     def __init__(self, places: Numbers, size: int, seed: int) -> None:
         self.places, self.size, self.seed = places, size, seed
@@ -77,7 +77,7 @@ class Batches:
         return -(-runs * self.run // self.size)
 
     def __call__(self, epoch: int, index: int) -> Numbers:
-        """The places of a batch."""
+        """The positions of batch ``index`` in an epoch."""
         runs = self._order(epoch)[index * self.size // self.run : -(-(index + 1) * self.size // self.run)]
         first = index * self.size % self.run
         picked = (runs[:, None] * self.run + np.arange(self.run)).ravel()[first : first + self.size]
@@ -88,7 +88,7 @@ class Batches:
 
 
 def split_sentences(corpus: Corpus, share: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which sentences to train on and which to hold out, the choice depending on the text alone."""
+    """Which sentences to train on and which to hold out; the choice depends only on the text."""
     lengths = np.diff(corpus.sentence_offsets)
     filled = np.flatnonzero(lengths > 0)
     held_out = np.zeros(len(lengths), dtype=bool)

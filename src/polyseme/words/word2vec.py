@@ -5,11 +5,11 @@ Chen, Corrado and Dean, Distributed Representations of Words and Phrases and the
 
     skip-gram, negative sampling:  max Σ_(w,c)  log σ(x_c·y_w) + Σ_{n ~ P^0.75} log σ(-x_c·y_n)
 
-w is the centre word, c a word within a window of random reach around it. CBOW puts the mean of all x_c in the place of
-x_c; hierarchical softmax puts the inner nodes of a Huffman tree on the path to w in the place of w and n.
+w is the centre word, c a word within a window of random size around it. CBOW replaces x_c by the mean of all x_c;
+hierarchical softmax replaces w and n by the inner nodes of a Huffman tree on the path to w.
 
-What differs from the paper's program: the negatives of one centre word are drawn once and serve its whole window; two
-words of the window learn at a time; the learning rate falls in one straight line to zero over the run of all threads.
+What differs from the paper's program: the negative samples of a centre word are drawn once for its whole window; two
+context words are trained at a time; the learning rate decays linearly to zero over the words read by all threads.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
     from polyseme.words.kernels.predict import Inputs
 
-MOST_DIM = 1024  # what the compiled code's work area holds
+MOST_DIM = 1024  # what fits in the work area of the compiled code
 FEWEST_PASSES, MOST_PASSES, WORDS_READ = 5, 30, 15_000_000
 Options = TypeVar("Options", bound="SkipgramOptions")
 
 
 @dataclass(frozen=True)
 class SkipgramOptions:
-    """What word2vec, fastText and cw2vec have in common."""
+    """Options that word2vec, fastText and cw2vec share."""
 
     dim: int = option(100, "dimension of a vector", minimum=1, maximum=MOST_DIM)
     window: int = option(5, "maximum number of context words on each side", minimum=1, maximum=1000)
@@ -66,7 +66,7 @@ class SkipgramOptions:
 
 @dataclass(frozen=True)
 class PredictOptions(SkipgramOptions):
-    """What word2vec and fastText have in common."""
+    """Options that word2vec and fastText share."""
 
     architecture: str = option(
         "skipgram",
@@ -88,7 +88,7 @@ class Word2VecOptions(PredictOptions):
 
 
 class Word2Vec(Trainable, WordVectors):
-    """``input`` (V, D) and ``output`` (V, D) are both kept; ``vectors`` are made of them as the options say.
+    """``input`` (V, D) and ``output`` (V, D) are both kept; ``options.vectors`` says how they form ``vectors``.
 
     A hierarchical model has ``nodes`` (V - 1, D), the inner nodes of its tree, instead of ``output``.
     """
@@ -160,13 +160,13 @@ class Word2Vec(Trainable, WordVectors):
 
 
 def with_passes(options: Options, n_words: int) -> Options:
-    """The options with the number of passes over a text of this many words decided."""
+    """The options with ``epochs`` filled in for a text of this many words."""
     wanted = min(max(round(WORDS_READ / max(n_words, 1)), FEWEST_PASSES), MOST_PASSES)
     return dataclasses.replace(options, epochs=options.epochs or wanted)
 
 
 def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArray:
-    """The vectors that questions are answered with."""
+    """The vectors to return: ``input``, ``output``, or their ``sum`` or concatenation."""
     if which == "input" or output is None:
         return input
     if which == "output":
@@ -175,7 +175,7 @@ def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArr
 
 
 def one_row_each(n_words: int) -> Inputs:
-    """Input rows of words without subwords."""
+    """The input rows of words without subwords: one each."""
     from polyseme.words.kernels.predict import Inputs
 
     one = np.ones(n_words, dtype=np.float32)
@@ -183,7 +183,7 @@ def one_row_each(n_words: int) -> Inputs:
 
 
 def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
-    """Random rows, uniform in ±spread/dim, padded for the compiled code; only ``used`` rows, where that is given."""
+    """Random rows, uniform in ±spread/dim, padded for the compiled code; if ``used`` is given, other rows are zero."""
     from polyseme.words.kernels.rows import padded
 
     matrix = padded(rows, dim)
@@ -197,7 +197,7 @@ def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.
 
 
 def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
-    """The chance that a word of frequency f is kept, of 2³²: √(sample/f) + sample/f, as in word2vec.c."""
+    """The probability that a word of frequency f is kept, times 2³²: √(sample/f) + sample/f, as in word2vec.c."""
     if sample == 0:
         return np.full(len(counts), 0xFFFFFFFF, dtype=np.uint32)
     ratio = sample * counts.sum() / np.maximum(counts, 1)
@@ -217,7 +217,7 @@ def learn(
     architecture: str = "skipgram",
     loss: str = "negative",
 ) -> tuple[FloatArray, FloatArray]:
-    """Train input rows that begin as ``first``, and output rows or tree nodes; both come back padded."""
+    """Train the input rows, starting from ``first``, and the output rows or tree nodes; returns both, padded."""
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
     from polyseme.words.kernels.predict import Objective, Text, train_chunk
     from polyseme.words.kernels.random import alias_table, random_state
@@ -247,7 +247,7 @@ def learn(
         return float(result[0]), float(result[1])
 
     with preparing(run.progress):
-        train(0, 0, 0, 0, 0.0, 0.0)  # no words: compiled before the clock of the training starts
+        train(0, 0, 0, 0, 0.0, 0.0)  # no words: only compiles, so that the measured speed excludes it
     Epochs(
         bounds=chunk_bounds(corpus.sentence_offsets),
         epochs=options.epochs or FEWEST_PASSES,

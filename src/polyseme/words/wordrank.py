@@ -1,17 +1,17 @@
-"""WordRank 排序词向量: each word ranks the contexts it was seen with above all others.
+"""WordRank 排序词向量: each word should rank the contexts it occurred with above all others.
 
 Ji, Yun, Yanardag, Matsushima and Vishwanathan, WordRank: Learning Word Embeddings via Robust Ranking, 2016.
 
     min Σ_(w,c) r_wc · ρ((rank(w, c) + β) / α),    rank(w, c) = Σ_c' max(0, 1 - u_w·v_c + u_w·v_c')
     r_wc = min(1, (X_wc / x_max)^ε)
 
-The concave ρ lets go of contexts that cannot be ranked high, so that the top of each list counts most. Two stages take
-turns: steps of gradient descent on the cells (w, c) of the co-occurrence matrix with random rivals c', each weighted by
-r · ρ'(1/ξ); and, after every ``period`` passes, the exact ξ_wc = α / (rank(w, c) + β). Both are those of the authors'
-program, whose sum runs over c itself too and so is at least 1.
+The concave ρ gives little weight to contexts that cannot be ranked high, so the top of each list counts most. Two
+stages alternate: gradient descent on the cells (w, c) of the co-occurrence matrix with random negative contexts c',
+each step weighted by r · ρ'(1/ξ); and, after every ``period`` passes, the exact ξ_wc = α / (rank(w, c) + β). Both are
+as in the authors' program, where the sum includes c itself, so a rank is at least 1.
 
-What differs from it: ranks are found by sorting thresholds, not by comparing all pairs of contexts; cells are visited
-tile by tile as in GloVe here; the learning rate falls in a straight line to zero; several rivals share one visit.
+What differs from it: ranks are computed by sorting thresholds, not by comparing all pairs of contexts; cells are
+visited tile by tile as in GloVe here; the learning rate decays linearly to zero; a visit has several negative contexts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from polyseme.words.word2vec import served
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-HEAVIEST = 2.0  # weight of a cell, in means of all; best on the dev sets among 1.5 to 10, and 20 diverges
-BLOCK = 1 << 22  # scores held at a time while ranks are found
+HEAVIEST = 2.0  # maximum weight of a cell, as a multiple of the mean; best on dev sets from 1.5 to 10; 20 diverges
+BLOCK = 1 << 22  # scores in memory at a time while ranks are computed
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class WordRank(Trainable, WordVectors):
 
 
 def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None) -> list[FloatArray]:
-    """Words and contexts, (V, padded dim): uniform in (0, 1), of length one; rows of the older model as they were."""
+    """Words and contexts, (V, padded dim): uniform in (0, 1), scaled to unit length; older rows keep their values."""
     from polyseme.words.kernels.rows import padded
 
     random, n = np.random.default_rng(options.seed), len(plan.vocabulary)
@@ -144,14 +144,16 @@ def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None
 
 
 def cell_weights(counts: FloatArray, options: WordRankOptions) -> FloatArray:
-    """r = min(1, (x / x_max)^ε), scaled to a mean of 1 so that the learning rate does not depend on the text, and
-    limited: steps of many times the mean let the vectors grow beyond all bounds."""
+    """r = min(1, (x / x_max)^ε), scaled to a mean of 1 so that the learning rate does not depend on the text.
+
+    It is limited to ``HEAVIEST``: steps of many times the mean make training diverge.
+    """
     weights = np.minimum(1, np.asarray(counts, dtype=np.float64) / options.x_max) ** options.alpha
     return np.asarray(np.minimum(weights / weights.mean(), HEAVIEST), dtype=np.float32)
 
 
 def rho(x: NDArray[np.float64], options: WordRankOptions) -> NDArray[np.float64]:
-    """ρ(x), of x = (rank + β) / α."""
+    """ρ(x) for x = (rank + β) / α."""
     if options.rho == "identity":
         return x
     if options.rho == "log":
@@ -184,7 +186,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOpti
     coefficients = np.empty((len(cells), 2), dtype=np.float32)
     bounds, train = _trainer(cells, coefficients, weights, options)
     with preparing(run.progress):
-        train(bounds[:0], 0, 0)  # no tiles: compiled before the clock of the training starts
+        train(bounds[:0], 0, 0)  # no tiles: only compiles, so that the measured speed excludes it
     pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
     for epoch in range(first, options.epochs):
         began = time.monotonic()
@@ -198,7 +200,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOpti
             )
         speed = updates / max(time.monotonic() - began, 1e-9)
         run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
-        if (epoch + 1) % options.period == 0:  # where ranks are recomputed, so that none need to be kept
+        if (epoch + 1) % options.period == 0:  # ranks are recomputed next, so they need not be saved
             run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
     return weights
 
@@ -206,7 +208,7 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOpti
 def _trainer(
     cells: Cooccurrence, coefficients: FloatArray, weights: list[FloatArray], options: WordRankOptions
 ) -> tuple[Places, Train]:
-    """Where the cells of each tile begin; and what learns from the cells of some tiles: (cost, updates)."""
+    """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
     from polyseme.words.kernels.random import random_state
     from polyseme.words.kernels.wordrank import train_tiles
 
@@ -224,7 +226,7 @@ def _trainer(
 def exact_ranks(
     cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, threads: int = 1
 ) -> NDArray[np.float64]:
-    """(rank(w, c) + β) / α of each cell in both its orders, (cells, 2), one block of words after another."""
+    """(rank(w, c) + β) / α of each cell in both orders, (cells, 2), computed block by block of words."""
     from polyseme.words.kernels.wordrank import hinge_ranks
 
     words, contexts = weights

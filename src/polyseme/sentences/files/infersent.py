@@ -1,4 +1,4 @@
-"""The published weights of InferSent: the encoder's state dict, with the word vectors it reads in a file next to it."""
+"""The published weights of InferSent: the encoder's state dict, with the word vectors it uses in a file next to it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BOUNDARIES = {1: "<s> </s>", 2: "<p> </p>"}  # by version
 
 
 def tells(path: Path, head: bytes) -> bool:
-    """Is this the state dict of InferSent's BiLSTM, a pickle of the whole model, or a folder with one of them?"""
+    """Whether this is the state dict of InferSent's BiLSTM, a pickle of the whole model, or a folder with one."""
     if path.is_dir():
         return len(files_with_keys(path, _MODULE, _KEY)) == 1
     return has_keys(path, _MODULE, _KEY)
 
 
 def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
-    """The encoder with the word vectors in the one other file of its folder that ``load`` knows as such."""
+    """Read the encoder, with the word vectors from the one other file of its folder that ``load`` can open as such."""
     path = Path(path)
     file = files_with_keys(path, _MODULE, _KEY)[0] if path.is_dir() else path
     if not has_keys(file, _STATE):
@@ -36,7 +36,7 @@ def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     from polyseme.sentences.published import PublishedInferSent
 
     found = Tensors(file)
-    if any(name.startswith("encoder.") for name in found.names):  # with the classifier it was trained under
+    if any(name.startswith("encoder.") for name in found.names):  # saved together with its classifier
         found = found.under("encoder.")
     state = found.under("enc_lstm.")
     rows, dim = state.get("weight_ih_l0", (None, None)).shape

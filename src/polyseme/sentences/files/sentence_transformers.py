@@ -1,7 +1,7 @@
-"""Folders of sentence-transformers: modules.json, a Transformer and its pooling or a table of pieces, what follows.
+"""Folders of sentence-transformers: modules.json, a Transformer with pooling or a table of subwords, further modules.
 
-A module is known by the last part of its class's name, and what it does is written here: the class itself is never
-looked for, and an activation is one of those that are listed.
+A module is identified by the last part of its class name and implemented here: the class itself is never imported, and
+only the listed activations are accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from polyseme.sentences.steps import ACTIVATIONS, Dense, Norm, Normalise, Step, 
 from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
 from polyseme.store import tensors as tensor_file
 
-# The older configuration of a pooling has one yes or no for each way.
+# The older configuration of a pooling has one boolean for each mode.
 _OLD_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -38,7 +38,7 @@ _SETTINGS = "config_sentence_transformers.json"
 
 
 def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceTable:
-    """The sentence encoder in a folder."""
+    """Read the sentence encoder in a folder."""
     folder = Path(path)
     modules = _modules(folder)
     (kind, first), *rest = modules
@@ -60,7 +60,7 @@ def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceT
 def write_sentence_transformers(
     model: SentenceTransformer | TransformerEncoder, path: str | Path, *, force: bool = False
 ) -> None:
-    """A folder that sentence-transformers reads; a Transformer without a pooling gets the mean of its pieces."""
+    """Write a folder that sentence-transformers can read; a Transformer without pooling gets mean pooling."""
     if isinstance(model, TransformerEncoder):
         model = SentenceTransformer(model)
     with new_export(path, "sentence-transformers", force=force) as folder:
@@ -76,7 +76,7 @@ def write_sentence_transformers(
         modules = [{"idx": 0, "name": "0", "path": "", "type": f"{_TYPE}Transformer"}]
         pooling: dict[str, Any] = {key: mode in model.pooling.modes for key, mode in _OLD_MODES.items()}
         if [mode for mode in _OLD_MODES.values() if mode in model.pooling.modes] != list(model.pooling.modes):
-            pooling = {"pooling_mode": list(model.pooling.modes)}  # another order, which only newer versions read
+            pooling = {"pooling_mode": list(model.pooling.modes)}  # another order, which only newer versions can read
         modules.append(_write_module(folder, 1, "Pooling", {"word_embedding_dimension": model.encoder.dim, **pooling}))
         steps = [step for step in model.steps if not isinstance(step, Truncate)]
         for number, step in enumerate(steps, start=2):
@@ -120,13 +120,13 @@ def _modes(place: Path, dim: int) -> list[str]:
 def _steps(modules: list[tuple[str, Path]], size: int) -> list[Step]:
     steps: list[Step] = []
     for kind, place in modules:
-        if kind != "Dropout":  # does nothing to a text that is read
+        if kind != "Dropout":  # has no effect outside training
             steps.append(_step(kind, place, steps[-1].out if steps else size))
     return steps
 
 
 def _truncated(folder: Path, size: int) -> list[Step]:
-    """What is left of the vectors in the end."""
+    """The final step that truncates the vectors, if the settings ask for one."""
     wanted = _said(folder).get("truncate_dim")
     if wanted is None:
         return []
@@ -141,7 +141,7 @@ def _said(folder: Path) -> dict[str, Any]:
 
 
 def _prompt(folder: Path) -> str:
-    """The text before every text, where one is the default."""
+    """The default prompt that is put before every text; empty if there is none."""
     said = _said(folder)
     prompts, name = said.get("prompts"), said.get("default_prompt_name")
     prompt = prompts.get(name) if isinstance(prompts, dict) and isinstance(name, str) else None

@@ -1,9 +1,9 @@
-"""Pooled word vectors as a folder of sentence-transformers: its StaticEmbedding, a mean over rows of a matrix.
+"""Pooled word vectors as a sentence-transformers folder: its StaticEmbedding, a mean over rows of a matrix.
 
-What ``mean`` and ``sif`` make of a text is the mean of rows that depend on the word alone, w(a) x_a (I - u uᵀ), so that
-the folder gives the same vectors: words without one are omitted there too. A tokenizer of the ``tokenizers`` library
-cuts text as english text is cut here, at spaces where the model's text was cut so; it has no Chinese segmenter: Chinese
-text is given to it segmented into words, with spaces between them.
+With ``mean`` and ``sif``, a text's vector is a mean of rows that depend only on the word, w(a) x_a (I - u uᵀ), so the
+folder gives the same vectors; words without a vector are omitted there too. Its tokenizer (of the ``tokenizers``
+library) splits text like English text here, or at spaces if the model's text was split so. It has no Chinese segmenter:
+Chinese text must be given to it segmented, with spaces between words.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LINEAR = ("mean", "sif")
-_MARK = "▁"  # before every word, so that the letters of an unknown one are not words
+_MARK = "▁"  # before every word, so that single letters of an unknown word are not taken for words
 _PLACE = "0_StaticEmbedding"
 _TYPE = "sentence_transformers.models.StaticEmbedding"
-# Addresses; abbreviations; words and numbers with what joins their parts; dots and dashes; other signs one by one.
+# URLs; abbreviations; words and numbers with inner punctuation; runs of dots or dashes; other signs one by one.
 _ENGLISH = (
     r"https?://[!-~]*[\w/]|(?:[^\W\d_]\.){2,}|Ph\.D\.|\w+(?:(?:[-'’·]|(?<=\d)[.,:/](?=\d))\w+)*|\.{2,}|-{2,}|[^\w\s]"
 )
 
 
 def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = False) -> None:
-    """A folder that sentence-transformers reads, of word vectors pooled by their mean or by SIF."""
+    """Write word vectors pooled by mean or SIF as a folder that sentence-transformers can read."""
     if not isinstance(model.encoder, StaticEncoder) or model.options.pool not in LINEAR:
         raise OptionError(
             "only word vectors pooled by mean or sif, or a Transformer, can be "
@@ -62,7 +62,7 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
 
 
 def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
-    """The tokenizer and the vectors of its pieces; those of model2vec may be shared by several and have weights."""
+    """The tokenizer and the vectors of its subwords; in model2vec, subwords may share a vector and have weights."""
     from polyseme.contexts.transformer.files.huggingface import read_weights
     from polyseme.contexts.transformer.pieces import Pieces
 
@@ -89,7 +89,7 @@ def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
 
 
 def _rows(model: Pooled, words: list[str]) -> FloatArray:
-    """The vector of each word as a text of its own."""
+    """The vector of each word, encoded as a one-word text."""
     return model.encode([[word] for word in words])
 
 

@@ -22,7 +22,7 @@ _DAMAGES = (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError, Runtime
 
 
 def tells(path: Path, head: bytes) -> bool:
-    """Is this the archive of weights, or the folder it is in?"""
+    """Whether this is the archive of weights, or the folder that contains it."""
     file = path / WEIGHTS if path.is_dir() else path
     if not file.is_file() or file.suffix != ".npz":
         return False
@@ -34,7 +34,7 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def open_use(path: str | Path) -> UseMultilingual:
-    """The encoder; nothing in its files is executed."""
+    """Read the encoder; nothing in its files is executed."""
     from polyseme.sentences.multilingual import PIECE, SHAPES, SHARDS, UseMultilingual, UseMultilingualOptions
     from polyseme.text.sentencepiece import UnigramPieces
 
@@ -59,7 +59,7 @@ def open_use(path: str | Path) -> UseMultilingual:
 
 
 def _array(archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array of the archive, which must be of this shape before a byte of it is unpacked."""
+    """An array of the archive; its size and shape are checked before its data is unpacked."""
     entry = archive.getinfo(f"{name}.npy")
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if entry.file_size > size + _HEADER:

@@ -1,1 +1,1 @@
-"""The published formats of word vectors."""
+"""File formats in which word vectors are published."""

@@ -2,8 +2,8 @@
 
     [magic, version]?  settings  dictionary  [pruned buckets]?  input matrix  output matrix
 
-The input matrix holds the words' own rows, then the rows of the buckets. Files of before version 11 lack the parts with
-a question mark. Integers and floats are little-endian.
+The input matrix holds the words' own rows, then the rows of the buckets. Files older than version 11 lack the parts
+with a question mark. Integers and floats are little-endian.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SETTINGS = struct.Struct("<12id")
 
 @dataclass
 class FastTextSettings:
-    """What fastText keeps of its command line."""
+    """The training options that fastText stores in a model file."""
 
     dim: int
     window: int = 5
@@ -49,11 +49,11 @@ class FastTextSettings:
     sample: float = 1e-4
 
     def to_bytes(self) -> bytes:
-        """As the file has them."""
+        """The settings in fastText's binary layout."""
         return _SETTINGS.pack(*vars(self).values())
 
     def plausible(self) -> bool:
-        """Whether these can be the settings of a model at all."""
+        """Whether a real model could have these settings."""
         return (
             1 <= self.dim <= LONGEST_VECTOR
             and self.model in MODELS
@@ -79,7 +79,7 @@ class FastTextFile:
     label_counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     n_tokens: int = 0
     kept: dict[int, int] | None = None  # bucket → row after the words', where buckets were pruned
-    end_is_whole: bool = True  # whether </s> has no n-grams; before version 11 it had
+    end_is_whole: bool = True  # whether </s> has no n-grams; before version 11 it had some
 
 
 def tells(path: Path, head: bytes) -> bool:
@@ -88,19 +88,19 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def recognise(head: bytes) -> bool:
-    """Whether a file that begins so is a fastText model."""
+    """Whether a file that begins with ``head`` is a fastText model."""
     if len(head) >= 8 and struct.unpack_from("<i", head)[0] == MAGIC:
         return True
     if len(head) < _SETTINGS.size + 20:
         return False
-    # Files of before version 11 begin with the settings; nothing else does with numbers that all make sense.
+    # Files older than version 11 begin with the settings; no other kind of file has plausible values there.
     size, words, labels, tokens = struct.unpack_from("<3iq", head, _SETTINGS.size)
     settings = FastTextSettings(*_SETTINGS.unpack_from(head))
     return settings.plausible() and settings.window > 0 and size == words + labels > 0 and tokens >= 0
 
 
 def read(path: str | Path) -> FastTextFile:
-    """The model, its matrices decoded to float32."""
+    """Read a model file; its matrices are decoded to float32."""
     path = Path(path)
     with open_for_reading(path) as (file, size):
         reader = BinaryReader(path, file, size)
@@ -199,7 +199,7 @@ def _wrong_width(reader: BinaryReader, what: str, width: int, dim: int) -> Forma
 
 
 def write(path: str | Path, model: FastTextFile) -> None:
-    """A .bin file of version 12, which fastText and gensim read."""
+    """Write a .bin file of version 12, which fastText and gensim can read."""
     if model.kept is not None:
         raise FormatError(
             f"{path} cannot be written: the model's buckets were pruned, and a dense fastText file cannot say which; "

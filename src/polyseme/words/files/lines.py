@@ -1,8 +1,8 @@
-"""Lines of ``word number number …`` into words and a float32 matrix.
+"""Parse lines of ``word number number …`` into words and a float32 matrix.
 
-A line is read from its end: the last D fields are the numbers, all before them is the word, spaces and all. Numbers
-come out as ``numpy.float32(float(text))`` gives them, bit for bit; a compiled reader does the common ones and leaves
-the few whose rounding is in doubt, and everything that is not a number, to Python.
+A line is read from its end: the last D fields are the numbers, and everything before them is the word, which may
+contain spaces. Numbers are bit for bit what ``numpy.float32(float(text))`` gives: a compiled parser reads most of them
+and leaves the few whose rounding is uncertain, and everything that is not a number, to Python.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from polyseme.text.encoding import decoder, detect
 
 log = logging.getLogger(__name__)
 
-TOLD_BY = 20_000  # words by which their encoding is told
-COMPILED_FROM = 1 << 20  # bytes; less than this is read sooner than the compiled reader is loaded
+TOLD_BY = 20_000  # words from which the encoding is detected
+COMPILED_FROM = 1 << 20  # bytes; below this size, Python is faster than loading the compiled parser
 
 
 def decoded(word: bytes) -> str:
-    """The word as text; bytes that are not UTF-8 are kept as surrogates, so that writing gives them back."""
+    """The word as text; bytes that are not UTF-8 become surrogates, so that they are written back unchanged."""
     return word.decode("utf-8", "surrogateescape")
 
 
 def in_own_encoding(words: list[str], where: str) -> list[str]:
-    """The words again in the Chinese encoding they are in, where most that are not ASCII turned out not to be UTF-8.
+    """The words decoded as GB18030 or Big5 if most of the non-ASCII ones are not valid UTF-8.
 
-    A few such words among many are cut or damaged, and stay as they are.
+    If only a few are invalid, these are truncated or damaged, and all words stay as they are.
     """
     wide = [word for word in words[:TOLD_BY] if not word.isascii()]
     odd = [word for word in wide if any("\udc80" <= character <= "\udcff" for character in word)]
@@ -62,7 +62,7 @@ def trailing_numbers(line: bytes) -> int:
 
 
 def read_lines(block: bytes, dim: int, first_line: int, where: str) -> tuple[list[str], FloatArray]:
-    """Words and rows of whole lines; ``first_line`` is the number of the first of them, for errors."""
+    """Words and vectors of a block of whole lines; ``first_line`` is its first line number, for error messages."""
     if len(block) < COMPILED_FROM:
         lines = block.split(b"\n")[: block.count(b"\n") + (not block.endswith(b"\n"))]
         pairs = [_read_line(line, dim, f"{where} line {first_line + i}") for i, line in enumerate(lines)]
@@ -96,7 +96,7 @@ def _words(block: bytes, bounds: NDArray[np.int64]) -> list[str]:
 def _read_line(line: bytes, dim: int, where: str) -> tuple[str, list[float]]:
     fields = line.rsplit(None, dim)
     if len(fields) == dim and line[:1].isspace():
-        fields = [b"", *fields]  # a word that was nothing but blanks
+        fields = [b"", *fields]  # the word consisted of blanks only
     numbers = [float(field) for field in fields[1:] if is_number(field)]
     if len(fields) != dim + 1 or len(numbers) != dim:
         raise FormatError(f"{where} does not end in {dim} numbers: the file is truncated, altered or no vector file")
@@ -104,7 +104,7 @@ def _read_line(line: bytes, dim: int, where: str) -> tuple[str, list[float]]:
 
 
 def is_number(field: bytes) -> bool:
-    """Whether Python reads the field as a float, without its underscores."""
+    """Whether Python reads the field as a float; unlike in Python, underscores are not allowed."""
     try:
         float(field)
     except ValueError:

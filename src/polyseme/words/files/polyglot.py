@@ -1,7 +1,8 @@
-"""Polyglot's published files: a pickle of (words, matrix), read as data.
+"""Polyglot's published files: a pickle of (words, matrix), read without running any code from it.
 
-A pickle can name any function and have it called. Here nothing is called: what a NumPy array is pickled with is taken
-down as plain values (shape, type, bytes) and made an array afterwards, and every other name is refused.
+A pickle can name any function and have it called. Here none is called: the arguments with which a NumPy array is
+pickled are recorded as plain values (shape, type, bytes) and turned into an array afterwards; every other name is
+rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STRINGS = {
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRING", "SHORT_BINSTRING", "STRING"),
     *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
 }
-# What a cut or altered pickle makes the unpickler raise.
+# Exceptions that a truncated or altered pickle makes the unpickler raise.
 _DAMAGES = (
     *(pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError),
     *(MemoryError, RecursionError, UnicodeDecodeError, AssertionError),
@@ -35,7 +36,7 @@ _DAMAGES = (
 
 
 def tells(path: Path, head: bytes) -> bool:
-    """Whether the file begins as a pickle of a tuple or list whose first item is one of strings."""
+    """Whether the file begins like a pickled tuple or list whose first item is a tuple or list of strings."""
     try:
         for opcode, _, _ in pickletools.genops(head):
             if opcode.name not in _STRUCTURE:
@@ -46,7 +47,7 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def open_polyglot(path: str | Path) -> WordVectors:
-    """The word vectors in a Polyglot file. How often its words were seen is not known: the counts are 0."""
+    """The word vectors in a Polyglot file. It has no word counts, so all counts are 0."""
     path = Path(path)
     with open_for_reading(path) as (file, _):
         data = file.read()
@@ -65,7 +66,7 @@ def open_polyglot(path: str | Path) -> WordVectors:
 
 
 class _Type:
-    """Stands for ``numpy.dtype(name)``."""
+    """Stand-in for ``numpy.dtype(name)``."""
 
     def __init__(self, name: Any, *_: Any) -> None:
         self.name = _text(name)
@@ -76,7 +77,7 @@ class _Type:
 
 
 class _Array:
-    """Stands for an array: what its pickle says of it."""
+    """Stand-in for ``numpy.ndarray``: records the state in the pickle."""
 
     def __init__(self, *_: Any) -> None:
         self.state: tuple[Any, ...] = ()
@@ -85,7 +86,7 @@ class _Array:
         self.state = tuple(state)
 
     def numbers(self) -> NDArray[np.float32]:
-        """The array; a shape that its bytes do not fill is refused before anything is allocated."""
+        """The array as float32; a shape that does not match the number of bytes is rejected before allocation."""
         _, shape, kind, by_column, data = self.state[:5]
         if not isinstance(kind, _Type) or kind.name not in _NUMBERS or kind.order not in ("<", ">", "=", "|"):
             raise FormatError("its matrix is not of floating-point numbers")
@@ -100,19 +101,19 @@ class _Array:
 
 
 def _from_buffer(data: Any, kind: Any, shape: Any, order: Any) -> _Array:
-    """Stands for what protocol 5 makes arrays with."""
+    """Stand-in for ``numpy.core.numeric._frombuffer``, which creates arrays in pickle protocol 5."""
     array = _Array()
     array.__setstate__((1, shape, kind, order == "F", bytes(data) if isinstance(data, bytearray) else data))
     return array
 
 
 def _latin1(text: Any, encoding: Any = "latin1") -> bytes:
-    """Stands for ``codecs.encode``, by which Python 3 pickles bytes in the older protocols."""
+    """Stand-in for ``codecs.encode``, with which Python 3 pickles bytes in protocols 0 to 2."""
     return _text(text).encode("latin-1")
 
 
 def _text(value: Any) -> str:
-    """A string, or the byte string of Python 2 that it was; nothing else is turned into one."""
+    """The value as a string: a string, or an ASCII byte string from Python 2; anything else is an error."""
     if isinstance(value, bytes):
         return value.decode("ascii")
     if not isinstance(value, str):
@@ -130,7 +131,7 @@ _ADMITTED: dict[tuple[str, str], Any] = {
 
 
 class _DataOnly(pickle.Unpickler):
-    """An unpickler of strings, numbers, tuples, lists and arrays."""
+    """An unpickler that accepts only strings, numbers, tuples, lists and arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:

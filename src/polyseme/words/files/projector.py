@@ -12,11 +12,11 @@ _BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
 
 
 def write(folder: str | Path, words: list[str], vectors: FloatArray, *, force: bool = True) -> None:
-    """Both files into a folder, which is made where it is missing; neither without the other."""
+    """Write both files, or neither, into a folder, which is created if necessary."""
     folder = Path(folder)
     with new_files(folder / VECTORS, folder / METADATA, force=force) as (rows, metadata):
         with open(rows, "w", encoding="ascii") as file:
             file.writelines("\t".join(map(str, row)) + "\n" for row in vectors)
         with open(metadata, "w", encoding="utf-8", errors="replace") as file:
-            # One column, so no header; a word that is empty or ends lines would shift all that follow.
+            # One column, so no header; an empty word or one with a line break would shift all that follow.
             file.writelines((word.translate(_BREAKS).strip() or "(blank)") + "\n" for word in words)

@@ -1,4 +1,4 @@
-"""Published files as word vectors, and word vectors as published files."""
+"""Read published vector files as models, and write models in published formats."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocab
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_TOLD_BY, _ENOUGH = 20_000, 1000  # words by which it is told whether all are in lower case
+_TOLD_BY, _ENOUGH = 20_000, 1000  # words to look at, and cased words needed, to decide that all are lower-case
 
 
 def open_vectors(path: str | Path) -> WordVectors:
-    """A word2vec, GloVe or fastText .vec file. How often its words were seen is not known: the counts are 0."""
+    """Read a word2vec, GloVe or fastText .vec file. It has no word counts, so all counts are 0."""
     file = word2vec_format.read(path)
     vocabulary = Vocabulary(file.words, np.zeros(len(file.words), dtype=np.int64))
     about = About(segmentation=Segmentation(case="lower")) if _uncased(file.words) else None
@@ -41,13 +41,13 @@ def open_vectors(path: str | Path) -> WordVectors:
 
 
 def _uncased(words: list[str]) -> bool:
-    """Whether the text was in lower case: of a thousand words with letters that have a case, none is in upper case."""
+    """Whether the training text was lower-cased: there are a thousand cased words, all of them lower-case."""
     cased = [word for word in words[:_TOLD_BY] if word.lower() != word.upper()]
     return len(cased) >= _ENOUGH and all(word == word.lower() for word in cased)
 
 
 def open_fasttext(path: str | Path) -> PublishedFastText:
-    """A fastText .bin or .ftz file, its subwords and labels with it."""
+    """Read a fastText .bin or .ftz file, with its subwords and labels."""
     file = fasttext_format.read(path)
     settings = file.settings
     whole = END_OF_SENTENCE if file.end_is_whole else ""
@@ -73,7 +73,7 @@ def open_fasttext(path: str | Path) -> PublishedFastText:
 
 @dataclass(frozen=True)
 class FastTextFileOptions:
-    """What a fastText file says of its training."""
+    """The training options stored in a fastText file."""
 
     source: str = option("", "the file the model was read from")
     architecture: str = option("skipgram", "what was trained", choices=tuple(MODELS.values()))
@@ -92,7 +92,7 @@ class FastTextFileOptions:
 
 
 class PublishedFastText(WordVectors):
-    """A model read from a fastText file: vectors for unseen words too, and the labels of a supervised one."""
+    """A model read from a fastText file, with vectors for unseen words and, if it is supervised, its labels."""
 
     method: ClassVar[str] = "fasttext-file"
     Options: ClassVar[type] = FastTextFileOptions
@@ -147,9 +147,9 @@ class PublishedFastText(WordVectors):
 def save_vectors_as(
     model: WordVectors, path: str | Path, form: str, *, dense: bool = False, force: bool = False
 ) -> None:
-    """Write the vectors in one of ``FORMATS``; ``force`` replaces what is there.
+    """Write the vectors in one of ``FORMATS``; ``force`` overwrites an existing file.
 
-    Sparse ones are written with all their zeros only where ``dense``.
+    Sparse vectors are written, with all their zeros, only if ``dense`` is true.
     """
     if form not in FORMATS:
         raise OptionError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
@@ -165,19 +165,19 @@ def save_vectors_as(
 
 
 def fasttext_file(model: WordVectors) -> FastTextFile:
-    """What a fastText file of the model holds. Vectors without subwords make one without n-grams."""
+    """The contents of a fastText file for the model. Vectors without subwords give a file without n-grams."""
     if isinstance(model.vectors, SparseRows):
         raise OptionError("a fastText file cannot be written row by row: convert sparse vectors to word2vec-binary")
     words, subwords = model.vocabulary, model.subwords
     settings = _settings(model)
     own, rows = (subwords.own, subwords.rows) if subwords else (model.vectors, np.empty((0, settings.dim), np.float32))
     if subwords and not subwords.whole and END_OF_SENTENCE in words:
-        # fastText of today gives </s> no n-grams, so its row has to be the whole vector.
+        # Current fastText gives </s> no n-grams, so its row has to be the whole vector.
         own = np.array(own)
         own[words.index[END_OF_SENTENCE]] = model[END_OF_SENTENCE]
     labels = model.labels if isinstance(model, PublishedFastText) else Vocabulary([], np.empty(0, dtype=np.int64))
     output = model.output
-    if output is None or output.shape[1] != settings.dim:  # vectors that join both matrices are longer than either
+    if output is None or output.shape[1] != settings.dim:  # concatenated vectors are longer than the output rows
         output = np.zeros_like(model.vectors)
     return FastTextFile(
         settings,
@@ -194,7 +194,7 @@ def fasttext_file(model: WordVectors) -> FastTextFile:
 
 
 def _settings(model: WordVectors) -> FastTextSettings:
-    """Of the options that fastText keeps, those the model has; fastText's defaults for the others."""
+    """The settings of a fastText file: the model's options where it has them, otherwise fastText's defaults."""
     known = {name: getattr(model.options, name) for name in vars(FastTextSettings(1)) if hasattr(model.options, name)}
     numbers = {name: {v: k for k, v in names.items()} for name, names in (("model", MODELS), ("loss", LOSSES))}
     known["model"] = numbers["model"].get(known.get("model", getattr(model.options, "architecture", "")), 2)
@@ -206,7 +206,7 @@ def _settings(model: WordVectors) -> FastTextSettings:
     return FastTextSettings(**{**known, **shape, "dim": model.vector_size})
 
 
-# Of a model, a path, and whether what is there is replaced.
+# Writers, called with a model, a path, and whether to overwrite an existing file.
 FORMATS: dict[str, Callable[[WordVectors, Path, bool], None]] = {
     "polyseme": lambda model, path, force: model.save(path, force=force),
     "word2vec-text": lambda model, path, _: word2vec_format.write_text(path, model.index_to_key, model.vectors),

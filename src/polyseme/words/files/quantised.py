@@ -1,4 +1,4 @@
-"""Product-quantised matrices, as fastText's .ftz files hold them. 乘积量化
+"""Product-quantised matrices, as stored in fastText's .ftz files. 乘积量化
 
     row i = norm[i] · [ centroid_1[code(i, 1)] ; … ; centroid_m[code(i, m)] ],  256 centroids for each piece
 
@@ -17,7 +17,7 @@ from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray
 
 CENTROIDS = 256
-MOST_GROWTH = 64  # decoded bytes for one byte of codes and centroids; pieces of 2 numbers make 8
+MOST_GROWTH = 64  # decoded bytes per byte of codes and centroids; usual files, with pieces of 2 numbers, have 8
 SMALL = 64 << 20
 
 
@@ -27,7 +27,7 @@ class Codebook:
 
     dim: int
     pieces: int
-    width: int  # of every piece but the last, which has what is left
+    width: int  # of every piece but the last, which has the remainder
     centroids: FloatArray  # (256 · dim,)
 
     def decode(self, codes: NDArray[np.uint8]) -> FloatArray:
@@ -42,7 +42,7 @@ class Codebook:
 
 
 def read_quantised(reader: BinaryReader, what: str) -> FloatArray:
-    """The matrix, decoded."""
+    """Read a quantised matrix and decode it; ``what`` names it in error messages."""
     with_norms, n_rows, dim, n_codes = reader.fields("?qqi")
     most = MOST_GROWTH * (n_codes + 4 * CENTROIDS * dim) + SMALL
     if min(n_rows, n_codes) < 0 or dim < 1 or 4 * n_rows * dim > most:

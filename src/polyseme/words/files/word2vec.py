@@ -1,10 +1,11 @@
-"""word2vec's text and binary files, and their kin: GloVe (no header) and fastText's .vec.
+"""word2vec's text and binary formats, and their variants: GloVe (no header) and fastText's .vec.
 
     text     "V D\\n"?  then V lines  "word x1 … xD\\n"
-    binary   "V D\\n"   then V times  word " " D little-endian float32, perhaps "\\n"
+    binary   "V D\\n"   then V times  word " " D little-endian float32, optionally "\\n"
 
-As everybody reads them: of a word that comes twice the first row counts. Unlike everybody: nothing is allocated on the
-header's word alone, and a file with fewer or more rows than its header says, or with NaN or infinity, is refused.
+As in other readers, the first row of a duplicated word is used. Unlike in other readers, nothing is allocated on the
+strength of the header alone, and a file with fewer or more rows than its header says, or with NaN or infinity, is
+rejected.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Block = tuple[list[str], FloatArray]
 
 @dataclass
 class VectorFile:
-    """Words and their rows, as a file has them."""
+    """The words and vectors of a file."""
 
     words: list[str]
     vectors: FloatArray  # (V, D)
@@ -48,7 +49,7 @@ class VectorFile:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the beginning of a file says of the rest."""
+    """What the beginning of a file says about the rest."""
 
     layout: str  # text | binary
     rows: int | None  # None: there is no header
@@ -62,8 +63,8 @@ def tells(path: Path, head: bytes) -> bool:
 
 
 def recognise(head: bytes) -> Shape | None:
-    """The shape that the first ``HEAD`` bytes of a file announce; None if they are of something else."""
-    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0  # some editors put it before a text
+    """The shape announced by the first ``HEAD`` bytes of a file; None if it is not a vector file."""
+    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0  # some editors write a byte order mark
     shape = _recognise(head[mark:])
     return shape and replace(shape, start=shape.start + mark)
 
@@ -86,11 +87,11 @@ def _headerless(head: bytes) -> Shape | None:
     lines = head.split(b"\n")
     whole = [line for line in lines[: -1 if len(head) >= HEAD else None][:9] if line.strip()] or lines[:1]
     lengths = [trailing_numbers(line) for line in whole]
-    # What most lines say: a word may end in a number, and a damaged line is better told by its place.
+    # The majority decides: a word may end in a number, and a damaged line is better reported later by its number.
     dim = max(sorted(set(lengths)), key=lengths.count)
     if all(is_number(line.split(None, 1)[0]) for line in whole if line.strip()) and len(whole) > 1:
         return None  # a table of numbers, without words
-    # Sentences may end in a number or two; five of them, or lines alike, are rows of vectors.
+    # Sentences may end in a number or two; five numbers, or several lines with equally many, are vectors.
     rows = lengths[0] >= dim and (dim >= 5 or (dim >= 2 and lengths.count(dim) > 1))
     return Shape("text", None, dim, 0) if rows else None
 
@@ -126,8 +127,8 @@ def _check_claim(path: Path, shape: Shape, size: int | None) -> None:
 
 
 def _gather(path: Path, blocks: Iterator[Block], shape: Shape, size: int | None) -> VectorFile:
-    """All blocks in one matrix, first rows of words only."""
-    # The claim was held against the size of a plain file; behind compression it is worth nothing.
+    """All blocks in one matrix, with only the first row of each word."""
+    # For a plain file the header was checked against the file size; for a compressed file it cannot be trusted.
     whole = np.empty((shape.rows, shape.dim), dtype=np.float32) if shape.rows and size is not None else None
     pieces: list[FloatArray] = []
     kept: list[str] = []
@@ -180,7 +181,7 @@ def _text_blocks(path: Path, file: IO[bytes], shape: Shape) -> Iterator[Block]:
     line, rest = 1 + (shape.rows is not None), b""
     while chunk := file.read(CHUNK):
         data = rest + chunk
-        # The last line stays behind with the blanks after it: only then is it known whether it is whole.
+        # Keep the last line and the blanks after it for the next chunk: it may be incomplete.
         end = data.rfind(b"\n", 0, len(data.rstrip())) + 1
         block, rest = data[:end], data[end:]
         if len(rest) > longest:
@@ -194,7 +195,7 @@ def _text_blocks(path: Path, file: IO[bytes], shape: Shape) -> Iterator[Block]:
 
 
 def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) -> Iterator[Block]:
-    """Rows from a memory map of a plain file, or from one chunk after another of a compressed one."""
+    """Rows from a memory map of a plain file, or read in chunks from a compressed one."""
     assert shape.rows is not None
     step = max(1, CHUNK // (4 * shape.dim))
     buffer: bytes | mmap.mmap = b""
@@ -218,7 +219,7 @@ def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) 
 def _scan(
     path: Path, buffer: bytes | mmap.mmap, place: int, width: int, at_most: int
 ) -> tuple[list[bytes], list[int], int]:
-    """Words, where their vectors start, and where the next row begins, of the whole rows from ``place`` on."""
+    """The words of the complete rows from ``place`` on, where their vectors start, and where the next row begins."""
     words: list[bytes] = []
     starts: list[int] = []
     find, last = buffer.find, len(buffer) - width - 1
@@ -235,7 +236,7 @@ def _scan(
 
 
 def _rows(buffer: bytes | mmap.mmap, starts: list[int], dim: int) -> FloatArray:
-    # Every place of the buffer, seen as the start of a row; picking some of these copies each row at once.
+    # A view with a row starting at every byte of the buffer; indexing it copies each chosen row in one go.
     width = 4 * dim
     windows = np.ndarray(len(buffer) - width + 1, dtype=f"V{width}", buffer=buffer, strides=(1,))
     picked: FloatArray = windows[np.array(starts)].view("<f4").reshape(len(starts), dim)
@@ -254,7 +255,7 @@ def _decoded(path: Path, words: list[bytes]) -> list[str]:
 
 
 def write_text(path: str | Path, words: list[str], vectors: FloatArray, *, header: bool = True) -> None:
-    """word2vec's text format; without the header, GloVe's. The numbers read back to the same bits."""
+    """Write word2vec's text format, or GloVe's (no header). The numbers read back to the same bits."""
     with new_file(path) as part, open_for_writing(part, Path(path)) as file:
         if header:
             file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
@@ -263,7 +264,7 @@ def write_text(path: str | Path, words: list[str], vectors: FloatArray, *, heade
 
 
 def write_binary(path: str | Path, words: list[str], vectors: FloatArray) -> None:
-    """word2vec's binary format, with a newline after each row as word2vec.c writes it."""
+    """Write word2vec's binary format, with a newline after each row like word2vec.c."""
     with new_file(path) as part, open_for_writing(part, Path(path)) as file:
         file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
         for word, row in zip(_writable(words), vectors, strict=True):
@@ -271,7 +272,7 @@ def write_binary(path: str | Path, words: list[str], vectors: FloatArray) -> Non
 
 
 def _writable(words: list[str]) -> list[str]:
-    """The words with ``_`` for the blanks inside, which the formats have no way to write."""
+    """The words with ``_`` in place of blanks, which these formats cannot represent."""
     changed = [_BREAKS.sub("_", word) for word in words]
     n = sum(a != b for a, b in zip(words, changed, strict=True))
     if n:

@@ -1,1 +1,1 @@
-"""The hot loops of the word methods, compiled by Numba."""
+"""The inner loops of the word methods, compiled by Numba."""

@@ -1,4 +1,4 @@
-"""Compiled: fastText's classifier. A text's vector is the mean of its rows; a linear layer over it tells the label."""
+"""Compiled: fastText's classifier. A text's vector is the mean of its rows; a linear layer predicts the label."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyseme.words.kernels.random import Alias, draw, next_random
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, F, prefetch_row
 
 SOFTMAX, NEGATIVE, HIERARCHICAL, ONE_VS_ALL = range(4)
-AHEAD = 8  # rows between asking for one and reading it
+AHEAD = 8  # rows are prefetched this many rows before they are read
 _WORD_PRIME = np.uint64(116049371)  # fastText's hash of several words
 
 
@@ -29,11 +29,11 @@ def text_rows(
     places: NDArray[np.int32],
     into: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """The rows of each text: those of its words, then those of its word n-grams; offsets of the texts' rows.
+    """Write the rows of each text (those of its words, then of its word n-grams) to ``into``; return their offsets.
 
-    Text t is ``words[offsets[t]:offsets[t + 1]]``; a word's own rows and those of its letters' n-grams are
-    ``word_rows[word_offsets[w]:word_offsets[w + 1]]``, its hash is ``hashes[w]``. ``places`` says which row a bucket
-    has, -1 for none, and is empty if a bucket is its own row. ``into`` of size 0 only counts.
+    Text t is ``words[offsets[t]:offsets[t + 1]]``; the rows of a word and of its character n-grams are
+    ``word_rows[word_offsets[w]:word_offsets[w + 1]]``, its hash is ``hashes[w]``. ``places`` maps a bucket to its row,
+    -1 for none; if it is empty, bucket b has row b. If ``into`` has size 0, rows are only counted.
     """
     ends = np.zeros(len(offsets), np.int64)
     found = 0
@@ -60,7 +60,7 @@ def text_rows(
 
 @njit(nogil=True, cache=True)
 def mean_rows(rows: NDArray[np.int32], offsets: NDArray[np.int64], inputs: FloatArray, means: FloatArray) -> None:
-    """The mean of each text's rows, ``(texts, D)``; zeros for a text without any."""
+    """Set ``means`` (texts, D) to the mean of each text's rows; zeros for a text without any."""
     for t in range(len(offsets) - 1):
         n = offsets[t + 1] - offsets[t]
         mean = means[t]
@@ -92,9 +92,9 @@ def train_texts(
     table: FloatArray,
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the texts ``order``; ``result`` becomes (loss, number of texts).
+    """Train on the texts in ``order``; set ``result`` to (loss, number of texts).
 
-    inputs (rows, P) and outputs (labels or nodes, P) have P a multiple of LANES.
+    The width P of inputs (rows, P) and outputs (labels or nodes, P) is a multiple of LANES.
     """
     columns, n_outputs = inputs.shape[1], outputs.shape[0]
     width = columns // LANES
@@ -131,7 +131,7 @@ def train_texts(
         after = order[number + 1] if number + 1 < len(order) else t
         ahead, stop = offsets[after], offsets[after + 1]
         for i in range(begin, end):
-            if ahead < stop:  # the next text's rows are near when their turn comes
+            if ahead < stop:  # prefetch the rows of the next text
                 prefetch_row(inputs, np.int64(rows[ahead]), width)
                 ahead += 1
             row = rows[i]
@@ -200,7 +200,7 @@ def _binary(
     lr: np.float32,
     table: FloatArray,
 ) -> float:
-    """One yes or no: z = ± h·y, step = ± lr σ(-z)."""
+    """A step of logistic regression for one output row: z = ± h·y, step = ± lr σ(-z). Returns the loss."""
     z = F(0)
     for d in range(LANES * width):
         z += hidden[d] * outputs[row, d]

@@ -1,7 +1,7 @@
-"""Compiled: count which words occur near which, in a hash table of fixed size.
+"""Compiled: count co-occurrences of words in a hash table of fixed size.
 
-A pair of words (i, j) is one number whose high bits say in which 512×512 tile of the matrix it is, so that sorted
-pairs lie tile by tile.
+A pair of words (i, j) is encoded as one number whose high bits are the number of its 512×512 tile of the matrix, so
+sorting pairs groups them by tile.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @njit(nogil=True, cache=True)
 def pair_key(i: int, j: int, tiles: int) -> np.uint64:
-    """The number of the pair, ``tiles`` tiles to a row of the matrix."""
+    """The pair (i, j) as one number; the matrix has ``tiles`` tiles per row."""
     tile = (i >> TILE_BITS) * tiles + (j >> TILE_BITS)
     return (np.uint64(tile) << CELL_BITS) | np.uint64(((i & (TILE - 1)) << TILE_BITS) | (j & (TILE - 1)))
 
 
 @njit(nogil=True, cache=True)
 def _add(keys: NDArray[np.uint64], sums: NDArray[np.float64], key: np.uint64, weight: float) -> int:
-    """Add to the pair's sum; 1 if the pair is new. The size of the table is a power of two."""
+    """Add ``weight`` to the pair's sum; return 1 if the pair is new, else 0. The table size is a power of two."""
     mask = np.uint64(len(keys) - 1)
     slot = ((key * _GOLDEN) >> np.uint64(20)) & mask
     while keys[slot] != key:
@@ -54,10 +54,10 @@ def count_some_pairs(
     sums: NDArray[np.float64],
     filled: int,
 ) -> tuple[int, int]:
-    """Count the words of ``ids[begin:end]`` with the ``window`` words before each, as far as the table has room.
+    """Count each word of ``ids[begin:end]`` with the ``window`` words before it, until the table is full.
 
-    A pair at distance d weighs 1/d where ``harmonic``, else 1. Where ``symmetric``, a pair stands once, as (smaller,
-    larger), for both its orders; else as (word, word before it). Where counting stopped, and the filled slots.
+    A pair at distance d weighs 1/d if ``harmonic``, else 1. If ``symmetric``, a pair is stored once for both orders, as
+    (smaller, larger); else as (word, word before it). Returns where counting stopped and the number of filled slots.
     """
     tiles = (n_words + TILE - 1) >> TILE_BITS
     sentence = np.searchsorted(offsets, begin, side="right") - 1

@@ -1,4 +1,4 @@
-"""Compiled: a document's vector and the words around a place predict the word there."""
+"""Compiled: a document's vector and the context words predict the centre word."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def predict_from_windows(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> float:
-    """The document and the words of a window predict their centre: their mean (dm), or each of them (dbow-words)."""
+    """Predict each centre word from its document and context words: from their mean (dm) or from each (dbow-words)."""
     ring, width = 2 * window + 1, inputs.shape[1] // LANES
     document = ring + 2
     loss, entered, n_next = 0.0, 0, 0
@@ -89,7 +89,7 @@ def _leave(word: int, slot: int, inputs: FloatArray, width: int, hidden: FloatAr
 
 @njit(**INLINE)
 def _gather(first: int, centre: int, last: int, ring: int, document: int, hidden: FloatArray, width: int) -> None:
-    """The mean of the document and the words around the centre, and a copy of it to subtract later."""
+    """Compute the mean of the document and the context words, and a copy of it to subtract later."""
     mean = ring
     for d in range(LANES * width):
         hidden[mean, d] = hidden[document, d]
@@ -109,7 +109,7 @@ def _gather(first: int, centre: int, last: int, ring: int, document: int, hidden
 def _spread(
     first: int, centre: int, last: int, ring: int, document: int, learns: bool, hidden: FloatArray, width: int
 ) -> None:
-    """The document, and where they learn the words around the centre, move as the mean did."""
+    """Add the change of the mean to the document and, if ``learns``, to the context words."""
     mean = ring
     for d in range(LANES * width):
         hidden[mean, d] -= hidden[mean + 1, d]
@@ -142,7 +142,10 @@ def predict_from_places(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> float:
-    """The document and the words of a full window, side by side; a place beyond the text's ends holds zeros."""
+    """Predict each centre word from the concatenated vectors of its document and a full window (dm-concat).
+
+    Positions outside the text are zeros.
+    """
     columns, document = inputs.shape[1], 2 * window + 3
     joined, step = side[0], side[1]
     loss = 0.0

@@ -1,11 +1,12 @@
-"""Compiled: vectors of documents that predict their words, alone or together with the words around.
+"""Compiled: document vectors that predict the words of the document, alone or together with the context words.
 
-``dbow``: the document's vector predicts its words. The negatives are drawn once for a few words that follow one another
-and weigh as much as those words together, so that fewer rows are fetched. ``dbow-words``: the words of a window predict
-their centre next to it, as in skip-gram, on the same rows. ``dm``: the mean of the document's and the window's vectors
-predicts the centre. ``dm-concat``: they are side by side, each place of the window with its own part of the row.
+``dbow``: the document's vector predicts its words. To fetch fewer rows, a few consecutive words share their negative
+samples, which are weighted by the number of words that share them. ``dbow-words``: in addition, context words predict
+the centre word, as in skip-gram, with the same output rows. ``dm``: the mean of the document's and the context words'
+vectors predicts the centre word. ``dm-concat``: these vectors are concatenated, so each position of the window has its
+own part of an output row.
 
-With ``learns`` false only the document's vector moves: that is how a new text finds its place in a trained model.
+If ``learns`` is false, only the document's vector is updated: this infers the vector of a new text.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Plan(NamedTuple):
     kind: int  # DBOW …
     window: int
     negative: int
-    together: int  # dbow: words that share their negatives
-    learns: bool  # words and output rows too; else the documents alone
+    together: int  # dbow: words that share their negative samples
+    learns: bool  # update words and output rows too, not only the documents
 
 
 @njit(**FAST)
@@ -62,10 +63,10 @@ def train_documents(
     table: FloatArray,
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the words ``begin`` … ``end``; ``result`` becomes (loss, number of predictions).
+    """Train on the words ``begin`` … ``end``; set ``result`` to (loss, number of predictions).
 
-    ``text.offsets`` are those of the documents, whose vectors are the rows of ``documents`` (N, P); inputs (V, P) and
-    outputs (V, P), or (V, (1 + 2·window)·P) for dm-concat, have P a multiple of LANES.
+    ``text.offsets`` are those of the documents, whose vectors are the rows of ``documents`` (N, P). ``inputs`` is
+    (V, P); ``outputs`` is (V, P), or (V, (1 + 2·window)·P) for dm-concat; P is a multiple of LANES.
     """
     ring, columns = 2 * plan.window + 1, documents.shape[1]
     most = plan.negative + plan.together
@@ -142,7 +143,7 @@ def _dbow(
     while at < n:
         n_rows, following = n_words + negative, at + n_words
         n_next = 0
-        if following < n:  # the next rows are chosen now, so that they are near when their turn comes
+        if following < n:  # choose the next rows now, so that they can be prefetched
             n_next = _share(words, following, n, negative, together, threshold, other, state, 1 - half, targets, signs)
             for j in range(n_next + negative):
                 prefetch_row(outputs, targets[1 - half, j], width)
@@ -173,7 +174,7 @@ def _share(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> int:
-    """The next words, up to ``together`` and none twice, and the negatives they share; how many words they are."""
+    """Choose the next words (up to ``together``, all different) and their negative samples; return the word count."""
     n_words = 0
     while n_words < together and at + n_words < n:
         word = np.int64(words[at + n_words])
@@ -199,7 +200,7 @@ def _weighed_steps(
     lr: np.float32,
     table: FloatArray,
 ) -> float:
-    """Turn logits into steps; a negative weighs as much as the words that share it. The loss."""
+    """Turn logits into steps and return the loss; a negative sample weighs as much as the words that share it."""
     loss = 0.0
     for j in range(n_rows):
         sign = signs[half, j]
@@ -226,7 +227,7 @@ def infer_documents(
     states: NDArray[np.uint64],
     table: FloatArray,
 ) -> None:
-    """Move each document's vector alone, in as many passes as there are random ``states``, the same for all."""
+    """Train the document vectors alone, one pass per random state in ``states``, the same for every document."""
     epochs, result = states.size, np.zeros(2)
     state = np.empty(1, np.uint64)
     for document in range(documents.shape[0]):

@@ -27,9 +27,9 @@ def _update(
     weight: float,
     lr: np.float32,
 ) -> float:
-    """One step for a_i·b_j → log x; the cost f·diff²/2.
+    """One AdaGrad step that moves a_i·b_j towards log x; returns the cost f·diff²/2.
 
-    A row is a vector padded to LANES·width floats, and after it LANES floats of which the first is the bias.
+    A row is a vector padded to LANES·width floats, followed by LANES floats of which the first is the bias.
     """
     last = LANES * width
     dot = F(0)
@@ -69,9 +69,9 @@ def train_tiles(
     state: NDArray[np.uint64],
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the cells ``bounds[t]:bounds[t + 1]`` of each tile t, in random order; result: (cost, updates).
+    """Train on the cells ``bounds[t]:bounds[t + 1]`` of each tile t in random order; result: (cost, updates).
 
-    Where ``mirrored``, a cell (i, j) stands for (j, i) too.
+    If ``mirrored``, a cell (i, j) stands for (j, i) too.
     """
     width = words.shape[1] // LANES - 1
     cost, updates = 0.0, 0

@@ -12,10 +12,10 @@ from polyseme.words.kernels.predict import Tree
 
 @njit(nogil=True, cache=True)
 def _parents(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], FloatArray]:
-    """For every leaf and inner node, its parent and the side it hangs on. Node n + i is the i-th inner node made.
+    """The parent of every leaf and inner node, and which child of it the node is. Node n + i is the i-th inner node.
 
-    Words come by falling count and inner nodes by rising weight, so the two lightest nodes are always at the end of
-    the words or at the front of the inner nodes not yet taken.
+    Words are sorted by descending count and inner nodes are created by ascending weight, so the two lightest nodes are
+    always the last unused words or the first unused inner nodes.
     """
     n = len(counts)
     weight = np.empty(2 * n - 1, np.int64)
@@ -64,7 +64,7 @@ def _paths(
 
 
 def huffman_tree(counts: NDArray[np.int64]) -> Tree:
-    """The way to each word; ``counts`` fall."""
+    """The tree for words with these counts, which are in descending order."""
     parent, side = _parents(np.ascontiguousarray(counts, dtype=np.int64))
     depths = _depths(parent, len(counts))
     offsets = np.zeros(len(counts) + 1, np.int64)
@@ -74,5 +74,5 @@ def huffman_tree(counts: NDArray[np.int64]) -> Tree:
 
 
 def no_tree() -> Tree:
-    """What stands in for a tree where none is used."""
+    """An empty tree, to pass where none is used."""
     return Tree(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 0)

@@ -1,4 +1,4 @@
-"""The compiled reader of vector lines."""
+"""Compiled: the parser of vector lines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def _blank(byte: np.uint8) -> bool:
 
 @njit(cache=True, nogil=True)
 def parse_lines(data: NDArray[np.uint8], rows: NDArray[np.float32], bounds: NDArray[np.int64]) -> int:
-    """Fill ``rows`` and ``bounds`` (line start, word end, line end); the number of a line with too few fields, or -1.
+    """Fill ``rows`` and ``bounds`` (line start, word end, line end); return the first line with too few fields, or -1.
 
-    A number that cannot be read here for certain becomes NaN.
+    A number that cannot be read exactly here becomes NaN.
     """
     start = 0
     for line in range(len(rows)):
@@ -48,7 +48,7 @@ def parse_lines(data: NDArray[np.uint8], rows: NDArray[np.float32], bounds: NDAr
 
 @njit(cache=True, nogil=True)
 def _numbers_start(data: NDArray[np.uint8], start: int, end: int, dim: int) -> int:
-    """Where the last ``dim`` fields of the line begin; -1 if there are not so many after a first blank."""
+    """Where the last ``dim`` fields of the line begin; -1 if there are fewer after the first blank."""
     at = end
     for _ in range(dim):
         while at > start and _blank(data[at - 1]):
@@ -63,10 +63,10 @@ def _numbers_start(data: NDArray[np.uint8], start: int, end: int, dim: int) -> i
 
 @njit(cache=True, nogil=True)
 def _number(data: NDArray[np.uint8], at: int, stop: int) -> np.float32:
-    """sign digits [. digits] [e sign digits] as float32; NaN for anything else and where the rounding is in doubt.
+    """sign digits [. digits] [e sign digits] as float32; NaN for anything else and if the rounding is uncertain.
 
-    The product below is within 3 units of the last place of a double. Rounding it to float32 gives what rounding the
-    true value gives, unless it is that close to the middle between two float32 numbers.
+    The product below is within 3 units of the last place of a double. Rounding it to float32 gives the same as rounding
+    the true value, unless it is that close to the midpoint of two float32 numbers.
     """
     doubt = np.float32(np.nan)
     negative = data[at] == 45
@@ -115,7 +115,7 @@ def _number(data: NDArray[np.uint8], at: int, stop: int) -> np.float32:
     if value < 1.2e-38 or value > 3.4e38:
         return doubt
     rounded = np.float32(value)
-    # Half the distance to the neighbour of `rounded` on the side of `value`, against how far `value` is from it.
+    # Is `value` too close to the midpoint of `rounded` and its neighbour on the side of `value`?
     other = np.nextafter(rounded, np.float32(np.inf) if value > rounded else np.float32(0))
     middle = (np.float64(rounded) + np.float64(other)) / 2
     if abs(value - middle) < value * 1e-15:

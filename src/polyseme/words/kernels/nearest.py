@@ -1,7 +1,7 @@
-"""The search of ``nearest.py`` on dense rows: one compiled call that lets go of the interpreter all the while.
+"""Compiled: the search of ``nearest.py`` on dense rows, in one call that runs without the interpreter's lock (GIL).
 
-A server answers many clients from one interpreter: a search made of a hundred small NumPy calls would ask for the
-interpreter's lock a hundred times, and each time wait for the threads that talk to the clients.
+A server answers many clients from one interpreter: a search made of a hundred small NumPy calls would need the GIL a
+hundred times, and each time wait for the threads that talk to the clients.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from polyseme.nouns import FloatArray
 from polyseme.words import nearest
 
-_BLOCK = 2048  # rows per matrix product: 2048 × 32 questions × 4 bytes = 256 KB, which the cache holds
+_BLOCK = 2048  # rows per matrix product: 2048 × 32 queries × 4 bytes = 256 KB, which fits in the cache
 
 
 def nearest_rows(
     rows: nearest.Rows, inverse_norms: FloatArray, questions: FloatArray, topn: int
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """As ``nearest.nearest_rows``, which does the work where rows are sparse."""
+    """Same as ``nearest.nearest_rows``, which is called if the rows are sparse."""
     if not isinstance(rows, np.ndarray):
         return nearest.nearest_rows(rows, inverse_norms, questions, topn)
     topn = min(topn, len(rows))
@@ -40,7 +40,7 @@ def _search(
     cosines: FloatArray,
     block: int,
 ) -> None:
-    """Fill ``places`` and ``cosines``, (q, k), each line kept in order by insertion; few insertions are ever made."""
+    """Fill ``places`` and ``cosines``, (q, k), keeping each line sorted by insertion; insertions are rare."""
     k = places.shape[1]
     for start in range(0, rows.shape[0], block):
         scores = np.dot(rows[start : start + block], across)  # (b, d) × (d, q) -> (b, q)

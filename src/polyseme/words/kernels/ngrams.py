@@ -1,4 +1,4 @@
-"""Compiled: the hashes of the n-grams of many words, and the vectors that are made of their rows."""
+"""Compiled: the hashes of the n-grams of many words, and the sums of their rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @njit(cache=True, nogil=True)
 def _mixed(h: np.uint32, byte: np.uint8) -> np.uint32:
-    # fastText's FNV-1a takes a byte as a signed char
+    # fastText's FNV-1a treats a byte as a signed char
     return np.uint32((h ^ np.uint32(np.int8(byte))) * np.uint32(16777619))
 
 
@@ -17,10 +17,10 @@ def _mixed(h: np.uint32, byte: np.uint8) -> np.uint32:
 def _hashes(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], minn: int, maxn: int, marked: bool, into: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Hash the n-grams of each spelling ``data[bounds[i]:bounds[i + 1]]``; offsets of the spellings' hashes.
+    """Write the n-gram hashes of each spelling ``data[bounds[i]:bounds[i + 1]]`` to ``into``; return their offsets.
 
-    Where ``marked``, the first and the last character are marks, which are no n-grams alone. ``into`` of size 0 only
-    counts.
+    If ``marked``, the first and last characters are boundary marks, which are not n-grams by themselves. If ``into``
+    has size 0, hashes are only counted.
     """
     offsets = np.zeros(len(bounds), np.int64)
     found = 0
@@ -49,7 +49,7 @@ def _hashes(
 def ngram_hashes(
     spellings: list[bytes], minn: int, maxn: int, *, marked: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Offsets and hashes: those of spelling i are ``hashes[offsets[i]:offsets[i + 1]]``, in fastText's order."""
+    """Offsets and hashes; spelling i has ``hashes[offsets[i]:offsets[i + 1]]``, in fastText's order."""
     data = np.frombuffer(b"".join(spellings), dtype=np.uint8)
     bounds = np.zeros(len(spellings) + 1, np.int64)
     np.cumsum([len(spelling) for spelling in spellings], out=bounds[1:])
@@ -62,7 +62,7 @@ def ngram_hashes(
 def add_rows(
     rows: NDArray[np.float32], offsets: NDArray[np.int64], ids: NDArray[np.int64], vectors: NDArray[np.float32]
 ) -> NDArray[np.int64]:
-    """Add to vector i the rows ``ids[offsets[i]:offsets[i + 1]]`` that are not negative; how many these were."""
+    """Add the rows ``ids[offsets[i]:offsets[i + 1]]`` to vector i, skipping ids of -1; return how many were added."""
     found = np.zeros(len(vectors), np.int64)
     for i in range(len(vectors)):
         for at in range(offsets[i], offsets[i + 1]):

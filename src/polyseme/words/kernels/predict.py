@@ -1,10 +1,10 @@
-"""Compiled: skip-gram and CBOW over a stretch of text, with negative sampling or a Huffman tree.
+"""Compiled: skip-gram and CBOW over a piece of text, with negative sampling or hierarchical softmax.
 
-One kernel serves word2vec, fastText and cw2vec: a word's hidden vector is the mean or the sum of its input rows, which
-for word2vec are one row. The words around the centre live in a ring of hidden vectors. A word enters the ring
-``window`` words before it is the centre, is learned in place while it is near, and hands what it learned to its input
-rows when it leaves; the rows of twenty n-grams are touched twice for each word of the text rather than twice for each
-prediction.
+One kernel serves word2vec, fastText and cw2vec: a word's hidden vector is the mean or the sum of its input rows (in
+word2vec, one row). The words of the window are held in a ring buffer of hidden vectors. A word enters the ring
+``window`` words before it becomes the centre, is updated in place while it is in the window, and adds its change to its
+input rows when it leaves. So the rows of, say, twenty n-grams are read and written once for each word of the text, not
+for each prediction.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from polyseme.words.kernels.random import Alias, below, draw, next_random
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, ROW, F, predict_pair, prefetch_row
 
 PIECE = 4096  # words of a sentence trained at a time; longer sentences are cut
-AHEAD = 3  # words between asking for a word's rows and reading them
-TRIES = 20  # draws before a negative is taken from the words next to the last draw
+AHEAD = 3  # a word's rows are prefetched this many words before they are read
+TRIES = 20  # draws for a negative sample before the words next to the last draw are taken instead
 
 
 class Text(NamedTuple):
-    """A corpus, and what becomes of its words."""
+    """A corpus, and how its words map to the vocabulary."""
 
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]  # of sentences, into ids
-    keep: NDArray[np.uint32]  # by id: chance of being kept, of 2³²; 0 outside the vocabulary
-    numbers: NDArray[np.int32]  # by id: the word's place in the vocabulary
+    keep: NDArray[np.uint32]  # id -> probability of being kept, times 2³²; 0 outside the vocabulary
+    numbers: NDArray[np.int32]  # id -> index in the vocabulary
 
 
 class Inputs(NamedTuple):
@@ -42,7 +42,7 @@ class Inputs(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The inner nodes on the way from the root to each word; the sign says which side (1 or -1) the way takes."""
+    """The inner nodes on the path from the root to each word; the sign (1 or -1) is the side the path takes."""
 
     offsets: NDArray[np.int64]
     nodes: NDArray[np.int32]
@@ -76,10 +76,10 @@ def train_chunk(
     table: FloatArray,
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the words ``begin`` … ``end`` of the text; ``result`` becomes (loss, number of predictions).
+    """Train on the words ``begin`` … ``end`` of the text; set ``result`` to (loss, number of predictions).
 
-    inputs (rows, P) and outputs (V or nodes, P) have P a multiple of LANES. The learning rate goes in a straight line
-    from ``lr_begin`` to ``lr_end``.
+    The width P of inputs (rows, P) and outputs (V or nodes, P) is a multiple of LANES. The learning rate changes
+    linearly from ``lr_begin`` to ``lr_end``.
     """
     ring, columns = 2 * objective.window + 1, inputs.shape[1]
     most = tree.depth if objective.hierarchical else objective.negative + 1
@@ -151,7 +151,7 @@ def _train_sentence(
     loss, predictions, entered, n_next = 0.0, 0, 0, 0
     for t in range(-1, n):
         n_rows, half = n_next, t & 1
-        if t + 1 < n:  # the next centre's rows are chosen now, so that they are near when its turn comes
+        if t + 1 < n:  # choose the output rows of the next centre now, so that they can be prefetched
             if hierarchical:
                 n_next = _way_to(words[t + 1], tree_offsets, tree_nodes, tree_signs, 1 - half, targets, signs)
             else:
@@ -204,7 +204,7 @@ def skipgram_pairs(
     table: FloatArray,
     logits: FloatArray,
 ) -> float:
-    """Each word around the centre predicts it: two words at a time, the last alone where they are odd."""
+    """Each context word predicts the centre word: two at a time, and the last alone if their number is odd."""
     loss = 0.0
     n = last - first
     for pair in range(0, n, 2):
@@ -230,7 +230,7 @@ def _gather(
     hidden: FloatArray,
     width: int,
 ) -> None:
-    """CBOW: the mean of all input rows around the centre, and a copy of it to subtract later."""
+    """CBOW: compute the mean of all input rows of the context words, and a copy of it to subtract later."""
     mean, n_inputs = ring, 0
     for d in range(LANES * width):
         hidden[mean, d] = F(0)
@@ -249,7 +249,7 @@ def _gather(
 
 @njit(**INLINE)
 def _spread(first: int, centre: int, last: int, ring: int, hidden: FloatArray, width: int) -> None:
-    """CBOW: every word around the centre moves as the mean did."""
+    """CBOW: add the change of the mean to every context word."""
     mean = ring
     for d in range(LANES * width):
         hidden[mean, d] -= hidden[mean + 1, d]
@@ -270,7 +270,7 @@ def _way_to(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> int:
-    """Hierarchical: the inner nodes above the centre word; how many they are."""
+    """Hierarchical softmax: set the targets to the inner nodes above the centre word; return their number."""
     n_rows = int(offsets[centre + 1] - offsets[centre])
     for j in range(n_rows):
         targets[half, j] = nodes[offsets[centre] + j]
@@ -289,7 +289,7 @@ def contrast(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> int:
-    """Negative sampling: the centre word and ``negative`` other words, all different; how many they are."""
+    """Negative sampling: set the targets to the centre word and ``negative`` other, distinct words; return how many."""
     targets[half, 0] = centre
     signs[half, 0] = F(1)
     draw_others(1, negative, threshold, other, state, half, targets, signs)
@@ -307,7 +307,7 @@ def draw_others(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> None:
-    """Put ``negative`` words after the first ``n_words``, none twice: a row staged twice would lose a step."""
+    """Append ``negative`` samples to the first ``n_words`` targets; all differ: a row staged twice loses an update."""
     for j in range(n_words, n_words + negative):
         word = draw(state, threshold, other)
         tries, k = 0, 0
@@ -353,7 +353,7 @@ def _enter(
     hidden: FloatArray,
     before: FloatArray,
 ) -> None:
-    """The scaled sum of a word's input rows becomes its hidden vector."""
+    """Set a word's hidden vector to the scaled sum of its input rows."""
     row = ids[offsets[word]]
     for d in range(LANES * width):
         hidden[slot, d] = inputs[row, d]
@@ -379,7 +379,7 @@ def _leave(
     hidden: FloatArray,
     before: FloatArray,
 ) -> None:
-    """What the hidden vector learned goes to each of the word's input rows."""
+    """Add the change of the hidden vector to each of the word's input rows."""
     for i in range(offsets[word], offsets[word + 1]):
         row = ids[i]
         for d in range(LANES * width):

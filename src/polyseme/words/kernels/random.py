@@ -1,4 +1,4 @@
-"""Compiled: random numbers, and words drawn in proportion to weights in constant time (Walker's alias method)."""
+"""Compiled: random numbers, and sampling in proportion to weights in constant time (Walker's alias method)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HALF = np.uint64(32)
 
 
 class Alias(NamedTuple):
-    """Column i gives i itself below the threshold (of 2³²), else ``other[i]``."""
+    """The alias table: column i gives i if a random 32-bit number is below ``threshold[i]``, else ``other[i]``."""
 
     threshold: NDArray[np.uint32]
     other: NDArray[np.int32]
@@ -31,13 +31,13 @@ def next_random(state: NDArray[np.uint64]) -> Any:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def below(state: NDArray[np.uint64], n: int) -> Any:
-    """A whole number from 0 to n - 1, for n up to 2³²."""
+    """A random integer from 0 to n - 1, for n up to 2³²."""
     return np.int64(((next_random(state) >> _HALF) * np.uint64(n)) >> _HALF)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def draw(state: NDArray[np.uint64], threshold: NDArray[np.uint32], other: NDArray[np.int32]) -> Any:
-    """A number drawn in proportion to the weights the table was made of."""
+    """A random index, drawn in proportion to the weights of the alias table."""
     bits = next_random(state)
     i = np.int64(((bits >> _HALF) * np.uint64(threshold.size)) >> _HALF)
     return i if np.uint32(bits & np.uint64(0xFFFFFFFF)) < threshold[i] else np.int64(other[i])
@@ -69,7 +69,7 @@ def _fill_alias(share: NDArray[np.float64], threshold: NDArray[np.uint32], other
 
 
 def alias_table(weights: NDArray[np.float64]) -> Alias:
-    """The table for positive weights."""
+    """The alias table for positive weights."""
     share = weights * (len(weights) / weights.sum())
     threshold = np.full(len(weights), 0xFFFFFFFF, dtype=np.uint32)
     other = np.arange(len(weights), dtype=np.int32)
@@ -78,5 +78,5 @@ def alias_table(weights: NDArray[np.float64]) -> Alias:
 
 
 def random_state(*numbers: int) -> NDArray[np.uint64]:
-    """A state for ``next_random``, of its own for each piece of work: seed, epoch, chunk …"""
+    """A state for ``next_random``, different for each combination of numbers (seed, epoch, chunk …)."""
     return np.random.SeedSequence(numbers).generate_state(1, np.uint64) | np.uint64(1)

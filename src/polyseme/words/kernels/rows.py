@@ -1,15 +1,15 @@
 """Compiled: the arithmetic of one prediction, on rows that are in the first-level cache.
 
 A window of text predicts some output rows y₀ … y_R from hidden vectors x. Hidden vectors are taken two at a time and
-output rows three at a time: 2×3 products share five loads, and what they need fits the registers of any x86-64 or
-ARM processor.
+output rows three at a time: 2×3 products share five loads, and all values fit in the registers of any x86-64 or ARM
+processor.
 
     z = ± x·y,   loss = log(1 + e^-z),   step = ± lr · σ(-z),   y += Σ_x step · x,   x += Σ_y step · y
 
 Output rows are staged at a constant distance (``ROW`` floats) in one work area, because then the compiler can prove
-that they do not overlap and omits the checks that would otherwise cost as much as the work. Places in it are
-unsigned numbers, since a signed index could count from the end and would not be loaded eight at a time. The functions
-take plain arrays and make no views: each would be counted, and counting costs more than a row.
+that they do not overlap and omits checks that would cost as much as the arithmetic. Indices into it are unsigned: a
+signed index could count from the end, and then the compiler would not load eight floats at a time. The functions take
+plain arrays and create no views: Numba counts references to each view, which costs more than a row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LANES = 8  # rows are padded with zeros to a multiple of this many floats
 ROW = np.uint64(1136)  # 71 cache lines: neighbouring rows fall into different cache sets
 LINE = 16  # floats in a cache line
 
-# Sums may be reordered into vector registers; NaN keeps its meaning, so that a divergence is seen.
+# Sums may be reordered into vector registers; NaN keeps its meaning, so that divergence is noticed.
 FAST: dict[str, Any] = {
     "nogil": True,
     "cache": True,
@@ -38,9 +38,9 @@ FAST: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
 
-INLINE: dict[str, Any] = {**FAST, "forceinline": True}  # for what is called for every word
+INLINE: dict[str, Any] = {**FAST, "forceinline": True}  # for functions called for every word
 
-STEPS = 64  # entries of the table for each unit of z
+STEPS = 64  # table entries per unit of z
 REACH = 16  # beyond ±REACH, σ is 0 or 1 in float32
 
 
@@ -120,7 +120,7 @@ def learn_one(hidden: FloatArray, a: int, rows: FloatArray, r: int, width: int, 
 def logistic(
     logits: FloatArray, signs: FloatArray, half: int, n_rows: int, n_hidden: int, lr: np.float32, table: FloatArray
 ) -> float:
-    """Turn logits into steps; the loss. Rows that only fill up a tile get a step of zero."""
+    """Turn logits into steps and return the loss. Rows that only fill up a tile get a step of zero."""
     loss = 0.0
     for j in range(n_rows):
         sign = signs[half, j]
@@ -153,9 +153,9 @@ def predict_pair(
     table: FloatArray,
     logits: FloatArray,
 ) -> float:
-    """One step of learning for the hidden rows a and b, or for a alone where ``n_hidden`` is 1; the loss.
+    """One gradient step for the hidden rows a and b, or for a alone if ``n_hidden`` is 1; returns the loss.
 
-    All logits come before all steps. A hidden row moves tile by tile, so later output rows see it a step further on.
+    All logits are computed before any step. Hidden rows change tile by tile, so later output rows see the new values.
     """
     n_tiles = (n_rows + 2) // 3
     for q in range(n_tiles):
@@ -174,7 +174,7 @@ def predict_pair(
 
 @intrinsic
 def prefetch(typing_context: Any, matrix: Any, row: Any, column: Any) -> Any:
-    """Ask the processor to bring one cache line of a C-contiguous matrix nearer; changes nothing else."""
+    """Prefetch one cache line of a C-contiguous matrix."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -191,13 +191,13 @@ def prefetch(typing_context: Any, matrix: Any, row: Any, column: Any) -> Any:
 
 @njit(**INLINE)
 def prefetch_row(matrix: FloatArray, row: int, width: int) -> None:
-    """Ask for a whole row."""
+    """Prefetch a whole row."""
     for d in range(0, LANES * width, LINE):
         prefetch(matrix, row, d)  # type: ignore[call-arg]  # the compiler gives the context
 
 
 def padded(rows: int, dim: int) -> FloatArray:
-    """Zeros of shape (rows, dim padded to LANES), each row on the boundaries that vector loads like."""
+    """Zeros of shape (rows, dim padded to a multiple of LANES), aligned for vector loads."""
     columns = -(-dim // LANES) * LANES
     size = rows * columns * 4
     memory: NDArray[np.uint8] = np.zeros(size + 64, dtype=np.uint8)

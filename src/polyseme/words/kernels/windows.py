@@ -1,13 +1,13 @@
-"""Compiled: Polyglot's steps on the windows of a piece of text, one after another.
+"""Compiled: Polyglot's gradient steps on the windows of a piece of text, one after another.
 
-x is the window [C(w_-k); …; C(w_k)], x' the same with another centre, and x' - x has only the centre's numbers, so that
-the second hidden layer costs a fifth of the first:
+x is the window [C(w_-k); …; C(w_k)] and x' the same with another centre. x' - x is zero except at the centre, so the
+second hidden layer costs a fifth of the first:
 
     h = tanh(W₁ x + b₁),   h' = tanh(W₁ x + b₁ + W₁ (x' - x)),   loss = max(0, 1 - W₂ h + W₂ h')
 
-With g and g' the gradients of both hidden layers before tanh, those of W₁ and of the windows are
+If g and g' are the gradients of both hidden layers before tanh, those of W₁ and of the windows are
 
-    (g + g') xᵀ + g' (x' - x)ᵀ,   W₁ᵀ (g + g') and, taken off the centre of x and given to that of x', W₁ᵀ g'
+    (g + g') xᵀ + g' (x' - x)ᵀ,   W₁ᵀ (g + g'), of which W₁ᵀ g' at the centre belongs to the centre of x' instead
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FARTHEST = F(7.9053111)  # beyond it tanh is ±1 in float32
 
 @njit(**INLINE)
 def tanh_all(values: FloatArray) -> None:
-    """tanh in place, by a quotient of polynomials that is right to the last bits and runs in vector registers."""
+    """tanh in place, by a quotient of polynomials that is exact to the last bits and can be vectorised."""
     for i in range(values.size):
         x = min(max(values[i], -FARTHEST), FARTHEST)
         s = x * x
@@ -45,7 +45,7 @@ def tanh_all(values: FloatArray) -> None:
 
 @njit(**INLINE)
 def find_window(stream: NDArray[np.int32], place: int, radius: int, boundary: int, window: NDArray[np.int64]) -> None:
-    """The words from ``radius`` before a place to ``radius`` after it; outside the sentence all are boundaries."""
+    """Fill ``window`` with the words up to ``radius`` before and after ``place``; boundaries outside the sentence."""
     window[radius] = stream[place]
     for side in (-1, 1):
         inside = True
@@ -68,7 +68,7 @@ def rank_windows(
     state: NDArray[np.uint64],
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the windows around some words of a stream; result: (sum of losses, windows).
+    """Train on the windows around some words of a stream; result: (sum of losses, number of windows).
 
     ``words`` (V + 2, m), ``inner`` (h, (2r + 1) m): W₁, ``bias`` and ``out`` (h,): b₁ and W₂.
     """

@@ -1,6 +1,6 @@
-"""Compiled: the two stages of WordRank: steps on the cells of some tiles, and exact ranks of the contexts of a word.
+"""Compiled: the two stages of WordRank: gradient steps on the cells of some tiles, and exact ranks of contexts.
 
-A cell (i, j) of the co-occurrence matrix, i < j, stands for (i, j) and (j, i); a diagonal one separately.
+A cell (i, j) of the co-occurrence matrix, i < j, stands for both (i, j) and (j, i); a diagonal cell for itself only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _step(
     gradient: FloatArray,
     state: NDArray[np.uint64],
 ) -> float:
-    """Rank context j of word i above ``negative`` random contexts by a margin of 1; the weighted hinge loss."""
+    """Rank context j of word i above ``negative`` random contexts by a margin of 1; returns the weighted hinge loss."""
     columns, n_contexts = words.shape[1], contexts.shape[0]
     score = F(0)
     for d in range(columns):
@@ -69,7 +69,7 @@ def train_tiles(
     state: NDArray[np.uint64],
     result: NDArray[np.float64],
 ) -> None:
-    """Learn from the cells ``bounds[t]:bounds[t + 1]`` of each tile t, in random order; result: (cost, updates).
+    """Train on the cells ``bounds[t]:bounds[t + 1]`` of each tile t in random order; result: (cost, updates).
 
     ``coefficients`` (cells, 2): r · ρ' of (i, j) and of (j, i).
     """
@@ -96,10 +96,10 @@ def train_tiles(
 
 @njit(nogil=True, cache=True)
 def hinge_ranks(scores: FloatArray, asked: NDArray[np.int64], ranks: NDArray[np.float64]) -> None:
-    """ranks[k] = Σ_c' max(0, 1 - s_c + s_c') over all contexts c', c = asked[k] among them; scores (contexts,).
+    """ranks[k] = Σ_c' max(0, 1 - s_c + s_c') over all contexts c', including c = asked[k]; scores (contexts,).
 
-    Contexts are dropped into the intervals between the sorted thresholds s_c - 1, and summed up from above: one binary
-    search for each context instead of one comparison for each context and asked one.
+    Contexts are sorted into the intervals between the thresholds s_c - 1 and summed up from the highest: one binary
+    search for each context instead of a comparison with every asked one.
     """
     order = np.argsort(scores[asked])
     thresholds = scores[asked][order].astype(np.float64) - 1
