@@ -17,6 +17,7 @@ from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.learn import learn_byte_pairs, learn_wordpieces
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.pieces import Cut
 from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
 from polyseme.contexts.xlm.examples import Mixture, Translations
@@ -409,8 +410,12 @@ def test_every_reader_of_xlm_knows_the_language_of_a_text(bilingual):
     assert not torch.allclose(found, bilingual.network.top(Batch(ids, languages=0 * ids)))
 
 
-def test_a_piece_of_several_words_belongs_to_each_of_them(bilingual):
-    sentences = [list("It rains again today.".replace(" ", ""))]  # characters, of which pieces hold several
+def test_a_piece_of_several_words_belongs_to_each_of_them(bilingual, monkeypatch):
+    def overlapping(cut, spans, bare):  # every word shares a piece with the next one
+        return np.array([[word, min(word + 2, len(cut.ids))] for word in range(len(spans))])
+
+    monkeypatch.setattr(Cut, "words", overlapping)
+    sentences = [["It", "rains", "again", "today", "."]]
     tuned = bilingual.tuned()
     *_, subwords, words, counts = tuned.read(sentences)
     assert len(set(subwords.tolist())) < len(subwords)

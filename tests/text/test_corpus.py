@@ -75,6 +75,10 @@ def test_spans_of_marks_that_join_across_what_nobody_sees(text: str) -> None:
         assert token in corpus.segmentation.normalised(text[start:end])
 
 
+def test_an_empty_token_has_an_empty_span() -> None:
+    assert token_spans("the cat", ["the", "", "cat"], Segmentation("space")) == [(0, 3), (3, 3), (4, 7)]
+
+
 def test_spans_mark_the_word_in_the_text_as_written() -> None:
     corpus = Corpus.from_sentences(["他用ＡＢＣ１２３　打了個電話。"], segment=Segmentation(script="simplified"))
     text = corpus.text(0)

@@ -106,6 +106,8 @@ def test_a_word_never_seen_has_the_vector_of_its_strokes(model):
     rows = _rows(model, "打书")
     np.testing.assert_allclose(model.grams.vector("打书"), sum(rows) / len(rows) ** 0.5, atol=1e-5)
     assert model.most_similar("打书", topn=1)
+    known = model.index_to_key[0]
+    np.testing.assert_array_equal(model.lookup(["打书", known]), [model["打书"], model[known]])  # as texts are pooled
     with pytest.raises(UnknownWord):
         model["xyzzy"]
 

@@ -92,5 +92,5 @@ class PieceTable(Model, SentenceEncoder):
         try:
             steps = steps_of(json.loads(files["steps.json"])["steps"], rows.shape[1], tensors)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise FormatError(f"the model folder was altered: its steps cannot be ({error})") from None
+            raise FormatError(f"the model folder was altered: its steps are invalid ({error})") from None
         return cls(pieces, np.array(rows, dtype=np.float32), steps, options=options, about=about)

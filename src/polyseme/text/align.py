@@ -24,7 +24,8 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
         while normalised[place : place + 1].isspace() and not token[:1].isspace():
             place += 1
         found = place if normalised.startswith(token, place) else _nearest(lowered, words[i], place)
-        if found < 0 or any(lowered.find(word, place, found) >= 0 for word in words[i + 1 : i + 1 + _AHEAD]):
+        ahead = filter(None, words[i + 1 : i + 1 + _AHEAD])
+        if not token or found < 0 or any(lowered.find(word, place, found) >= 0 for word in ahead):
             at = spans[-1][1] if spans else 0
             spans.append((at, at))
             continue

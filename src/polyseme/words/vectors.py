@@ -126,7 +126,7 @@ class WordVectors(Model, nouns.WordVectors):
         else:
             found = np.asarray(dense_rows(self.vectors[np.maximum(rows, 0)]), dtype=np.float32)
         found[unknown] = 0
-        for place in unknown.tolist() if self.subwords else ():
+        for place in unknown.tolist():
             unseen = self._unseen(words[place])
             found[place] = 0 if unseen is None else unseen
         return found
