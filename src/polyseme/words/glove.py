@@ -13,31 +13,31 @@ once and trained in both directions.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, TrainingError
+from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Pace, available_threads, preparing, read_only
+from polyseme.words.chunks import read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
-from polyseme.words.tiles import Places, Train, pass_over_tiles, tile_bounds, tiles_across
+from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import served
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_WEIGHTS = ("words", "contexts", "word_squares", "context_squares")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class Glove(Trainable, WordVectors):
             memory=options.memory,
             progress=run.progress,
         )
-        weights = _learn(cells, _initial(plan, options, start), options, run)
+        weights = _initial(plan, options, start)
+        learn_in_tiles(*_trainer(cells, weights, options), dict(zip(_WEIGHTS, weights, strict=True)), options, run)
         rows = [np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights[:2]]
         biases = np.stack([matrix[:, -_lanes()] for matrix in weights[:2]])
         about = About(corpus.segmentation, corpus.facts, run.curve)
@@ -151,30 +152,6 @@ def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -
         carried_over(matrices[0], plan.old_rows, start.vectors)
         carried_over(matrices[1], plan.old_rows, start.output)
     return matrices
-
-
-def _learn(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions, run: Run) -> list[FloatArray]:
-    names = ("words", "contexts", "word_squares", "context_squares")
-    snapshot = run.resumed()
-    first = int(snapshot.state["epoch"]) if snapshot else 0
-    if snapshot:
-        snapshot.fill(**dict(zip(names, weights, strict=True)))
-    bounds, train = _trainer(cells, weights, options)
-    with preparing(run.progress):
-        train(bounds[:0], 0, 0)  # no tiles: only compiles, so that the measured speed excludes it
-    threads = available_threads(options.threads)
-    pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
-    for epoch in range(first, options.epochs):
-        began = time.monotonic()
-        cost, updates = pass_over_tiles(bounds, train, epoch=epoch, seed=options.seed, threads=threads, pace=pace)
-        if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
-            raise TrainingError(
-                f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
-            )
-        speed = updates / max(time.monotonic() - began, 1e-9)
-        run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
-        run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
-    return weights
 
 
 def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:

@@ -5,12 +5,18 @@ A tile is 512×512 words, so that the rows in use stay in the cache; ``kernels/c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.words.chunks import Pace, in_threads
+from polyseme.errors import TrainingError
+from polyseme.nouns import FloatArray
+from polyseme.training.checkpoint import Snapshot
+from polyseme.training.run import Run
+from polyseme.words.chunks import Pace, available_threads, in_threads, preparing
 from polyseme.words.cooccurrence import Cooccurrence
 
 CELLS = 20_000  # cells per chunk
@@ -50,3 +56,39 @@ def pass_over_tiles(
         done = int(sizes[cuts[chunk] : cuts[chunk + 1]].sum())
         pace.add(done, "cells", epoch=epoch + 1, loss=total[0] / max(total[1], 1))
     return float(total[0]), float(total[1])
+
+
+def learn_in_tiles(
+    bounds: Places,
+    train: Train,
+    weights: Mapping[str, FloatArray],
+    options: Any,
+    run: Run,
+    *,
+    before: Callable[[int], None] = lambda epoch: None,
+    save_every: int = 1,
+) -> None:
+    """Train for all epochs, or those left of a resumed run; reports each, and saves ``weights`` every few epochs.
+
+    ``before`` is called with the number of each epoch before it begins.
+    """
+    snapshot = run.resumed()
+    first = int(snapshot.state["epoch"]) if snapshot else 0
+    if snapshot:
+        snapshot.fill(**weights)
+    with preparing(run.progress):
+        train(bounds[:0], 0, 0)  # no tiles: only compiles, so that the measured speed excludes it
+    threads, n_cells = available_threads(options.threads), int(bounds[-1])
+    pace = Pace(run.progress, options.epochs * n_cells, done=first * n_cells)
+    for epoch in range(first, options.epochs):
+        began = time.monotonic()
+        before(epoch)
+        cost, updates = pass_over_tiles(bounds, train, epoch=epoch, seed=options.seed, threads=threads, pace=pace)
+        if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights.values()):
+            raise TrainingError(
+                f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
+            )
+        speed = updates / max(time.monotonic() - began, 1e-9)
+        run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
+        if (epoch + 1) % save_every == 0:
+            run.save(Snapshot(dict(weights), {"epoch": epoch + 1}))

@@ -16,26 +16,24 @@ visited tile by tile as in GloVe here; the learning rate decays linearly to zero
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import FormatError, TrainingError
+from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Pace, available_threads, in_threads, preparing, read_only
+from polyseme.words.chunks import available_threads, in_threads, read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
 from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
-from polyseme.words.tiles import Places, Train, pass_over_tiles, tile_bounds, tiles_across
+from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import served
 
@@ -106,7 +104,8 @@ class WordRank(Trainable, WordVectors):
             memory=options.memory,
             progress=run.progress,
         )
-        weights = _learn(cells, _initial(plan, options, start), options, run)
+        weights = _initial(plan, options, start)
+        _learn(cells, weights, options, run)
         input, output = (np.ascontiguousarray(matrix[:, : options.dim]) for matrix in weights)
         about = About(corpus.segmentation, corpus.facts, run.curve)
         return cls(plan.vocabulary, input, output, options=options, about=about)
@@ -174,35 +173,20 @@ def rho_slope(x: NDArray[np.float64], options: WordRankOptions) -> NDArray[np.fl
     return np.asarray(x**-options.power)
 
 
-def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, run: Run) -> list[FloatArray]:
-    names = ("words", "contexts")
-    snapshot = run.resumed()
-    first = int(snapshot.state["epoch"]) if snapshot else 0
-    if snapshot:
-        for matrix, name in zip(weights, names, strict=True):
-            matrix[:] = snapshot.tensors[name]
+def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, run: Run) -> None:
     threads, r = available_threads(options.threads), cell_weights(cells.sums, options)
     ranked = np.ones((len(cells), 2))  # x = (rank + β) / α of both orders of a cell: 1/ξ
     coefficients = np.empty((len(cells), 2), dtype=np.float32)
-    bounds, train = _trainer(cells, coefficients, weights, options)
-    with preparing(run.progress):
-        train(bounds[:0], 0, 0)  # no tiles: only compiles, so that the measured speed excludes it
-    pace = Pace(run.progress, options.epochs * len(cells), done=first * len(cells))
-    for epoch in range(first, options.epochs):
-        began = time.monotonic()
+
+    def weigh(epoch: int) -> None:
         if epoch and epoch % options.period == 0:
-            ranked = exact_ranks(cells, weights, options, threads)
+            ranked[:] = exact_ranks(cells, weights, options, threads)
         coefficients[:] = r[:, None] * rho_slope(ranked, options)
-        cost, updates = pass_over_tiles(bounds, train, epoch=epoch, seed=options.seed, threads=threads, pace=pace)
-        if not np.isfinite(cost) or not all(np.isfinite(m.sum(dtype=np.float64)) for m in weights):
-            raise TrainingError(
-                f"training diverged in epoch {epoch + 1}: a weight is no longer a number; lower lr ({options.lr})"
-            )
-        speed = updates / max(time.monotonic() - began, 1e-9)
-        run.curve.append({"epoch": epoch + 1, "loss": cost / updates, "updates_per_second": round(speed)})
-        if (epoch + 1) % options.period == 0:  # ranks are recomputed next, so they need not be saved
-            run.save(Snapshot(dict(zip(names, weights, strict=True)), {"epoch": epoch + 1}))
-    return weights
+
+    bounds, train = _trainer(cells, coefficients, weights, options)
+    named = dict(zip(("words", "contexts"), weights, strict=True))
+    # Saved when ranks are recomputed anyway, so that they need not be kept.
+    learn_in_tiles(bounds, train, named, options, run, before=weigh, save_every=options.period)
 
 
 def _trainer(
