@@ -5,7 +5,8 @@
 MODELS holds the models trained on the Wikipedia samples with defaults (enwiki.w2v, zhwiki.w2v, enwiki.elmo,
 zhwiki.elmo). Every fit is a record in the results file and is not repeated if its record exists, so a run can be
 stopped and started again. The first seed of everything is measured first, then the others. A table is written from the
-existing records; a cell with fewer folds than the dataset has says how many.
+existing records; a cell with fewer folds than the dataset has says how many. A dataset without any record keeps the row
+that the document has.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from tasks_baseline import simple_rule
 from tasks_sets import SETS, Encoders, fitted
 from tasks_speed import measure_speed, speed_tables
-from words_records import Results, table, write_section
+from words_records import Results, table, write_section, written_rows
 
 FILE = "results-tasks.md"
 
@@ -131,13 +132,14 @@ def bars(bench: Bench) -> None:
     every = {name: bar_cells(name) for name in SETS}
     for column in COLUMNS if not bench.columns else bench.columns:
         bench.measure([columns[column] for columns in every.values()])
-    rows = []
+    rows, written = [], written_rows("bars", FILE)
     for name, columns in every.items():
         means = [float(np.mean(values)) for cell in columns.values() if (values := bench.values(cell))]
         seeds = max(len(bench.values(cell)) for cell in columns.values())
         cells = [bench.shown(columns[column]) for column in COLUMNS]
         best = f"**{max(means):.1f}**" if means else "–"
-        rows.append([name, SETS[name].metric, f"{bench.bar(name):g}", *cells, best, str(seeds)])
+        row = [name, SETS[name].metric, f"{bench.bar(name):g}", *cells, best, str(seeds)]
+        rows.append(row if means else written.get(name, row))  # a row without records stays as it is
     write_section("bars", table(["set", "figure", "bar", *COLUMNS, "best", "seeds"], rows), FILE)
 
 

@@ -138,6 +138,13 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def written_rows(name: str, file: str) -> dict[str, list[str]]:
+    """The rows of a table that is in a document already, by their first cell."""
+    section = (DOCS / file).read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")[2].partition("<!-- /")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
+    return {row[0]: row for row in rows}
+
+
 def write_section(name: str, text: str, file: str = "results-words.md") -> None:
     """Put a table between its two marks in a document."""
     path = DOCS / file
