@@ -314,6 +314,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="of each, of which the median counts")
     parser.add_argument("--orders", type=int, nargs="*", default=[5, 3], help="of NNLM (--language)")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--passes", type=int, help="epochs of cw2vec (--strokes); default: its own")
     parser.add_argument("--parts", type=int, default=5, help="texts of that size (--rare)")
     parser.add_argument("--results", type=Path, default=Path("words-results.jsonl"))
     asked = parser.parse_args()
@@ -325,7 +326,7 @@ def main() -> None:
         elif asked.methods:
             words_quality.methods(results, folder, asked.size, asked.seconds)
         elif asked.strokes:
-            words_quality.strokes(results, folder, asked.size, asked.seeds)
+            words_quality.strokes(results, folder, asked.size, asked.seeds, asked.passes)
         elif asked.rare:
             words_special.rare(results, folder, asked.size, asked.parts)
         elif asked.language:

@@ -102,19 +102,20 @@ def _equal(
 # cw2vec against word2vec
 
 
-def strokes(results: Results, folder: Path, size: int, seeds: int) -> None:
+def strokes(results: Results, folder: Path, size: int, seeds: int, passes: int | None) -> None:
     """cw2vec against word2vec with the same number of epochs, and with the same time; a few seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
+    given = {} if passes is None else {"epochs": passes}
     for seed in range(1, seeds + 1):
 
         def record(name: str, method: str, seed: int = seed, **options: Any) -> dict[str, Any]:
             measure = partial(_with_seed, size, folder, method, seed, options)
-            one = results.once(measure, part="strokes", name=name, words=size, seed=seed)
+            one = results.once(measure, part="strokes", name=name, words=size, seed=seed, **given)
             found.setdefault(name, []).append(one)
             return one
 
-        same = record("`word2vec`, the same passes", "word2vec")
-        strokes = record("`cw2vec`", "cw2vec")
+        same = record("`word2vec`, the same passes", "word2vec", **given)
+        strokes = record("`cw2vec`", "cw2vec", **given)
         epochs = max(1, round(same["epochs"] * strokes["cpu"] / max(same["cpu"], 1)))
         record("`word2vec`, the same time", "word2vec", epochs=epochs)
     rows = [
