@@ -124,7 +124,7 @@ def strokes(results: Results, folder: Path, size: int, seeds: int, passes: int |
     ]
     runs = "one seed" if seeds == 1 else f"mean of {seeds} seeds and their standard deviation"
     heading = f"{size / 1e6:g} M words, zh, {runs}"
-    write_section("strokes", f"{heading}\n\n{table(['', 'CPU s', 'passes', *names('zh')], rows)}")
+    write_section(f"strokes-{size // 10**6}M", f"{heading}\n\n{table(['', 'CPU s', 'passes', *names('zh')], rows)}")
 
 
 def _with_seed(size: int, folder: Path, method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
