@@ -219,7 +219,7 @@ def _classified(name: str, encoders: list[Any], seed: int) -> dict[str, Any]:
     file, dev, reading = CLASSIFIED[name]
     whole = Examples.read(TASKS / file, **reading)
     train, test = (whole, Examples.read(TASKS / dev)) if dev else list(whole.folds(5, 1))[seed - 1]
-    options = {"head": "bilstm-max", "encoder_mode": "frozen", "layers": "top", "epochs": 8, "seed": seed}
+    options = {"head": "bilstm-max", "encoder_mode": "frozen", "layers": "all", "epochs": 8, "seed": seed}
     return fitted("classify", train, test, encoders, "accuracy", **options)
 
 
