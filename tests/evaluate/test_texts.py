@@ -136,6 +136,13 @@ def test_words_in_context_are_compared_where_they_stand(words, tmp_path):
         evaluate_file(words, tmp_path / "zh.data")
 
 
+def test_the_same_vector_everywhere_tells_nothing_apart_for_any_words(words, tmp_path):
+    uses = [(w, "N", "0-0", f"{w} a", f"{w} the") for w in WORDS]
+    written(tmp_path / "all.data.txt", uses, "\t")
+    (tmp_path / "all.gold.txt").write_text("T\nF\nF\nT\n" * 4, encoding="utf-8")
+    assert evaluate_file(words, tmp_path / "all.data.txt").whole["auc"] == 0.5
+
+
 def test_the_threshold_is_the_best_there_is():
     scores = np.round(random.uniform(size=60), 1).astype(np.float32)
     gold = random.uniform(size=60) < scores
