@@ -64,6 +64,20 @@ def test_it_finds_names_and_answers_the_same_when_loaded(head, scheme, tmp_path)
     assert again.predict([""])[0].tags == []
 
 
+@pytest.mark.parametrize(
+    ("tokens", "name"),
+    [
+        ([*"在北京", "2008", "年"], "北京"),
+        ([*"在UF"], "UF"),
+        (["在", "北京", "大学"], "北京大学"),
+        (["in", "New", "York"], "New York"),
+    ],
+)
+def test_an_entity_is_written_as_its_language_is(tokens, name):
+    model = polyseme.fit("tag", Examples.of([(tokens, ["O", "B-X", "I-X", *["O"] * (len(tokens) - 3)])] * 20), **SMALL)
+    assert [entity.text for entity in model.predict([tokens])[0].entities] == [name]
+
+
 def test_decoding_never_breaks_the_scheme():
     model = polyseme.fit("tag", Examples.of(tagged(0, 12)), head="linear", threads=1, epochs=1, dim=4)
     for found in model.predict([list("王北小京明上海安西") * 3, list("他叫住在")]):

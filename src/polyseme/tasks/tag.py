@@ -41,6 +41,7 @@ from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_o
 from polyseme.tasks.schemes import allowed, scheme_of, stretches
 from polyseme.text.examples import Examples
 from polyseme.text.gather import SAYS
+from polyseme.text.joining import join_words
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
@@ -177,9 +178,9 @@ class Tag(TaskModel):
     def _tagged(self, tokens: list[str], path: list[int], sure: Tensor) -> TaggedText:
         tags = [self.labels[tag] for tag in path]
         probabilities = [float(sure[place, tag]) for place, tag in enumerate(path)]
-        between = "" if all(len(token) == 1 for token in tokens) else " "
+        written = "".join if all(len(token) == 1 for token in tokens) else join_words
         entities = [
-            Entity(kind, between.join(tokens[start:end]), start, end, min(probabilities[start:end]))
+            Entity(kind, written(tokens[start:end]), start, end, min(probabilities[start:end]))
             for kind, start, end in (stretches(tags) if scheme_of(self.labels) else ())
         ]
         return TaggedText(tokens, tags, probabilities, entities)
