@@ -87,6 +87,14 @@ def test_decoding_never_breaks_the_scheme():
             assert not inside or before[2:] == tag[2:]
 
 
+def test_sentences_in_iob1_are_learned_as_they_are(tmp_path):
+    rows = [(tokens, [tag.replace("B-", "I-") for tag in tags]) for tokens, tags in tagged(0, scheme="bio")]
+    model = polyseme.fit("tag", Examples.of(rows), hidden=8, bigrams=8, **SMALL)
+    assert model.score(Examples.of(rows)).figures["entity_f1"] > 0.9
+    model.save(tmp_path / "m")
+    assert polyseme.load(tmp_path / "m").predict([rows[0][0]]) == model.predict([rows[0][0]])
+
+
 @pytest.mark.parametrize(("head", "at"), [("bilstm-crf", "both"), ("taglm", "hidden")])
 def test_an_encoder_stands_beside_the_states_and_runs_once(head, at, vectors):
     encoder = CountingEncoder(vectors)
