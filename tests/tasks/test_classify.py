@@ -222,6 +222,12 @@ def test_what_cannot_be_fitted_is_told_in_one_line(rows, options, words):
     assert "\n" not in str(error.value)
 
 
+def test_f1_may_select_the_weights_though_held_out_texts_have_one_label(texts):
+    dev = texts.subset([n for n in range(len(texts)) if texts[n].label == "good"])
+    model = fitted(texts, "dan", dev=dev, metric="f1")
+    assert model.score(dev).figures["f1"] > 0.9
+
+
 def test_an_unknown_task_and_a_wrong_kind_are_refused(texts):
     with pytest.raises(OptionError, match="there is no task 'clasify'; did you mean 'classify'"):
         polyseme.fit("clasify", texts)
