@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import spearmanr
 
+import polyseme
 from polyseme.cli.compare import compare
+from polyseme.evaluate.compare import compare as compare_models
 
 PAIRS = [("a", "b", 9.0), ("a", "c", 5.0), ("b", "c", 4.0), ("a", "d", 1.0)]
 GOOD = {"a": (1, 0), "b": (1, 0.1), "c": (1, 1), "d": (-1, 0)}
@@ -63,3 +65,14 @@ def test_a_method_that_needs_more_than_text_is_refused_before_any_work(ground: P
     assert result.exit_code != 0
     assert "infersent" in str(result.exception)
     assert "pairs" in str(result.exception)
+
+
+def test_a_file_without_the_usual_figure_is_compared_by_another(ground: Path) -> None:
+    (ground / "wic.data.txt").write_text("".join(f"{w}\tN\t0-1\t{w} b\tc {w}\n" for w in "abcd"), encoding="utf-8")
+    (ground / "wic.gold.txt").write_text("T\nF\nT\nF\n", encoding="utf-8")  # and no file to choose a threshold on
+    pairs = "".join(f"This is line {n} of a b.\t这是第{n}行。\n" for n in range(30))
+    (ground / "translated.tsv").write_text(pairs, encoding="utf-8")
+    files = [ground / "wic.data.txt", ground / "translated.tsv"]
+    header, (row,) = compare_models({"good": polyseme.load(ground / "good.vec")}, files).table()
+    assert header[-2:] == ["wic.data.txt auc", "translated.tsv forward"]
+    assert all(isinstance(value, float) for value in row[-2:])

@@ -153,6 +153,10 @@ def test_the_choice_is_scored_on_test_files(tmp_path):
     assert [row["dim"] for row in rows] == [1, 4]
     assert rows[1]["similarity"] > rows[0]["similarity"]
     assert rows[1]["similarity"] > 0.6
+    uses = "".join(f"t{a}w1\tN\t0-0\tt{a}w1 t{a}w2\tt{a}w1 t{a}w3\n" for a in range(4))
+    (tmp_path / "wic.data.txt").write_text(uses)
+    (tmp_path / "wic.gold.txt").write_text("T\nF\nT\nF\n")
+    assert scores_by_dimension(corpus, "svd", [2], [tmp_path / "wic.data.txt"], min_count=1)[0]["wic.data.txt"] == 0.5
 
 
 def test_what_cannot_be_answered_is_one_clear_line():

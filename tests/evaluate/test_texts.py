@@ -136,6 +136,13 @@ def test_words_in_context_are_compared_where_they_stand(words, tmp_path):
         evaluate_file(words, tmp_path / "zh.data")
 
 
+def test_the_same_vector_everywhere_tells_nothing_apart_for_any_words(words, tmp_path):
+    uses = [(w, "N", "0-0", f"{w} a", f"{w} the") for w in WORDS]
+    written(tmp_path / "all.data.txt", uses, "\t")
+    (tmp_path / "all.gold.txt").write_text("T\nF\nF\nT\n" * 4, encoding="utf-8")
+    assert evaluate_file(words, tmp_path / "all.data.txt").whole["auc"] == 0.5
+
+
 def test_the_threshold_is_the_best_there_is():
     scores = np.round(random.uniform(size=60), 1).astype(np.float32)
     gold = random.uniform(size=60) < scores
@@ -174,3 +181,22 @@ def test_retrieval_gives_recall_reciprocal_rank_and_ndcg(words, tmp_path, capsys
     written(tmp_path / "plain", [[q] for q in queries], "")
     with pytest.raises(FormatError, match="beyond the 30 texts"):
         evaluate_file(words, tmp_path / "plain", EvaluationSettings(texts=tmp_path / "texts", gold=tmp_path / "gold"))
+
+
+def test_texts_are_named_by_their_line_whatever_else_breaks_lines(words, tmp_path):
+    queries, texts = tmp_path / "queries", tmp_path / "texts"
+    lines = [f"{WORDS[0]} {WORDS[1]}", "", f"{WORDS[2]}\u2028{WORDS[3]}", f"{WORDS[4]} {WORDS[5]}"]
+    texts.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
+    queries.write_text(f"{WORDS[4]} {WORDS[5]}\t4\n{WORDS[0]} {WORDS[1]}\t1\n", encoding="utf-8")
+    assert evaluate_file(words, queries, EvaluationSettings(texts=texts)).whole["mrr"] == 1
+    queries.write_text(f"{WORDS[0]}\t2\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="empty line"):
+        evaluate_file(words, queries, EvaluationSettings(texts=texts))
+
+
+def test_a_long_word_in_context_file_may_be_one_line_of_json(words, tmp_path):
+    uses = {"lemma": "x", "sentence1": f"{WORDS[0]} " * 40, "sentence2": f"{WORDS[1]} " * 40}
+    places = {"start1": 0, "end1": 1, "start2": 0, "end2": 1}
+    (tmp_path / "zh.data").write_text(json.dumps([uses | places] * 200), encoding="utf-8")
+    (tmp_path / "zh.gold").write_text(json.dumps([{"tag": t} for t in "TF" * 100]), encoding="utf-8")
+    assert evaluate_file(words, tmp_path / "zh.data").kind == "word-in-context"

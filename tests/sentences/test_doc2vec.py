@@ -155,6 +155,13 @@ def test_documents_are_found_by_number_and_by_title(models, topics):
             model.document(which)
 
 
+def test_an_empty_sentence_does_not_take_the_title_of_the_next():
+    corpus = Corpus.from_sentences([["a", "b"], [], ["c", "d"]] * 9, documents="line")
+    for texts in ("documents", "sentences"):
+        model = polyseme.train("doc2vec", corpus, dim=4, min_count=1, epochs=1, sample=0, threads=1, texts=texts)
+        assert model.titles == ["a b", "", "c d"] * 9
+
+
 def test_further_training_keeps_the_documents_there_are(models, topics):
     first = models["dm"]
     more = Corpus.from_sentences([[*topics[1][0], "new"]], documents="line")

@@ -125,6 +125,8 @@ def test_training_gives_words_back_better_and_texts_keep_their_nodes(fifty_lines
     assert [len(found) for found in nodes] == [3, 9, 0, 1]
     np.testing.assert_allclose(model.encode(texts)[1], nodes[1][-1], atol=1e-5)
     np.testing.assert_array_equal(model.encode([[]]), np.zeros((1, 8)))
+    given = rows[[words.index(character) for character in "小明"]]  # whose vectors are not trained
+    np.testing.assert_allclose(nodes[0][:2], given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
 
 
 def test_cells_are_even_and_small_matrices_are_repeated() -> None:

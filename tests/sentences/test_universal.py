@@ -62,6 +62,14 @@ def test_any_one_source_is_enough_for_gensen(name, tmp_path):
         polyseme.train("gensen", data, shares="other=1", **SMALL)
 
 
+@pytest.mark.parametrize("method", ["gensen", "use"])
+def test_balanced_weights_count_for_pairs_too(method, tmp_path):
+    uneven = {"nli": sources(tmp_path)["nli"].subset([n for n in range(96) if n % 8 < 5])}  # four of five are "same"
+    options = {**SMALL, "epochs": 1, "encoder_mode": "frozen"}
+    plain, balanced = (polyseme.train(method, uneven, class_weights=how, **options) for how in ("none", "balanced"))
+    assert np.abs(plain.encode(["a0 a1 b2"]) - balanced.encode(["a0 a1 b2"])).max() > 1e-6
+
+
 @pytest.mark.parametrize("encoder", ["dan", "transformer"])
 def test_use_learns_from_neighbours_answers_and_labels(encoder, tmp_path):
     given = sources(tmp_path)

@@ -120,6 +120,18 @@ def test_a_corpus_without_an_order_is_refused():
         polyseme.train("quick-thought", Corpus.from_sentences(["a b", "c d", "e f"], documents="line"), min_count=1)
 
 
+def test_quick_thought_says_which_dim_it_takes(tmp_path):
+    corpus = Corpus.from_sentences(["a b", "b c", "c a"] * 4)
+    options = {"hidden": 4, "epochs": 1, "min_count": 1, "threads": 1}
+    with pytest.raises(OptionError, match="must be even"):
+        polyseme.train("quick-thought", corpus, dim=7, **options)
+    polyseme.train("word2vec", corpus, dim=5, min_count=1, epochs=1, sample=0).save(tmp_path / "words")
+    tuned = {**options, "word_vectors": str(tmp_path / "words"), "encoder_mode": "finetune"}
+    with pytest.raises(OptionError, match="give dim=0"):
+        polyseme.train("quick-thought", corpus, **tuned)
+    assert polyseme.train("quick-thought", corpus, dim=0, **tuned).dim == 2 * 4
+
+
 def dialogues(n: int, path) -> str:
     random = np.random.default_rng(0)
     lines = []

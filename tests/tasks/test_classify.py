@@ -110,6 +110,15 @@ def test_given_word_vectors_learn_unless_they_stand_beside_learned_ones(options,
     assert (source.learned is not None) == learn
 
 
+def test_a_layer_pools_and_learns_words_as_it_is_told(texts, vectors):
+    wide = polyseme.fit("classify", texts, encoder=vectors, head="linear", dim=5, threads=1, epochs=1)
+    assert wide.encoder.dim == 5 + 8
+    alone = polyseme.fit("classify", texts, encoder=vectors, head="linear", pool="max", threads=1, epochs=1)
+    assert alone.encoder.options.pool == "max"
+    with pytest.raises(OptionError, match="pool=max is for the vectors of one frozen encoder"):
+        polyseme.fit("classify", texts, encoder=CountingEncoder(vectors), head="linear", pool="max")  # mixes its layers
+
+
 def test_heads_without_hidden_states_refuse_an_encoder_there(texts, vectors):
     with pytest.raises(OptionError, match="textcnn has no hidden states"):
         polyseme.fit("classify", texts, encoder=CountingEncoder(vectors), head="textcnn", elmo_at="hidden")
@@ -220,6 +229,12 @@ def test_what_cannot_be_fitted_is_told_in_one_line(rows, options, words):
         polyseme.fit("classify", Examples.of(rows), threads=1, **options)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_f1_may_select_the_weights_though_held_out_texts_have_one_label(texts):
+    dev = texts.subset([n for n in range(len(texts)) if texts[n].label == "good"])
+    model = fitted(texts, "dan", dev=dev, metric="f1")
+    assert model.score(dev).figures["f1"] > 0.9
 
 
 def test_an_unknown_task_and_a_wrong_kind_are_refused(texts):

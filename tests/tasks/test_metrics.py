@@ -45,6 +45,9 @@ def test_one_label_only_or_nothing_at_all_has_defined_figures():
     assert classification(["a", "a"], ["a", "a"])["matthews"] == 0
     assert classification(["a", "a"], ["b", "b"])["macro_f1"] == 0
     assert set(classification([], []).values()) == {0.0}
+    assert classification(["b", "b"], ["b", "b"], ["a", "b"])["f1"] == 1
+    assert classification(["a", "a"], ["a", "a"], ["a", "b"])["f1"] == 0
+    assert "f1" not in classification(["a", "b"], ["a", "b"], ["a", "b", "c"])
     assert scores([1.0], [2.0])["pearson"] == 0
     assert scores([1.0, 2.0], [3.0, 3.0])["spearman"] == 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.errors import TrainingError
+from polyseme.errors import OptionError, TrainingError
 from polyseme.tasks.reading import Readings, shared_features, window_starts
 from polyseme.text.examples import Answer, Examples, Passage
 from polyseme.text.segment import Segmentation
@@ -83,6 +83,11 @@ def test_windows_overlap_so_that_no_answer_is_cut():
     assert starts == [0, 20, 40, 60, 70]
     for first in range(100 - 10):
         assert any(start <= first and first + 10 <= start + 30 for start in starts)
+
+
+def test_windows_that_leave_tokens_out_are_refused():
+    with pytest.raises(OptionError, match="stride 250 is more than window 200"):
+        polyseme.fit("span", questions(10), window=200)
 
 
 def test_features_say_what_a_passage_shares_with_the_question():

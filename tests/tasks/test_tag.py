@@ -64,6 +64,20 @@ def test_it_finds_names_and_answers_the_same_when_loaded(head, scheme, tmp_path)
     assert again.predict([""])[0].tags == []
 
 
+@pytest.mark.parametrize(
+    ("tokens", "name"),
+    [
+        ([*"在北京", "2008", "年"], "北京"),
+        ([*"在UF"], "UF"),
+        (["在", "北京", "大学"], "北京大学"),
+        (["in", "New", "York"], "New York"),
+    ],
+)
+def test_an_entity_is_written_as_its_language_is(tokens, name):
+    model = polyseme.fit("tag", Examples.of([(tokens, ["O", "B-X", "I-X", *["O"] * (len(tokens) - 3)])] * 20), **SMALL)
+    assert [entity.text for entity in model.predict([tokens])[0].entities] == [name]
+
+
 def test_decoding_never_breaks_the_scheme():
     model = polyseme.fit("tag", Examples.of(tagged(0, 12)), head="linear", threads=1, epochs=1, dim=4)
     for found in model.predict([list("王北小京明上海安西") * 3, list("他叫住在")]):
@@ -71,6 +85,14 @@ def test_decoding_never_breaks_the_scheme():
             inside = tag[0] in "ME"
             assert inside == (before[0] in "BM")
             assert not inside or before[2:] == tag[2:]
+
+
+def test_sentences_in_iob1_are_learned_as_they_are(tmp_path):
+    rows = [(tokens, [tag.replace("B-", "I-") for tag in tags]) for tokens, tags in tagged(0, scheme="bio")]
+    model = polyseme.fit("tag", Examples.of(rows), hidden=8, bigrams=8, **SMALL)
+    assert model.score(Examples.of(rows)).figures["entity_f1"] > 0.9
+    model.save(tmp_path / "m")
+    assert polyseme.load(tmp_path / "m").predict([rows[0][0]]) == model.predict([rows[0][0]])
 
 
 @pytest.mark.parametrize(("head", "at"), [("bilstm-crf", "both"), ("taglm", "hidden")])

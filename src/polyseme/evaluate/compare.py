@@ -18,8 +18,8 @@ from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import Progress, silent
 from polyseme.text.corpus import Corpus
 
-# The figure of a report that is compared: the first of these that it has.
-FIGURES = ("spearman", "accuracy", "f1", "recall", "bleu", "perplexity")
+# The figure of a report that is compared: the first of these that it has a value of.
+FIGURES = ("spearman", "accuracy", "auc", "f1", "recall", "bleu", "perplexity", "forward")
 
 
 @dataclass
@@ -128,8 +128,9 @@ def train_methods(
 
 
 def figure_of(report: Report) -> str:
-    """The name of the figure that is compared."""
-    return next((name for name in FIGURES if name in report.whole), "")
+    """The name of the figure that is compared; one without a value only if there is no other."""
+    named = [name for name in FIGURES if name in report.whole]
+    return next((name for name in named if report.whole[name] is not None), named[0] if named else "")
 
 
 def _cpu_seconds() -> float:

@@ -77,7 +77,8 @@ def compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[
     units = unit_rows(_vectors(encoder, [use for pair in pairs for use in pair], layers))
     left, right = units[::2], units[1::2]
     used = int(np.count_nonzero(left.any(axis=1) & right.any(axis=1)))
-    return np.einsum("nd,nd->n", left, right), np.array(gold), used
+    # Rounded, so that words with the same vector in both sentences are equal whatever the rounding errors.
+    return np.round(np.einsum("nd,nd->n", left, right), 6), np.array(gold), used
 
 
 def _vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> FloatArray:

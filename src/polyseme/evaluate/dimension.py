@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from polyseme.api import options_of, train
 from polyseme.errors import OptionError, TrainingError
+from polyseme.evaluate.compare import figure_of
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.nouns import Progress, silent
 from polyseme.options import make_options
@@ -199,7 +200,7 @@ def scores_by_dimension(
     progress: Progress = silent,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """What vectors of each length reach on similarity and analogy files: the dimension, and a score for each file."""
+    """What vectors of each length reach on evaluation files: the dimension, and a score for each file."""
     rows = []
     wanted = sorted(set(dimensions))
     whole = train("svd", corpus, dim=wanted[-1], progress=progress, **options) if method == "svd" else None
@@ -211,6 +212,6 @@ def scores_by_dimension(
         found = {}
         for file in files:
             report = evaluate_file(model, file)
-            found[report.file] = report.whole["accuracy" if report.kind == "analogy" else "spearman"]
+            found[report.file] = report.whole.get(figure_of(report))
         rows.append({"dim": dim, **found})
     return rows

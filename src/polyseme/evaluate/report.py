@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,14 +78,20 @@ def correlations(people: Sequence[float], ours: Sequence[float]) -> dict[str, fl
 
 def read_lines(path: str | Path, at_most: int | None = None) -> list[str]:
     """The lines of an evaluation file that hold something, of its first ``at_most`` bytes; in any usual encoding."""
+    return [line for line in every_line(path, at_most) if line.strip()]
+
+
+def every_line(path: str | Path, at_most: int | None = None) -> list[str]:
+    """The same with empty lines, so that lines can be counted."""
     with open_for_reading(Path(path)) as (file, _):
         data = file.read(-1 if at_most is None else at_most)
     whole = at_most is None or len(data) < at_most
     mark = encodings.mark_of(data)
     text = encodings.decoder(mark[0] if mark else _encoding(data, whole), "replace").decode(data, final=whole)
-    if not whole:
+    if not whole and "\n" in text:  # a file may also be one long line of JSON
         text = text[: text.rfind("\n") + 1]
-    return [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+    # Not splitlines(): texts may contain other characters that count as line breaks.
+    return re.split(r"\r\n?|\n", text.removeprefix("\ufeff"))
 
 
 def _encoding(data: bytes, whole: bool) -> str:

@@ -5,8 +5,9 @@
     nDCG@k     Σ 1/log₂(1 + rank) of the right texts among the k nearest, divided by the most it could be
 
 Järvelin and Kekäläinen, Cumulated Gain-based Evaluation of IR Techniques, 2002 (nDCG). Texts stand one per line, and
-are numbered from 1. The numbers of the right ones follow a tab at the end of each query, or a line for each query in a
-file of their own (``gold``), with commas or blanks between several. Of texts with equal cosines the first is nearest.
+are named by the number of their line, from 1; empty lines are not searched. The numbers of the right ones follow a tab
+at the end of each query, or a line for each query in a file of their own (``gold``), with commas or blanks between
+several. Of texts with equal cosines the first is nearest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError
-from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
+from polyseme.evaluate.report import EvaluationSettings, Report, every_line, read_lines
 from polyseme.nouns import FloatArray
 from polyseme.sentences.sparse import cosines, unit_vectors
 
@@ -36,15 +37,22 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
         raise OptionError("retrieval needs the texts to search, one per line: give their file as texts")
     encoder = settings.as_texts(model)
     queries, gold = read_queries(path, settings.gold)
-    texts = read_lines(settings.texts)
-    if any(not 1 <= number <= len(texts) for numbers in gold for number in numbers):
-        raise FormatError(f"a gold number is beyond the {len(texts):,} texts of {settings.texts} (they count from 1)")
+    lines = {number: line for number, line in enumerate(every_line(settings.texts), 1) if line.strip()}
+    texts, place = list(lines.values()), {number: at for at, number in enumerate(lines)}
+    if any(number not in lines for numbers in gold for number in numbers):
+        raise FormatError(
+            f"a gold number is beyond the {len(texts):,} texts of {settings.texts}, or that of an empty "
+            "line (lines count from 1)"
+        )
     asked, searched = unit_vectors(encoder, queries), unit_vectors(encoder, texts)
     ranks: list[NDArray[np.int64]] = []
     step = max(1, _BLOCK // len(texts))
     for start in range(0, len(queries), step):
         block = cosines(asked[start : start + step], searched)
-        ranks += [_ranks(row, numbers) for row, numbers in zip(block, gold[start : start + step], strict=True)]
+        ranks += [
+            _ranks(row, [place[number] for number in numbers])
+            for row, numbers in zip(block, gold[start : start + step], strict=True)
+        ]
     mrr = float(np.mean([1 / own.min() for own in ranks]))
     rows = [
         {
@@ -60,9 +68,8 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     return Report("retrieval", rows)
 
 
-def _ranks(scores: FloatArray, numbers: list[int]) -> NDArray[np.int64]:
+def _ranks(scores: FloatArray, places: list[int]) -> NDArray[np.int64]:
     """The rank of each right text, from 1."""
-    places = np.array(numbers) - 1
     nearer = [np.count_nonzero(scores > scores[p]) + np.count_nonzero(scores[:p] == scores[p]) for p in places]
     return np.array(nearer, dtype=np.int64) + 1
 

@@ -130,7 +130,8 @@ class Classes:
 
     def figures(self, chances: NDArray[Any], examples: Examples) -> Figures:
         """Accuracy first; of two classes also F1 of the later one."""
-        found = classification(self.gold(examples), [self.labels[place] for place in chances.argmax(axis=1)])
+        predicted = [self.labels[place] for place in chances.argmax(axis=1)]
+        found = classification(self.gold(examples), predicted, self.labels)
         return {name: found[name] for name in ("accuracy", "f1", "macro_f1") if name in found}
 
     def gold(self, examples: Examples) -> list[str]:

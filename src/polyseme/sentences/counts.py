@@ -229,9 +229,13 @@ def count_rows(texts: list[list[str]], vocabulary: Vocabulary) -> csr_array:
 
 def text_offsets(corpus: Corpus, texts: str) -> NDArray[np.int64]:
     """Where the texts of a corpus begin and end, in tokens."""
+    return np.asarray(corpus.sentence_offsets)[sentence_numbers(corpus, texts)]
+
+
+def sentence_numbers(corpus: Corpus, texts: str) -> NDArray[np.int64]:
+    """Where the texts of a corpus begin and end, in sentences."""
     by_document = texts == "documents" or (texts == "auto" and corpus.n_documents > 1)
-    offsets: NDArray[np.int64] = np.asarray(corpus.sentence_offsets)
-    return offsets[corpus.document_offsets] if by_document else offsets
+    return np.asarray(corpus.document_offsets) if by_document else np.arange(corpus.n_sentences + 1)
 
 
 def term_rows(

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
 from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, unit_rows
 from polyseme.options import option
-from polyseme.sentences.counts import text_offsets
+from polyseme.sentences.counts import sentence_numbers, text_offsets
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -122,7 +122,7 @@ class Doc2Vec(Trainable, SentenceEncoder):
             training.carry_outputs(plan.old_rows, start.outputs)
         training.learn(corpus, offsets, plan.numbers, run)
         documents = training.documents[:, : options.dim]
-        titles = [corpus.text(int(i))[:TITLE] for i in np.searchsorted(corpus.sentence_offsets, offsets[:-1])]
+        titles = [corpus.text(int(i))[:TITLE] for i in sentence_numbers(corpus, options.texts)[:-1]]
         if start is not None:  # the documents of the older model keep their vectors
             documents, titles = np.concatenate([start.documents, documents]), [*start.titles, *titles]
         inputs = None if options.architecture == "dbow" else np.ascontiguousarray(training.inputs[:, : options.dim])

@@ -23,16 +23,18 @@ from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.pooling import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import FloatArray, Progress, WordVectors, silent
+from polyseme.options import part_of
 from polyseme.sentences.learned import (
     HELD_OUT,
     EncoderNet,
     ExampleTask,
     LearnedEncoder,
     check_classes,
+    class_weights,
     targets_of,
 )
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
-from polyseme.sentences.options import InferSentOptions, PairOptions
+from polyseme.sentences.options import InferSentOptions, LabelOptions, PairOptions
 from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
@@ -130,13 +132,17 @@ class PairTask(ExampleTask):
         self.sides = [encoder.prepare(side, progress) for side in sides_of(training)]
         super().__init__(module, self.sides[0].sizes + self.sides[1].sizes, encoder.options)
         self.targets = np.asarray(training.targets, dtype=np.int64)
+        how = part_of(encoder.options, LabelOptions).class_weights
+        self.weights = class_weights(self.targets, len(training.labels), how)
         self.dev_sides = [encoder.prepare(side, progress) for side in sides_of(dev)]
         self.dev_targets = targets_of(dev, training.labels)
 
     def loss_of(self, rows: Ints) -> Tensor:
         left, right = (side.batch(rows).to(self.device) for side in self.sides)
         logits, sides = self.module((left, right))
-        total = F.cross_entropy(logits, torch.from_numpy(self.targets[rows]).to(self.device), reduction="sum")
+        targets = torch.from_numpy(self.targets[rows]).to(self.device)
+        weights = None if self.weights is None else self.weights.to(self.device)
+        total = F.cross_entropy(logits, targets, weight=weights, reduction="sum")
         for encoding in sides:
             if encoding.penalty is not None:
                 total = total + encoding.penalty.sum()

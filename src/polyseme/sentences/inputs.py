@@ -232,7 +232,7 @@ def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
     if not dim and not at_input:
         raise OptionError("there is no input: give dim, word vectors, or elmo_at=both")
     if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
-        raise OptionError("the given word vectors are fine-tuned here: leave dim out")
+        raise OptionError("the given word vectors are fine-tuned here, and others cannot be learned too: give dim=0")
     return dim
 
 

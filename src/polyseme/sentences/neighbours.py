@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyseme.errors import TrainingError
+from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import FloatArray
 from polyseme.sentences.inference import given_vectors
@@ -47,6 +47,8 @@ class TwinModule(TextModule):
     def __init__(self, dim: int, options: QuickThoughtOptions, *, apart: bool) -> None:
         super().__init__()
         self.apart = apart
+        if apart and dim % 2:
+            raise OptionError(f"dim must be even, half of it for each encoder, not {dim}")
         size = dim // 2 if apart else dim
         make = {"kind": "gru", "bidirectional": options.bidirectional}
         self.of_sentence = Recurrent(size, options.hidden, **make)  # type: ignore[arg-type]

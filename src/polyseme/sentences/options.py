@@ -215,6 +215,7 @@ class InferSentFileOptions(InferSentOptions):
 class RaeOptions(TextOptions):
     """Options of the recursive autoencoder."""
 
+    encoder_mode: str = option("frozen", FROZEN, choices=MODES)
     word_vectors: str | None = option(
         None, "pretrained word vectors as input, a model or a published file; default: word2vec "
               "trained on the text",

@@ -187,7 +187,7 @@ class Classify(TaskModel):
         tell_unknown_labels(self.labels, examples)
         gold = [examples.labels[int(target)] for target in examples.targets]
         predicted = [self.labels[place] for place in self.probabilities(texts).argmax(axis=1)]
-        figures = classification(gold, predicted)
+        figures = classification(gold, predicted, self.labels)
         labels = sorted({*gold, *predicted}, key=[*self.labels, *examples.labels].index)
         table = confusion(gold, predicted, labels).tolist()
         metric = self.options.metric or PRIMARY["texts"]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.attention import Han, SelfAttention
@@ -33,6 +34,10 @@ def new_encoder(
     head: str, texts: Sequence[Sentence], encoders: Sequence[Any], about: About, options: Any
 ) -> LearnedEncoder:
     """A sentence encoder to be learned; linear and mlp are over the plain mean of the tokens' vectors."""
+    if isinstance(options, LinearOptions) and options.pool != "mean":
+        raise OptionError(
+            f"pool={options.pool} is for the vectors of one frozen encoder: give it alone, with one of its layers"
+        )
     cls = Dan if isinstance(options, LinearOptions) else ENCODERS[head]
     known = {field.name for field in dataclasses.fields(cls.Options)}
     shared = {f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name in known}
@@ -45,6 +50,8 @@ def frozen_encoder(encoders: Sequence[Any], options: Any) -> SentenceEncoder | N
     if not isinstance(options, LinearOptions) or len(encoders) != 1 or options.encoder_mode not in ("auto", "frozen"):
         return None
     encoder = encoders[0]
+    if options.dim or options.bigrams or options.letters:  # vectors of words are learned beside it
+        return None
     if isinstance(encoder, ContextEncoder) and encoder.n_layers > 1 and options.layers == "mix":
         return None
     if isinstance(encoder, ContextEncoder):

@@ -67,7 +67,7 @@ class Classes(Goal):
         return F.cross_entropy(outputs, torch.from_numpy(targets).to(outputs.device), weight=weights, reduction="sum")
 
     def figures(self, outputs: FloatArray, examples: Examples) -> Figures:
-        return classification(gold_labels(examples), self.names(outputs))
+        return classification(gold_labels(examples), self.names(outputs), self.labels)
 
     def names(self, outputs: FloatArray) -> list[str]:
         """The likeliest label of each row."""

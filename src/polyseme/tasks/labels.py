@@ -26,7 +26,7 @@ def class_scorer(options: TaskOptions, labels: list[str], dev: Examples | None) 
     metric = options.metric or PRIMARY["texts"]
 
     def score(logits: FloatArray) -> Score:
-        figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)])
+        figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)], labels)
         if metric not in figures:
             raise OptionError(f"there is no metric {metric!r} for these labels: there are {', '.join(figures)}")
         facts = {metric: figures[metric], "accuracy": figures["accuracy"]}

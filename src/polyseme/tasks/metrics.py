@@ -38,8 +38,11 @@ def confusion(gold: Sequence[str], predicted: Sequence[str], labels: Sequence[st
     return table
 
 
-def classification(gold: Sequence[str], predicted: Sequence[str]) -> Figures:
-    """Figures over the labels that occur. Of two labels ``f1`` is that of the later one in the alphabet (1, yes)."""
+def classification(gold: Sequence[str], predicted: Sequence[str], known: Sequence[str] = ()) -> Figures:
+    """Figures over the labels that occur. Of two labels ``f1`` is that of the later one in the alphabet (1, yes).
+
+    ``known`` are labels that might have occurred: the two of ``f1`` are among these too.
+    """
     labels = sorted({*gold, *predicted})
     table = confusion(gold, predicted, labels).astype(np.float64)
     hits, of_gold, of_predicted = np.diag(table), table.sum(axis=1), table.sum(axis=0)
@@ -53,7 +56,10 @@ def classification(gold: Sequence[str], predicted: Sequence[str]) -> Figures:
         "micro_f1": accuracy,  # every text has one label
         "matthews": float(_ratio(hits.sum() * n - of_gold @ of_predicted, spread)),
     }
-    return {**figures, "f1": float(each[1])} if len(labels) == 2 else figures
+    both = sorted({*labels, *known})
+    if len(both) == 2:
+        figures["f1"] = float(each[-1]) if both[1] in labels else 0.0
+    return figures
 
 
 def per_label(gold: Sequence[str], predicted: Sequence[str]) -> list[dict[str, str | float | int]]:

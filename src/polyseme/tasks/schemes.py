@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 OUTSIDE = "O"
+MOST_BROKEN = 0.05  # share of sentences that break the scheme by mistake
 
 
 class Stretch(NamedTuple):
@@ -87,6 +88,18 @@ def allowed(tags: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], 
     follow = np.array([[_may_follow(scheme, before, tag) for tag in tags] for before in tags])
     last = np.array([_may_follow(scheme, tag, OUTSIDE) for tag in tags])
     return first, follow, last
+
+
+def kept_to(tags: Sequence[str], sentences: Sequence[Sequence[str]]) -> bool:
+    """Whether nearly all sentences keep to the scheme of the tags; those of IOB1, where I-X begins too, do not."""
+    first, follow, last = allowed(tags)
+    place = {tag: number for number, tag in enumerate(tags)}
+    broken = 0
+    for sentence in sentences:
+        numbers = [place[tag] for tag in sentence]
+        kept = not numbers or (first[numbers[0]] and follow[numbers[:-1], numbers[1:]].all() and last[numbers[-1]])
+        broken += not kept
+    return broken <= MOST_BROKEN * len(sentences)
 
 
 def _may_follow(scheme: str, before: str, tag: str) -> bool:

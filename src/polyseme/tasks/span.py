@@ -118,6 +118,8 @@ class Span(TaskModel):
         cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
     ) -> Self:
         own = head_options(cls.method, options, len(train))
+        if own.stride > own.window:
+            raise OptionError(f"stride {own.stride} is more than window {own.window}: tokens between would not be read")
         if dev is None and options.held_out:
             train, dev = train.split(options.held_out, own.seed)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)

@@ -6,7 +6,8 @@ tagging with bidirectional language models" (TagLM), ACL 2017.
     bilstm-crf  h = biLSTM(x),  emissions = W [h; ELMo] + b,  CRF        linear  emissions = W x + b
     taglm       h = biLSTM₂([biLSTM₁(x); LM])  under the CRF: a language model's top layer between the two layers
 
-Tags that mark stretches (BIO, BIOES, BMES) are decoded within their scheme, whatever the emissions say.
+Tags that mark stretches (BIO, BIOES, BMES) are decoded within their scheme, whatever the emissions say, unless the
+training sentences break it too (IOB1, as in CoNLL-2003).
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from polyseme.store.model import About
 from polyseme.tasks.metrics import PRIMARY, Figures, per_label, per_type, tagging
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
-from polyseme.tasks.schemes import allowed, scheme_of, stretches
+from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.text.examples import Examples
 from polyseme.text.gather import SAYS
+from polyseme.text.joining import join_words
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
@@ -76,9 +78,10 @@ class TaggedText(NamedTuple):
 class Tagger(nn.Module):
     """The network under the CRF, and the CRF."""
 
-    def __init__(self, inputs: InputModule, labels: Sequence[str], options: Any) -> None:
+    def __init__(self, inputs: InputModule, labels: Sequence[str], options: Any, *, free: bool = False) -> None:
+        """``free``: tags may follow each other in any order."""
         super().__init__()
-        self.inputs, self.dropout = inputs, Dropout(options.dropout)
+        self.inputs, self.dropout, self.free = inputs, Dropout(options.dropout), free
         self.below: Recurrent | None = None
         self.above: Recurrent | None = None
         dim = inputs.dim
@@ -93,7 +96,7 @@ class Tagger(nn.Module):
             raise OptionError("the head linear has no hidden states to add an encoder to: use elmo_at=input")
         self.output = nn.Linear(dim, len(labels))
         first, follow, last = (torch.from_numpy(rule) for rule in allowed(labels))
-        self.crf = CRF(len(labels), first=first, follow=follow, last=last)
+        self.crf = CRF(len(labels)) if free else CRF(len(labels), first=first, follow=follow, last=last)
         self.chained = self.below is not None
         if not self.chained:  # each tag by itself: the chain only keeps to the scheme
             for parameter in self.crf.parameters():
@@ -157,7 +160,8 @@ class Tag(TaskModel):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(own.seed)
             inputs = Inputs.of([row.tokens for row in rows], encoders, train.segmentation, own)
-            net = Tagger(inputs.module, train.labels, own)
+            free = not kept_to(train.labels, [row.tags for row in rows])
+            net = Tagger(inputs.module, train.labels, own, free=free)
         fit(TagTask(inputs, net, train, dev, options, own, run), own, run)
         return cls(options, inputs, net, train.labels, about)
 
@@ -177,9 +181,9 @@ class Tag(TaskModel):
     def _tagged(self, tokens: list[str], path: list[int], sure: Tensor) -> TaggedText:
         tags = [self.labels[tag] for tag in path]
         probabilities = [float(sure[place, tag]) for place, tag in enumerate(path)]
-        between = "" if all(len(token) == 1 for token in tokens) else " "
+        written = "".join if all(len(token) == 1 for token in tokens) else join_words
         entities = [
-            Entity(kind, between.join(tokens[start:end]), start, end, min(probabilities[start:end]))
+            Entity(kind, written(tokens[start:end]), start, end, min(probabilities[start:end]))
             for kind, start, end in (stretches(tags) if scheme_of(self.labels) else ())
         ]
         return TaggedText(tokens, tags, probabilities, entities)
@@ -222,6 +226,8 @@ class Tag(TaskModel):
             if not name.startswith("inputs.")
         }
         tensors = {**below.tensors, **{f"net.{name}": array for name, array in own.items()}}
+        if self.net.free:
+            tensors["free"] = np.ones(1, dtype=np.int64)
         return Parts(tensors, {**below.tables, "labels": self.labels}, {}, below.models)
 
     @classmethod
@@ -230,7 +236,7 @@ class Tag(TaskModel):
         if len(labels) < 2:
             raise FormatError("the model folder was altered: its table of labels is missing")
         inputs = Inputs.from_parts(own, parts, about.segmentation or Segmentation())
-        net = Tagger(inputs.module, labels, own)
+        net = Tagger(inputs.module, labels, own, free="free" in parts.tensors)
         fill(net, parts, "net.", but="inputs.")
         return cls(options, inputs, net, labels, about)
 
