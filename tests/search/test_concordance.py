@@ -186,6 +186,13 @@ def test_the_dispersion_in_a_novel_is_over_equal_parts_of_it() -> None:
     assert concordance(novel, "没有").dispersion is None
 
 
+def test_hits_behind_the_last_word_belong_to_the_last_part() -> None:
+    corpus = Corpus.from_sentences(["a b c", "* * *"], segment=lambda text: [c for c in text if c.isalpha()])
+    found = concordance(corpus, "*")
+    assert found.count == sum(found.parts()) == found.parts()[-1] == 3
+    assert found.dispersion == pytest.approx(0.95)
+
+
 def test_association_scores_are_those_of_the_books() -> None:
     observed, in_corpus, window, n, hits = 30, 100, 1_000, 50_000, 120
     found = association(np.array([observed]), np.array([in_corpus]), window, n, hits)
