@@ -105,6 +105,11 @@ def test_words_in_a_row_with_their_tags(tagged: Corpus, query: str, found: list[
     assert matches(concordance(tagged, query, "words")) == found
 
 
+def test_a_word_that_a_text_cut_by_a_function_lacks_is_found_nowhere(tmp_path: Path) -> None:
+    Corpus.from_sentences(["a b c"], tmp_path / "c", segment=str.split)
+    assert concordance(Corpus.open(tmp_path / "c"), "d", "words").count == 0
+
+
 def test_hits_can_be_chosen_by_the_tag_of_their_first_word(tagged: Corpus) -> None:
     assert [line.tag for line in concordance(tagged, "打", tag="v").lines()] == ["v", "v"]
     assert concordance(tagged, "打", tag="*").count == 3
