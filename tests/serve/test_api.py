@@ -16,6 +16,8 @@ from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, model_item, texts_item
 from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
 
 
 def ok(response: Any) -> Any:
@@ -77,6 +79,14 @@ def test_words_come_by_frequency_and_by_their_beginning(client: httpx.Client) ->
     assert [entry["word"] for entry in begun["words"]] == ["苹果1", "苹果10", "苹果11"]
     assert ok(client.get("/api/words", params={"model": "index", "prefix": "电"}))["words"][0]["word"] == "电话"
     assert ok(client.get("/api/words", params={"model": "words", "prefix": "没有"}))["words"] == []
+
+
+def test_a_word_that_is_not_utf_8_in_its_file_is_shown_with_a_sign(serving: Any) -> None:
+    words = Vocabulary(["北京", "\udce5\udc8c", "苹果"], np.array([3, 2, 1]))
+    model = WordVectors(words, np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32))
+    with serving(create_app(Library([model_item("words", "words", model)]))) as base:
+        found = httpx.get(f"{base}/api/neighbours", params={"model": "words", "word": "北京"}, trust_env=False)
+    assert [one["word"] for one in found.json()["neighbours"]] == ["??", "苹果"]
 
 
 def test_the_graph_links_every_neighbour_to_the_word(client: httpx.Client) -> None:
