@@ -300,7 +300,7 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
     index = TextIndex.build(words, tmp_path / "t.txt", tmp_path / "t")
     corpus = library.items["corpus"]
     items = [model_item("words", "words", words), texts_item("t", str(tmp_path / "t"), TextIndex.open(tmp_path / "t"))]
-    with serving(create_app(Library([*items, corpus]))) as url:
+    with serving(create_app(Library([*items, library.items["others"], corpus]))) as url:
         asked = {"model": "words", "texts": "t", "query": "苹果6 电话", "k": 2, "how": "both", "context": 2}
         found = httpx.post(f"{url}/api/search", json=asked).json()["hits"]
         wanted = index.search("苹果6 电话", 2, how="both", context=2)
@@ -311,6 +311,9 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
         assert all("电话" in hit["text"] for hit in by_words)
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "words"}).status_code == 400
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "none"}).status_code == 404
+        wrong = httpx.post(f"{url}/api/search", json={**asked, "model": "others"})
+        assert wrong.status_code == 400
+        assert wrong.json()["error"]["message"] == "'t' was indexed with a different model or pooling than 'others'"
 
 
 def test_large_answers_are_compressed_and_vectors_are_not(client: httpx.Client) -> None:
