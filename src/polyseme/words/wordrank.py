@@ -34,7 +34,7 @@ from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import Pace, available_threads, in_threads, preparing, read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
-from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.further import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.tiles import Places, Train, pass_over_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import served
@@ -138,8 +138,8 @@ def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None
     for matrix in matrices:
         matrix[:, : options.dim] = unit_rows(random.random((n, options.dim), dtype=np.float32))
     if start is not None:
-        carried_over(matrices[0], plan.old_rows, getattr(start, "input", start.vectors))
-        carried_over(matrices[1], plan.old_rows, start.output)
+        carried_over(matrices[0], plan.old_rows, older_rows(start))
+        carried_over(matrices[1], plan.old_rows, older_output(start))
     return matrices
 
 
