@@ -98,6 +98,14 @@ def test_corpus_then_info(novel: Path, tmp_path: Path) -> None:
     assert facts["segmentation"]["method"] == "char"
 
 
+def test_info_of_a_corpus_that_begins_with_a_sentence_without_words(tmp_path: Path) -> None:
+    lines = ["* * *", "the cat"]
+    Corpus.from_sentences(lines, tmp_path / "c", segment=lambda text: [w for w in text.split() if w.isalpha()])
+    shown = CliRunner().invoke(info, [str(tmp_path / "c")])
+    assert shown.exit_code == 0
+    assert "the | cat" in shown.output
+
+
 def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("打了个电话\n", encoding="utf-8")
     done = run("corpus", "-", "-o", tmp_path / "c", "--words", tmp_path / "words.txt", stdin=TEXT.encode())

@@ -131,6 +131,9 @@ def test_pictures_of_a_map_of_curves_and_of_uses(home: Path, tmp_path: Path) -> 
         assert done.code == 0, done.stderr
         assert name.read_text(encoding="utf-8").count("<path") > 5
     assert "file of type .png" in run("plot", "map", "w2v", "-o", "x.jpg", cwd=home).stderr
+    (tmp_path / "elmo").symlink_to(home / "elmo")  # another folder of the same name
+    both = run("plot", "curves", "elmo", tmp_path / "elmo", "-o", tmp_path / "both.svg", cwd=home)
+    assert "loss of 2 models" in both.stderr or "perplexity of 2 models" in both.stderr
     assert "one vector per word" in run("plot", "map", "elmo", "-o", "x.png", cwd=home).stderr
 
 

@@ -105,6 +105,11 @@ def test_words_in_a_row_with_their_tags(tagged: Corpus, query: str, found: list[
     assert matches(concordance(tagged, query, "words")) == found
 
 
+def test_a_word_that_a_text_cut_by_a_function_lacks_is_found_nowhere(tmp_path: Path) -> None:
+    Corpus.from_sentences(["a b c"], tmp_path / "c", segment=str.split)
+    assert concordance(Corpus.open(tmp_path / "c"), "d", "words").count == 0
+
+
 def test_hits_can_be_chosen_by_the_tag_of_their_first_word(tagged: Corpus) -> None:
     assert [line.tag for line in concordance(tagged, "打", tag="v").lines()] == ["v", "v"]
     assert concordance(tagged, "打", tag="*").count == 3
@@ -184,6 +189,13 @@ def test_the_dispersion_in_a_novel_is_over_equal_parts_of_it() -> None:
     # Half of 5 × |1/5 - 1/20| + 15 × |0 - 1/20|
     assert concordance(novel, "甲").dispersion == pytest.approx(0.75)
     assert concordance(novel, "没有").dispersion is None
+
+
+def test_hits_behind_the_last_word_belong_to_the_last_part() -> None:
+    corpus = Corpus.from_sentences(["a b c", "* * *"], segment=lambda text: [c for c in text if c.isalpha()])
+    found = concordance(corpus, "*")
+    assert found.count == sum(found.parts()) == found.parts()[-1] == 3
+    assert found.dispersion == pytest.approx(0.95)
 
 
 def test_association_scores_are_those_of_the_books() -> None:

@@ -173,6 +173,8 @@ def test_the_command_searches_keeps_and_adds(words, lines, tmp_path, monkeypatch
     assert [hit["number"] for hit in hits] == np.argsort(-cosines, kind="stable")[:3].tolist()
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", "w1 w2") == 1  # pooled otherwise
     assert "a different model or pooling" in capsys.readouterr().err
+    assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", "-o", tmp_path / "copy", *made) == 0
+    assert len(TextIndex.open(tmp_path / "copy")) == len(lines)
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "a.txt", "w1 w2", "--how", "both") == 0
     assert f"{tmp_path / 'a.txt'}:" in capsys.readouterr().out
     assert call(monkeypatch, "info", tmp_path / "i") == 0

@@ -16,6 +16,8 @@ from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, model_item, texts_item
 from polyseme.text.corpus import Corpus
+from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.vectors import WordVectors
 
 
 def ok(response: Any) -> Any:
@@ -77,6 +79,14 @@ def test_words_come_by_frequency_and_by_their_beginning(client: httpx.Client) ->
     assert [entry["word"] for entry in begun["words"]] == ["苹果1", "苹果10", "苹果11"]
     assert ok(client.get("/api/words", params={"model": "index", "prefix": "电"}))["words"][0]["word"] == "电话"
     assert ok(client.get("/api/words", params={"model": "words", "prefix": "没有"}))["words"] == []
+
+
+def test_a_word_that_is_not_utf_8_in_its_file_is_shown_with_a_sign(serving: Any) -> None:
+    words = Vocabulary(["北京", "\udce5\udc8c", "苹果"], np.array([3, 2, 1]))
+    model = WordVectors(words, np.array([[1, 0], [1, 0.1], [0, 1]], dtype=np.float32))
+    with serving(create_app(Library([model_item("words", "words", model)]))) as base:
+        found = httpx.get(f"{base}/api/neighbours", params={"model": "words", "word": "北京"}, trust_env=False)
+    assert [one["word"] for one in found.json()["neighbours"]] == ["??", "苹果"]
 
 
 def test_the_graph_links_every_neighbour_to_the_word(client: httpx.Client) -> None:
@@ -290,7 +300,7 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
     index = TextIndex.build(words, tmp_path / "t.txt", tmp_path / "t")
     corpus = library.items["corpus"]
     items = [model_item("words", "words", words), texts_item("t", str(tmp_path / "t"), TextIndex.open(tmp_path / "t"))]
-    with serving(create_app(Library([*items, corpus]))) as url:
+    with serving(create_app(Library([*items, library.items["others"], corpus]))) as url:
         asked = {"model": "words", "texts": "t", "query": "苹果6 电话", "k": 2, "how": "both", "context": 2}
         found = httpx.post(f"{url}/api/search", json=asked).json()["hits"]
         wanted = index.search("苹果6 电话", 2, how="both", context=2)
@@ -301,6 +311,9 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
         assert all("电话" in hit["text"] for hit in by_words)
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "words"}).status_code == 400
         assert httpx.post(f"{url}/api/search", json={**asked, "texts": "none"}).status_code == 404
+        wrong = httpx.post(f"{url}/api/search", json={**asked, "model": "others"})
+        assert wrong.status_code == 400
+        assert wrong.json()["error"]["message"] == "'t' was indexed with a different model or pooling than 'others'"
 
 
 def test_large_answers_are_compressed_and_vectors_are_not(client: httpx.Client) -> None:

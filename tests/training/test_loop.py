@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -21,6 +22,7 @@ from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
+from polyseme.training.processes import Replicas
 from polyseme.training.run import Run
 from polyseme.training.step import Position
 from polyseme.training.task import Loss
@@ -225,3 +227,15 @@ def test_two_processes_by_torchrun_are_equal_and_do_what_one_does_with_the_joint
         for name, value in weights(alone).items():
             assert torch.equal(first[name], second[name])
             torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_a_parameter_without_a_gradient_in_any_process_keeps_none():
+    used, unused = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    used.grad = torch.ones(2)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        Replicas().join({"used": used, "unused": unused}, Loss(1.0, 1))
+    finally:
+        dist.destroy_process_group()
+    assert unused.grad is None  # zeros would let weight decay and Adam's moments move it
+    assert torch.equal(used.grad, torch.ones(2))

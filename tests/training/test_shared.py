@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -17,7 +18,7 @@ from toy_task import ToyTask
 
 from polyseme.errors import TrainingError
 from polyseme.training import loop
-from polyseme.training.checkpoint import Checkpoint
+from polyseme.training.checkpoint import Checkpoint, Snapshot
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
@@ -81,3 +82,18 @@ def test_a_task_that_does_not_ask_for_it_is_stepped_in_one_process():
     steps = []
     fit(ToyTask(after_step=steps.append, shareable=False), replace(TWO, epochs=2), Run())
     assert steps == list(range(16))  # taken where this list is
+
+
+def test_resumed_workers_begin_with_the_learning_rate_that_was_reached(tmp_path):
+    file = tmp_path / "toy.checkpoint"
+    stopped = ToyTask(after_step=lambda step: os.kill(os.getppid(), signal.SIGINT) if step == 20 else None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(stopped, ENDLESS, run_at(file))
+    kept = Checkpoint(file, {"method": "toy"})
+    was = kept.load()
+    weights = {name: array for name, array in was.tensors.items() if not name.startswith("best/")}
+    kept.save(Snapshot(weights, {**was.state, "setbacks": 1, "best_score": None}))
+    task, epochs = ToyTask(), was.state["position"]["epoch"] + 1
+    fit(task, replace(TWO, schedule="plateau", decay=0.0, warmup=0, epochs=epochs), run_at(file, resume=True))
+    for name, tensor in task.module.state_dict().items():  # after a setback the rate is 0: nothing moves any more
+        np.testing.assert_array_equal(tensor.numpy(), weights[f"weights/{name}"])

@@ -127,8 +127,14 @@ def test_models_without_labels_and_no_texts_are_told_in_one_line(shared_data: Pa
         (["clean", "quiet", "dirty"], {}, (3, 5)),
         (["干净", "舒服", "肮脏"], {"minn": 0, "maxn": 0}, (0, 0)),
         (["clean", "quiet", "dirty"], {"maxn": 4}, (3, 4)),
+        (["clean", "quiet", "dirty"], {"minn": 6}, (6, 6)),
     ],
 )
 def test_letters_are_read_as_the_script_asks(words, given, ngrams) -> None:
     model = train_supervised([[word] for word in words], ["a", "b", "a"], SupervisedOptions(epochs=1, **given), Run())
     assert (model.options.minn, model.options.maxn) == ngrams
+
+
+def test_n_grams_that_cannot_exist_are_refused() -> None:
+    with pytest.raises(OptionError, match="minn is 3 and maxn 2"):
+        train_supervised([["clean"], ["dirty"]], ["a", "b"], SupervisedOptions(dim=4, maxn=2), Run())

@@ -13,6 +13,8 @@ import pytest
 import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.text.corpus import Corpus
+from polyseme.training.run import Run
+from polyseme.words.supervised import SupervisedOptions, train_supervised
 from polyseme.words.word2vec import Word2VecOptions, with_passes
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "seed": 7, "threads": 1, "sample": 0.0}
@@ -102,6 +104,22 @@ def test_progress_tells_words_per_second_and_ends_at_the_end(topics):
     assert (what, done, total) == ("training", 3 * topics.n_tokens, 3 * topics.n_tokens)
     assert facts["words_per_second"] > 0
     assert facts["loss"] > 0
+
+
+@pytest.mark.parametrize("method", ["glove", "fasttext", "nnlm", "polyglot"])
+def test_other_methods_go_on_from_the_input_vectors_of_concatenated_ones(topics, method):
+    old = polyseme.train("word2vec", topics, vectors="concat", **SMALL)
+    new = polyseme.train(method, topics, start=old, dim=16, min_count=1, epochs=1, lr=1e-9, threads=1)
+    rows = new.subwords.own if method == "fasttext" else getattr(new, "input", new.vectors)
+    np.testing.assert_allclose(rows[new.key_to_index["猫"]], old.input[old.key_to_index["猫"]], atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["word2vec", "glove", "wordrank"])
+def test_words_go_on_from_a_classifier_whose_outputs_are_labels(topics, method):
+    labels = [str(number % 2) for number in range(topics.n_sentences)]
+    old = train_supervised(list(topics), labels, SupervisedOptions(dim=8, epochs=1), Run())
+    new = polyseme.train(method, topics, start=old, dim=8, min_count=1, epochs=1, lr=1e-9, threads=1)
+    np.testing.assert_allclose(new.input[new.key_to_index["猫"]], old["猫"], atol=1e-4)
 
 
 def test_further_training_adds_new_words_and_keeps_old_ones(topics):

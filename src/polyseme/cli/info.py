@@ -220,7 +220,7 @@ def _shown(value: Any) -> Any:
         return "\n".join(" | ".join(map(_short, row.values())) for row in value)
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "\n".join(map(_shown, value))
-    if isinstance(value, list) and value and isinstance(value[0], list) and isinstance(value[0][-1], float):
+    if isinstance(value, list) and value and isinstance(value[0], list) and isinstance((value[0] or [""])[-1], float):
         return ", ".join(f"{word} {_shown(score)}" for word, score in value)
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "\n".join(" | ".join(words) for words in value)

@@ -52,7 +52,11 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
     from polyseme.view.figure import check_picture
 
     check_picture(out, force=force)
-    curves = {Path(path).name: load(path).about.curve for path in models}
+    names = [Path(path).name for path in models]
+    curves = {
+        name if names.count(name) == 1 else path: load(path).about.curve
+        for name, path in zip(names, models, strict=True)
+    }
     chosen = pictures.draw_curves(curves, figure, out, force=force)
     drawn = "1 model" if len(curves) == 1 else f"{len(curves)} models"
     say(f"{chosen.replace('_', ' ')} of {drawn} in {out}", err=True)

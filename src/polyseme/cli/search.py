@@ -65,6 +65,9 @@ def search(
             index = TextIndex.open(texts, encoder)
             if add:
                 index = index.append(add, out, unit=unit, progress=progress)
+            elif out:
+                index.save(out, force=force)
+                index = TextIndex.open(out, encoder)
         else:
             index = TextIndex.build(encoder, [texts, *add], out, unit=unit, force=force, progress=progress)
     if out or add:

@@ -147,7 +147,8 @@ class Concordance:
     def parts(self, n: int = PARTS) -> list[int]:
         """How many hits occur in each of ``n`` equal parts of the text."""
         where = self.corpus.sentence_offsets[self.sentences] * n // max(self.corpus.n_tokens, 1)
-        return [int(count) for count in np.bincount(where, minlength=n)[:n]]
+        where = np.minimum(where, n - 1)  # a last sentence without words begins behind the text
+        return [int(count) for count in np.bincount(where, minlength=n)]
 
     def documents(self, topn: int | None = None) -> list[InDocument]:
         """The documents that have hits, those with most of them first."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus
+from polyseme.text.segment import FUNCTION
 
 _BLOCK = 1 << 22  # words of the text looked at together
 
@@ -45,7 +46,8 @@ def _parts(corpus: Corpus, query: str) -> list[str]:
     """The words as given; one that the corpus does not have is cut as its text was."""
     parts = query.split()
     tagged = corpus.tags is not None and "/" in query
-    if len(parts) == 1 and not tagged and not re.search("[*?]", query) and corpus.number(query) < 0:
+    plain = len(parts) == 1 and not tagged and not re.search("[*?]", query)
+    if plain and corpus.number(query) < 0 and corpus.segmentation.method != FUNCTION:
         return corpus.segmentation.tokens(query) or parts
     return parts
 

@@ -19,14 +19,15 @@ log = logging.getLogger(__name__)
 
 
 class Answer(Response):
-    """JSON, written as it is: Chinese stays Chinese, NaN is refused."""
+    """JSON, written as it is: Chinese stays Chinese, NaN is refused; bytes of a word that are no UTF-8 become ``?``."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         if isinstance(content, bytes):
             return content
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def error_body(message: str, kind: str) -> dict[str, Any]:

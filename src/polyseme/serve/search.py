@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from polyseme.errors import OptionError
+from polyseme.errors import FormatError, OptionError
 from polyseme.search import TextIndex
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Worker
@@ -33,7 +33,12 @@ def search_routes(library: Library) -> APIRouter:
         if (model, texts) not in indexes:
             encoder, thing = library.as_texts(library.find(model)), library.find(texts)
             if isinstance(thing, TextIndex):
-                indexes[model, texts] = thing.asked_with(encoder)
+                try:
+                    indexes[model, texts] = thing.asked_with(encoder)
+                except FormatError:
+                    raise OptionError(
+                        f"{texts!r} was indexed with a different model or pooling than {model!r}"
+                    ) from None
             else:
                 thing = library.corpus(texts)
                 if len(thing) > MOST_TEXTS[library.items[model].kind]:

@@ -16,6 +16,8 @@ from torch import Tensor
 
 from polyseme.training.task import Loss, Part
 
+_NONE, _DENSE, _SPARSE = 0, 1, 2  # kinds of gradients
+
 
 class Group:
     """The processes that train together. This base class stands for a single process."""
@@ -42,10 +44,10 @@ class Replicas(Group):
         self.part = Part(dist.get_rank(), dist.get_world_size())
 
     def join(self, parameters: Mapping[str, Tensor], loss: Loss) -> Loss:
-        sparse = self._sparse_somewhere(list(parameters.values()))
-        self._join_dense([p for p, rows_only in zip(parameters.values(), sparse, strict=True) if not rows_only])
-        for parameter, rows_only in zip(parameters.values(), sparse, strict=True):
-            if rows_only:
+        kinds = self._kinds(list(parameters.values()))
+        self._join_dense([p for p, kind in zip(parameters.values(), kinds, strict=True) if kind == _DENSE])
+        for parameter, kind in zip(parameters.values(), kinds, strict=True):
+            if kind == _SPARSE:
                 parameter.grad = self._joined_rows(_no_rows(parameter) if parameter.grad is None else parameter.grad)
         sums = torch.tensor([loss.total, float(loss.n)], dtype=torch.float64)
         dist.all_reduce(sums)
@@ -65,11 +67,13 @@ class Replicas(Group):
         return tuple(said.tolist())
 
     @staticmethod
-    def _sparse_somewhere(parameters: list[Tensor]) -> list[bool]:
-        # A process without rows of this batch has no gradients, but must take part in the same collective calls.
-        found = torch.tensor([p.grad is not None and p.grad.is_sparse for p in parameters], dtype=torch.uint8)
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return [bool(flag) for flag in found.tolist()]
+    def _kinds(parameters: list[Tensor]) -> list[int]:
+        # A process without rows of this batch has no gradients, but must take part in the same collective calls. A
+        # parameter without a gradient in any process (frozen, or of another task) keeps none: zeros would move it.
+        found = [_NONE if p.grad is None else _SPARSE if p.grad.is_sparse else _DENSE for p in parameters]
+        kinds = torch.tensor(found, dtype=torch.uint8)
+        dist.all_reduce(kinds, dist.ReduceOp.MAX)
+        return [int(kind) for kind in kinds.tolist()]
 
     @staticmethod
     def _join_dense(parameters: list[Tensor]) -> None:

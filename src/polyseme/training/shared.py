@@ -46,6 +46,7 @@ def train_shared(loop: Loop, n_workers: int) -> None:
     moments.update({name: _in_shared_memory(moment) for name, moment in moments.items()})
     context = multiprocessing.get_context("fork")
     board = _Board(context, loop.position)
+    board.tell(loop.time_share(), loop.setbacks)  # those of a resumed run hold from the first step on
     workers = [context.Process(target=_work, args=(loop, board), daemon=True) for _ in range(n_workers)]
     with asked_to_stop() as asked:
         try:

@@ -30,7 +30,7 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import preparing
-from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.further import WordPlan, carried_over, older_rows, older_vectors, plan_words
 from polyseme.words.subwords import END_OF_SENTENCE, Subwords, marked
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_rows, with_passes
@@ -164,7 +164,7 @@ def _initial(inputs: Inputs, plan: WordPlan, options: FastTextOptions, start: Wo
     n, buckets = len(plan.vocabulary), options.buckets or 0
     first = random_rows(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))
     if start is not None:
-        carried_over(first, plan.old_rows, start.subwords.own if start.subwords else start.vectors)
+        carried_over(first, plan.old_rows, start.subwords.own if start.subwords else older_rows(start))
         if start.subwords:
             trained = start.subwords.rows.any(axis=1)
             first[n:][trained, : options.dim] = start.subwords.rows[trained]

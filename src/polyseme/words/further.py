@@ -82,12 +82,25 @@ def older_vectors(start: Model | None, dim: int) -> WordVectors | None:
         return None
     if not isinstance(start.vectors, np.ndarray):
         raise TrainingError(f"training cannot continue from the sparse vectors of a {start.method} model")
-    size = int(getattr(start, "input", start.vectors).shape[1])
+    size = int(older_rows(start).shape[1])
     if size != dim:
         raise TrainingError(
             f"the model to train further has vectors of dimension {size}: give {as_given('dim', size)}, not {dim}"
         )
     return start
+
+
+def older_rows(start: WordVectors) -> NDArray[np.float32]:
+    """The vectors that the older model has for its words as inputs, (V, D)."""
+    rows: NDArray[np.float32] = getattr(start, "input", start.vectors)
+    return rows
+
+
+def older_output(start: WordVectors) -> NDArray[np.float32] | None:
+    """The vectors of its words as predicted, (V, D); None if it predicts labels or the nodes of a tree."""
+    kept = start.options
+    other = getattr(kept, "architecture", "") == "supervised" or getattr(kept, "loss", "") == "hierarchical"
+    return None if other else start.output
 
 
 def carried_over(target: NDArray[np.float32], old_rows: NDArray[np.int64], source: NDArray[np.float32] | None) -> None:

@@ -12,7 +12,7 @@ from polyseme.errors import FormatError
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.further import WordPlan
+from polyseme.words.further import WordPlan, older_rows
 from polyseme.words.vectors import WordVectors, vocabulary_of
 from polyseme.words.windows import SPECIALS
 
@@ -49,7 +49,7 @@ class NeuralVectors(WordVectors):
         old = torch.from_numpy(plan.old_rows[plan.old_rows >= 0])
         weights = module.state_dict()
         with torch.no_grad():
-            weights["words.weight"][known] = torch.from_numpy(np.array(start.vectors))[old]
+            weights["words.weight"][known] = torch.from_numpy(np.array(older_rows(start)))[old]
             if type(start) is not cls:
                 return
             for name, tensor in start.module.state_dict().items():

@@ -270,9 +270,14 @@ def _settled(options: SupervisedOptions, texts: Texts, vocabulary: Vocabulary) -
     options = dataclasses.replace(
         options,
         minn=minn if options.minn is None else options.minn,
-        maxn=maxn if options.maxn is None else options.maxn,
+        maxn=max(maxn, options.minn or 0) if options.maxn is None else options.maxn,
     )
+    assert options.minn is not None
     assert options.maxn is not None
+    if 0 < options.maxn < options.minn:
+        raise OptionError(
+            f"minn is {options.minn} and maxn {options.maxn}: the shortest n-gram is longer than the longest"
+        )
     if options.word_ngrams == 1 and not options.maxn:
         return dataclasses.replace(options, buckets=None)
     if options.buckets:

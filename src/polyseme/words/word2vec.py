@@ -31,7 +31,7 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing, read_only
-from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.further import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Word2Vec(Trainable, WordVectors):
         inputs = one_row_each(len(plan.vocabulary))
         first = random_rows(len(plan.vocabulary), options.dim, options.seed, 1.0)
         if start is not None:
-            carried_over(first, plan.old_rows, getattr(start, "input", start.vectors))
+            carried_over(first, plan.old_rows, older_rows(start))
         weights = learn(
             corpus, plan, inputs, first, options, run, start, architecture=options.architecture, loss=options.loss
         )
@@ -234,7 +234,7 @@ def learn(
     table = logistic_table()
     inputs, outputs = first, padded(n_words - 1 if hierarchical else n_words, options.dim)
     if start is not None and not hierarchical:
-        carried_over(outputs, plan.old_rows, start.output)
+        carried_over(outputs, plan.old_rows, older_output(start))
     snapshot = run.resumed()
     if snapshot:
         snapshot.fill(inputs=inputs, outputs=outputs)

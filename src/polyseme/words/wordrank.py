@@ -32,7 +32,7 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import available_threads, in_threads, read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
-from polyseme.words.further import WordPlan, carried_over, older_vectors, plan_words
+from polyseme.words.further import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import served
@@ -137,8 +137,8 @@ def _initial(plan: WordPlan, options: WordRankOptions, start: WordVectors | None
     for matrix in matrices:
         matrix[:, : options.dim] = unit_rows(random.random((n, options.dim), dtype=np.float32))
     if start is not None:
-        carried_over(matrices[0], plan.old_rows, getattr(start, "input", start.vectors))
-        carried_over(matrices[1], plan.old_rows, start.output)
+        carried_over(matrices[0], plan.old_rows, older_rows(start))
+        carried_over(matrices[1], plan.old_rows, older_output(start))
     return matrices
 
 

@@ -88,6 +88,7 @@ const ERRORS = [
   [/^'(.+)' was not indexed \(.*\)$/, "建立索引时没有收入“$1”（见 polyseme index 的 --min-count 和 --skip）"],
   [/^'(.+)' has ([\d,]+) sentences, too many for '(.+)' to index on the fly: build an index to serve with (.+)$/,
     "“$1”有 $2 句，$3 无法当场读完。先用命令 $4 建好文本索引，再一并启动"],
+  [/^'(.+)' was indexed with a different model or pooling than '(.+)'$/, "“$1”是用另一个模型或另一种合成方式建立的索引，不能用“$2”检索"],
   [/^this is not a regular expression: (.+)$/, "正则表达式有误（$1）"],
   [/^this regular expression takes longer than (.+) s: make it simpler$/, "这个正则表达式耗时超过 $1 秒，请写得简单些"],
   [/^the corpus has no tags to choose by$/, "这份语料没有词性标记"],
