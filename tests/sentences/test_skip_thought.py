@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError
+from polyseme.sentences import skip_thought, universal
 from polyseme.sentences.decoders import END, UNKNOWN, TargetWords, WordDecoder, WordOutput
 from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.skip_thought import SkipThoughtModule, linear_map
@@ -105,6 +106,15 @@ def test_words_that_only_the_given_vectors_have_are_mapped_into_the_encoder(tmp_
     np.testing.assert_allclose(table.module.weight.detach().numpy()[table.index["new"]], expected, atol=1e-3)
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(polyseme.load(tmp_path / "m").encode([["new"]]), model.encode([["new"]]))
+
+
+@pytest.mark.parametrize("method", ["skip-thought", "gensen"])
+def test_too_few_words_to_expand_from_are_told_before_the_training(tmp_path, method, monkeypatch):
+    monkeypatch.setattr(skip_thought, "fit", None)
+    monkeypatch.setattr(universal, "fit", None)
     (tmp_path / "few.txt").write_text("1 4\na0 1 2 3 4\n", encoding="utf-8")
+    corpus = Corpus.from_sentences(topics(9))
     with pytest.raises(TrainingError, match="too few"):
-        polyseme.train("skip-thought", corpus, **{**SMALL, "epochs": 0}, expand=str(tmp_path / "few.txt"))
+        polyseme.train(
+            method, {"corpus": corpus} if method == "gensen" else corpus, **SMALL, expand=str(tmp_path / "few.txt")
+        )

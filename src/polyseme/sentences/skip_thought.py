@@ -84,6 +84,8 @@ class SkipThought(LearnedEncoder):
         given = vectors_to_expand(run, options)
         stories = Stories.of(data, options.max_sentences, options.longest)
         encoder = cls.of(stories.texts, [], About(data.segmentation, data.facts, run.curve), options)
+        if given is not None:
+            words_in_both(encoder, given)  # checked before a long training, not after it
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             written = TargetWords.of(stories.texts, options.min_count)
@@ -153,14 +155,20 @@ def linear_map(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray(found, dtype=np.float32)
 
 
-def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
-    """Map the words of ``vectors`` that the encoder does not know into its vector space, and add them to it."""
+def words_in_both(encoder: LearnedEncoder, vectors: WordVectors) -> tuple[LearnedKeys, list[str]]:
+    """The encoder's table of words, and those that have a vector too; refused if they are too few to map one by."""
     table = next(s for s in encoder.inputs.sources if isinstance(s, LearnedKeys) and s.name == "words")
     shared = [word for word in table.keys if word in vectors]
     if len(shared) <= vectors.vector_size:
         raise TrainingError(
             f"only {len(shared)} words of the corpus have a vector to expand from: too few to fit a mapping"
         )
+    return table, shared
+
+
+def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
+    """Map the words of ``vectors`` that the encoder does not know into its vector space, and add them to it."""
+    table, shared = words_in_both(encoder, vectors)
     own = table.module.weight.detach().numpy()
     learned = own[[table.index[word] for word in shared]]
     mapping = linear_map(vectors.lookup(shared), learned)

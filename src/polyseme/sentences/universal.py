@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.neural.transformer import Transformer
-from polyseme.nouns import Progress, Sentence
+from polyseme.nouns import Progress, Sentence, WordVectors
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask
@@ -46,7 +46,14 @@ from polyseme.sentences.learned import (
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
-from polyseme.sentences.skip_thought import SkipNet, SkipTask, SkipThoughtModule, expand, vectors_to_expand
+from polyseme.sentences.skip_thought import (
+    SkipNet,
+    SkipTask,
+    SkipThoughtModule,
+    expand,
+    vectors_to_expand,
+    words_in_both,
+)
 from polyseme.sentences.sources import Ints, Table, TokenLists
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -186,9 +193,9 @@ class TranslateTask(WritingTask):
 
 def learn(
     cls: type[LearnedEncoder], signals: Mapping[str, type[Signal]], data: Mapping[str, Any],
-    usual: Mapping[str, float], options: Any, run: Run,
+    usual: Mapping[str, float], options: Any, run: Run, expanded: WordVectors | None = None,
 ) -> Any:  # fmt: skip
-    """An encoder of class ``cls``, trained on every signal for which ``data`` is given."""
+    """An encoder of class ``cls``, trained on every signal for which ``data`` is given; with more words, if given."""
     chosen = [data[name] for name in signals if name in data]
     ways = (one.segmentations[0] if isinstance(one, Parallel) else one.segmentation for one in chosen)
     segmentation = next(ways)
@@ -197,11 +204,15 @@ def learn(
     texts: list[Sentence] = [text for one in made.values() for text in one.texts]
     about = About(segmentation, chosen[0].facts, run.curve)
     encoder = cls.of(texts, given_vectors(run, getattr(options, "word_vectors", None)), about, options)
+    if expanded is not None:
+        words_in_both(encoder, expanded)  # checked before a long training, not after it
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         tasks = {name: one.task(encoder, run.progress) for name, one in made.items()}
     fit(MixedTask(tasks, shares, options.seed), options, run)
     encoder.net.eval()
+    if expanded is not None:
+        expand(encoder, expanded, options.most_expanded)
     return encoder
 
 
@@ -222,9 +233,7 @@ class GenSen(LearnedEncoder):
         signals: dict[str, type[Signal]] = {
             "corpus": Writing, "parallel": Translation, "nli": Inference, "texts": Labels,
         }  # fmt: skip
-        encoder: Self = learn(cls, signals, data, USUAL_SHARES, options, run)
-        if given is not None:
-            expand(encoder, given, options.most_expanded)
+        encoder: Self = learn(cls, signals, data, USUAL_SHARES, options, run, expanded=given)
         return encoder
 
 
