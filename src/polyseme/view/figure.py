@@ -27,15 +27,17 @@ def figure(path: str | Path, width: float = 7.0, height: float = 4.2, *, force: 
     path = Path(path)
     check_picture(path, force=force)
     try:
+        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("drawing", "plot") from None
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(drawn)
-    axes = drawn.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    yield axes
-    with new_files(path, force=force) as (part,):
-        drawn.savefig(part, format=path.suffix.lower()[1:], dpi=160)
+    with rc_context({"text.parse_math": False}):  # a dollar sign in a word does not begin a formula
+        drawn = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(drawn)
+        axes = drawn.add_subplot()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        yield axes
+        with new_files(path, force=force) as (part,):
+            drawn.savefig(part, format=path.suffix.lower()[1:], dpi=160)
