@@ -63,6 +63,14 @@ def test_folds_and_seeds_print_mean_and_deviation(files):
     assert "accuracy" in run("score", files / "best", files / "dev.tsv")
 
 
+@pytest.mark.parametrize("flags", [("--resume",), ("--picture", "curve.png")])
+def test_what_belongs_to_one_training_run_is_refused_with_several(files, flags):
+    arguments = ["fit", "classify", "--train", str(files / "train.tsv"), "--folds", "3", *flags]
+    done = CliRunner().invoke(polyseme, arguments)
+    assert done.exit_code == 2
+    assert "leave it out with --folds and --seeds" in " ".join(done.output.split())
+
+
 def test_pictures_of_the_confusion_and_of_the_curve(files):
     run("score", files / "m", files / "dev.tsv", "--picture", files / "confusion.svg")
     run("fit", "classify", "--train", files / "train.tsv", "-o", files / "n", "--picture", files / "curve.png", *SMALL)

@@ -91,6 +91,8 @@ def _command(row: catalog.Row) -> click.Command:
             raise click.UsageError(
                 "--resume continues a single training run; leave it out with --folds and --seeds", ctx
             )
+        if (folds or seeds > 1) and picture:
+            raise click.UsageError("--picture plots a single training run; leave it out with --folds and --seeds", ctx)
         if picture:
             from polyseme.view.figure import check_picture
 
