@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import ndcg_score, roc_auc_score
 
+import polyseme
 from polyseme.cli.main import main
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, TextError
@@ -18,6 +19,7 @@ from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.nouns import EncodedSentence
 from polyseme.sentences.lift import lift
+from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
@@ -88,6 +90,17 @@ def test_a_folder_of_sets_says_how_they_are_joined(words, tmp_path):
         "all pairs together": whole,
     }
     assert rows == pytest.approx(wanted, abs=1e-6)
+
+
+def test_sparse_vectors_of_sentence_pairs_are_never_made_dense(tmp_path, monkeypatch):
+    texts = [text for a, b, _ in PAIRS for text in (a, b)]
+    model = polyseme.train("tfidf", Corpus.from_sentences(texts), min_count=1)
+    file = written(tmp_path / "a.tsv", [(s, a, b) for a, b, s in PAIRS], "\t")
+    people, expected = [s for *_, s in PAIRS], cosines(model, PAIRS)
+    monkeypatch.setattr(type(model), "encode_batch", None)
+    found = evaluate_file(model, file).whole
+    assert found["pearson"] == pytest.approx(pearsonr(people, expected).statistic, abs=1e-5)
+    assert found["used"] == len(PAIRS)
 
 
 def test_bad_rows_of_one_file_are_named(words, tmp_path):

@@ -20,7 +20,8 @@ import numpy as np
 
 from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
-from polyseme.nouns import FloatArray, SentenceEncoder, unit_rows
+from polyseme.nouns import FloatArray, SentenceEncoder
+from polyseme.sentences.sparse import paired_cosines, unit_vectors
 from polyseme.text.examples import Examples
 from polyseme.text.writing_systems import has_han
 
@@ -88,9 +89,9 @@ def _pairs_if_any(file: Path) -> Examples | None:
 
 def _scored(encoder: SentenceEncoder, pairs: Examples) -> Scored:
     rows: list[Any] = list(pairs)
-    left, right = (unit_rows(encoder.encode([getattr(row, side) for row in rows])) for side in ("first", "second"))
-    used = int(np.count_nonzero(left.any(axis=1) & right.any(axis=1)))
-    return np.einsum("nd,nd->n", left, right), [float(row.label) for row in rows], used
+    left, right = (unit_vectors(encoder, [getattr(row, side) for row in rows]) for side in ("first", "second"))
+    cosines, filled = paired_cosines(left, right)
+    return cosines, [float(row.label) for row in rows], int(filled.sum())
 
 
 def _row(section: str, cosines: FloatArray, people: list[float], used: int) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.nouns import (
     TEXTS_AT_ONCE,
@@ -79,3 +80,13 @@ def cosines(left: FloatArray | csr_array, right: FloatArray | csr_array) -> Floa
     """The cosine of every row of ``left`` with every row of ``right``, both of length one: ``(n, m)``."""
     found = left @ right.T
     return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float32)
+
+
+def paired_cosines(left: Any, right: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The cosine of each row of ``left`` with the same row of ``right``, ``(n,)``, and whether neither row is zero.
+
+    Both are of length one, and dense or CSR matrices alike.
+    """
+    products = (left * right if isinstance(left, np.ndarray) else left.multiply(right)).sum(axis=1)
+    filled = np.logical_and(*(np.asarray(abs(rows).sum(axis=1)).ravel() > 0 for rows in (left, right)))
+    return np.asarray(products, dtype=np.float32).ravel(), filled
