@@ -39,7 +39,7 @@ import os, sys, rjieba
 from polyseme import Corpus
 rjieba.cut("你好")
 begun = sum(os.times()[:4])
-corpus = Corpus.build(sys.argv[1], sys.argv[2], segment=sys.argv[3], workers=int(sys.argv[4]) or None)
+corpus = Corpus.build(sys.argv[1], sys.argv[2], segment=sys.argv[3], workers=int(sys.argv[4]) or None, force=True)
 print(sum(os.times()[:4]) - begun, corpus.n_tokens)
 """
 
