@@ -41,32 +41,34 @@ if TYPE_CHECKING:
 
 
 class Languages:
-    """Detects the language of each row of a batch, for readers that do not pass it to the network themselves."""
+    """Detects the languages of sequences: argmax over languages of Σ log p(subword | language)."""
 
     def __init__(self, frequencies: FloatArray) -> None:
         self.log_frequencies = torch.log(torch.from_numpy(frequencies))  # (languages, V)
 
     def __call__(self, batch: Batch) -> Tensor:
-        """argmax over languages of Σ log p(subword | language), at every position, ``(B, T)``."""
+        """The language of each row, at every position, ``(B, T)``."""
         scores = self.log_frequencies.to(batch.ids.device)[:, batch.ids]  # (languages, B, T)
         if batch.mask is not None:
             scores = scores * batch.mask
         return scores.sum(dim=2).argmax(dim=0)[:, None].expand_as(batch.ids)
 
+    def of_sequence(self, ids: Ints) -> int:
+        """The language of one sequence."""
+        return int(self.log_frequencies[:, ids].sum(dim=1).argmax())
+
 
 class LanguageRunner(Runner):
     """A runner that adds the language of every sequence: the given one, or the one detected from its subwords."""
 
-    def __init__(self, network: Network, pieces: Pieces, frequencies: FloatArray) -> None:
+    def __init__(self, network: Network, pieces: Pieces, languages: Languages) -> None:
         super().__init__(network, pieces)
-        self.log_frequencies = np.log(frequencies)  # (languages, V)
+        self.languages = languages
         self.language: int | None = None
 
     def language_of(self, ids: Ints) -> int:
-        """argmax over languages of Σ log p(subword | language)."""
-        if self.language is not None:
-            return self.language
-        return int(self.log_frequencies[:, ids].sum(axis=1).argmax())
+        """The given language, or the detected one."""
+        return self.languages.of_sequence(ids) if self.language is None else self.language
 
     def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> Batch:
         batch = super()._batch(sequences, rows)
@@ -95,12 +97,12 @@ class Xlm(TrainedTransformer):
     ) -> None:
         super().__init__(options, network, pieces, mix=mix, about=about)
         self.languages, self.frequencies = languages, frequencies
-        network.detect = Languages(frequencies)
+        network.detect = self._detect = Languages(frequencies)  # for readers that do not pass languages themselves
 
     @cached_property
     def runner(self) -> LanguageRunner:
         """Encodes sequences of subwords."""
-        return LanguageRunner(packed(self.reading), self.pieces, self.frequencies)
+        return LanguageRunner(packed(self.reading), self.pieces, self._detect)
 
     def encode_tokens(
         self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all", language: str | None = None
