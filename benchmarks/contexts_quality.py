@@ -1,6 +1,6 @@
-"""Quality of ULMFiT, TagLM, CoVe and the readers of the biLM: the tables of docs/results-contexts.md.
+"""Quality of ULMFiT, TagLM, CoVe, the readers of the biLM, and BERT beside ELMo: tables of docs/results-contexts.md.
 
-    python benchmarks/contexts_quality.py ulmfit|taglm|cove|readers --models MODELS [--seeds 1] [--only NAME ...]
+    python benchmarks/contexts_quality.py ulmfit|taglm|cove|readers|bert --models MODELS [--seeds 1] [--only NAME ...]
 
 MODELS holds the models trained on the Wikipedia samples with defaults (enwiki.elmo, zhwiki.elmo …). Every figure is a
 record in a JSON-lines file (--results) and is not measured again if its record exists; the models that a table needs
@@ -234,30 +234,38 @@ FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second
 def readers(bench: Bench) -> None:
     """Perplexity, and homographs and tags by layer, after the same training time for each reader."""
 
-    def corpus() -> Corpus:
-        path = bench.folder / "peoples-daily"
-        return Corpus.open(path) if path.exists() else Corpus.build(peoples_daily(), path)
-
     def measure(row: str, seed: int) -> dict[str, Any]:
         def learn(path: Path) -> None:
-            polyseme.train("elmo", corpus(), out=path, reader=row, minutes=0.6, dropout=0.1, threads=1, seed=seed)
+            polyseme.train(
+                "elmo", tagged_news(bench), out=path, reader=row, minutes=0.6, dropout=0.1, threads=1, seed=seed
+            )
 
         model = bench.model(f"{row}.{seed}.elmo", learn)
         last = model.about.curve[-1]
         perplexity = [round(last[f"{way}_perplexity"], 1) for way in ("forward", "backward")]
-        return {"perplexity": perplexity, **by_layer(model, corpus())}
+        return {"perplexity": perplexity, **by_layer(model, tagged_news(bench))}
 
     found = bench.rows("readers", READERS, measure)
     rows = []
     for row, records in found.items():
         both = " / ".join(f"{statistics.mean(r['perplexity'][n] for r in records):.0f}" for n in (0, 1))
-        figures = [
-            " ".join(f"{statistics.mean(values):.1f}" for values in zip(*(r[key] for r in records), strict=True))
-            for key in ("homographs", "tags")
-        ]
-        rows.append([row, str(len(records)), both, *figures])
+        rows.append([row, str(len(records)), both, *layer_means(records)])
     header = ["reader", "seeds", "perplexity, forward / backward", "homographs, by layer", "tags, by layer"]
     write_section("readers", table(header, rows), PAGE)
+
+
+def tagged_news(bench: Bench) -> Corpus:
+    """The demo's corpus, a month of the People's Daily with tags."""
+    path = bench.folder / "peoples-daily"
+    return Corpus.open(path) if path.exists() else Corpus.build(peoples_daily(), path)
+
+
+def layer_means(records: list[dict[str, Any]]) -> list[str]:
+    """The means over seeds of the homograph and tag figures, layer by layer."""
+    return [
+        " ".join(f"{statistics.mean(values):.1f}" for values in zip(*(r[key] for r in records), strict=True))
+        for key in ("homographs", "tags")
+    ]
 
 
 def by_layer(model: Any, corpus: Corpus) -> dict[str, list[float]]:
@@ -304,10 +312,43 @@ def _probe(x: Any, tag: Any, held_out: Any) -> float:
     return float((told.chances(scaled(x[asked])).argmax(axis=1) == tag[asked]).mean())
 
 
+# ---- BERT beside ELMo
+
+BESIDE: dict[str, dict[str, Any]] = {"elmo": {}, "bert": {"size": "mini"}}
+BESIDE_MINUTES = 40  # CPU minutes: twenty minutes on two cores
+
+
+def bert(bench: Bench) -> None:
+    """BERT mini and ELMo after the same CPU time on the Chinese Wikipedia sample."""
+
+    def measure(row: str, seed: int) -> dict[str, Any]:
+        method, _, mode = row.partition(", ")
+
+        def learn(path: Path) -> None:
+            corpus = Corpus.open(bench.models / "zhwiki.corpus")
+            polyseme.train(method, corpus, out=path, minutes=BESIDE_MINUTES, threads=1, **BESIDE[method])
+
+        model = bench.model(f"zhwiki.{method}", learn)
+        train, test = _fold("ChnSentiCorp", seed)
+        if mode == "fine-tuned":
+            return fitted("classify", train, test, [model], "accuracy", encoder_mode="finetune", seed=seed)
+        options = {"head": "bilstm-max", "encoder_mode": "frozen", "layers": "all", "epochs": 8, "seed": seed}
+        figures = by_layer(model, tagged_news(bench)) if seed == 1 else {}
+        return {**fitted("classify", train, test, [model], "accuracy", **options), **figures}
+
+    found = bench.rows("bert", ("elmo, frozen", "bert, frozen", "bert, fine-tuned"), measure)
+    rows = []
+    for row, records in found.items():
+        layers = layer_means(records[:1]) if "tags" in records[0] else ["", ""]
+        rows.append([row, mean(records, "cpu"), str(len(records)), mean(records), *layers])
+    header = ["encoder", "CPU s", "seeds", "ChnSentiCorp", "homographs, by layer", "tags, by layer"]
+    write_section("bert", table(header, rows), PAGE)
+
+
 def main() -> None:
     """Run one benchmark and write its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("ulmfit", "taglm", "cove", "readers"))
+    parser.add_argument("what", choices=("ulmfit", "taglm", "cove", "readers", "bert"))
     parser.add_argument("--results", type=Path, default=Path("contexts-results.jsonl"))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "polyseme-contexts")
     parser.add_argument("--models", type=Path, default=Path("models"))

@@ -40,7 +40,7 @@ MEASUREMENTS: dict[str, list[str]] = {
     "contexts": ["contexts.py"],
     **{
         f"contexts-{part}": ["contexts_quality.py", part, "--models", "{models}"]
-        for part in ("ulmfit", "taglm", "cove", "readers")
+        for part in ("ulmfit", "taglm", "cove", "readers", "bert")
     },
     "contexts-ulmfit-zh": ["contexts_quality.py", "ulmfit", "--models", "{models}", "--set", "ChnSentiCorp"],
     "translation": ["translation.py", "{data}/parallel/train.dedup.tsv.xz"],
