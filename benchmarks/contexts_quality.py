@@ -229,6 +229,7 @@ def _classified(name: str, encoders: list[Any], seed: int) -> dict[str, Any]:
 # ---- the readers of the biLM
 
 READERS = ("lstm", "cnn", "transformer")
+READING = 3  # CPU minutes of training
 SENTENCES = 5000  # sentences whose words are encoded
 PROBED, PENALTY = 6_000, 1e-4  # words for training and testing the probe, and its weight decay
 FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second tag
@@ -240,7 +241,7 @@ def readers(bench: Bench) -> None:
     def measure(row: str, seed: int) -> dict[str, Any]:
         def learn(path: Path) -> None:
             polyseme.train(
-                "elmo", tagged_news(bench), out=path, reader=row, minutes=0.6, dropout=0.1, threads=1, seed=seed
+                "elmo", tagged_news(bench), out=path, reader=row, minutes=READING, dropout=0.1, threads=1, seed=seed
             )
 
         model = bench.model(f"{row}.{seed}.elmo", learn)
