@@ -149,6 +149,29 @@ def test_words_in_context_are_compared_where_they_stand(words, tmp_path):
         evaluate_file(words, tmp_path / "zh.data")
 
 
+def test_words_in_context_with_their_answers_in_the_file(words, tmp_path):
+    """The table of XL-WiC and SuperGLUE's JSON lines are one file each."""
+    answers = [False, True, True, False]
+    places = [(a, b, a.index("boards"), b.index("boards")) for _, _, _, a, b in WIC]
+    written(
+        tmp_path / "en_valid.txt",
+        [("board", "N", i, i + 6, j, j + 6, a, b, int(t)) for (a, b, i, j), t in zip(places, answers, strict=True)],
+        "\t",
+    )
+    records = [
+        {"word": "board", "sentence1": a, "sentence2": b, "idx": 0, "label": t, "start1": i, "start2": j, "end1": i + 6,
+         "end2": j + 6, "version": 1.1} for (a, b, i, j), t in zip(places, answers, strict=True)
+    ]  # fmt: skip
+    (tmp_path / "val.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    for name in ("en_valid.txt", "val.jsonl"):
+        path = tmp_path / name
+        report = evaluate_file(Neighbour(words), path, EvaluationSettings(dev=path))
+        assert (report.kind, report.whole["accuracy"], report.whole["used"]) == ("word-in-context", 1, 4)
+    (tmp_path / "val.jsonl").write_text(json.dumps({**records[0], "label": "perhaps"}), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"val.jsonl is not a word-in-context file"):
+        evaluate_file(words, tmp_path / "val.jsonl")
+
+
 def test_the_same_vector_everywhere_tells_nothing_apart_for_any_words(words, tmp_path):
     uses = [(w, "N", "0-0", f"{w} a", f"{w} the") for w in WORDS]
     written(tmp_path / "all.data.txt", uses, "\t")

@@ -1,12 +1,14 @@
-"""Words in context 语境词义: does a word mean the same in two sentences? WiC, and MCL-WiC with its Chinese part.
+"""Words in context 语境词义: does a word mean the same in two sentences? WiC, XL-WiC, MCL-WiC.
 
     same  if  cos(x_1, x_2) > t,    t chosen for the best accuracy on another file
 
-Pilehvar and Camacho-Collados, WiC: the Word-in-Context Dataset, 2019; Martelli et al., SemEval-2021 Task 2:
-Multilingual and Cross-lingual Word-in-Context Disambiguation, 2021. The vector of the word is the mean of those of the
+Pilehvar and Camacho-Collados, WiC: the Word-in-Context Dataset, 2019; Raganato et al., XL-WiC: A Multilingual Benchmark
+for Evaluating Semantic Contextualization, 2020; Martelli et al., SemEval-2021 Task 2: Multilingual and Cross-lingual
+Word-in-Context Disambiguation, 2021. The vector of the word is the mean of those of the
 tokens that cover it; the sentence is cut the way the model's own text was. The area under the ROC curve (``auc``)
 needs no threshold; the accuracy is omitted where no file is given to choose one on. A word without a vector has the
-cosine 0. The right answers are next to the file, under its name with ``gold`` in the place of ``data``.
+cosine 0. The right answers are in the file (XL-WiC, SuperGLUE's JSON lines) or next to it, under its name with
+``gold`` in the place of ``data`` (WiC, MCL-WiC).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
 
 _PLACES = re.compile(r"\d+-\d+")
+_ANSWERS = {"T": True, "F": False, "1": True, "0": False, "true": True, "false": False}
 
 
 class Use(NamedTuple):
@@ -36,12 +39,26 @@ class Use(NamedTuple):
     end: int
 
 
+class Pair(NamedTuple):
+    """Two uses of a word, and whether it means the same in both; None if the file does not tell."""
+
+    first: Use
+    second: Use
+    same: bool | None
+
+
 def fits(lines: list[str]) -> bool:
-    """Whether the lines are WiC's table, or MCL-WiC's JSON."""
-    if lines[0].lstrip().startswith("["):
-        return all(f'"{name}"' in "".join(lines[:20]) for name in ("lemma", "sentence1", "sentence2"))
-    cells = [line.split("\t") for line in lines]
-    return all(len(row) == 5 and _PLACES.fullmatch(row[2]) for row in cells)
+    """Whether the lines are the table of WiC or XL-WiC, or the JSON of MCL-WiC or SuperGLUE."""
+    if lines[0].lstrip()[:1] in ("[", "{"):
+        beginning = "".join(lines[:20])
+        return all(f'"{name}"' in beginning for name in ("sentence1", "sentence2", "start1", "end2"))
+    return all(_is_row(line.split("\t")) for line in lines)
+
+
+def _is_row(cells: list[str]) -> bool:
+    if len(cells) == 5:
+        return bool(_PLACES.fullmatch(cells[2]))
+    return len(cells) == 9 and all(map(str.isdecimal, cells[2:6])) and cells[8].strip() in _ANSWERS
 
 
 def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
@@ -71,14 +88,17 @@ def best_threshold(cosines: FloatArray, gold: Any) -> float:
 
 def compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[FloatArray, Any, int]:
     """The cosine of each pair, whether it means the same, and how many pairs have vectors."""
-    pairs, gold = read_pairs(path), read_gold(path)
+    pairs = read_pairs(path)
+    gold = [pair.same for pair in pairs]
+    if None in gold:
+        gold = list(read_gold(path))
     if len(pairs) != len(gold):
         raise FormatError(f"{path} has {len(pairs):,} pairs, but the gold file {len(gold):,}")
-    units = unit_rows(_vectors(encoder, [use for pair in pairs for use in pair], layers))
+    units = unit_rows(_vectors(encoder, [use for pair in pairs for use in (pair.first, pair.second)], layers))
     left, right = units[::2], units[1::2]
     used = int(np.count_nonzero(left.any(axis=1) & right.any(axis=1)))
     # Rounded, so that words with the same vector in both sentences are equal whatever the rounding errors.
-    return np.round(np.einsum("nd,nd->n", left, right), 6), np.array(gold), used
+    return np.round(np.einsum("nd,nd->n", left, right), 6), np.array(gold, dtype=bool), used
 
 
 def _vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> FloatArray:
@@ -93,27 +113,35 @@ def _vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> F
     return found
 
 
-def read_pairs(path: Path) -> list[tuple[Use, Use]]:
+def read_pairs(path: Path) -> list[Pair]:
     """The two uses of each word."""
     lines = read_lines(path)
     try:
         if lines[0].lstrip().startswith("["):
             return [_from_json(record) for record in json.loads("\n".join(lines))]
+        if lines[0].lstrip().startswith("{"):
+            return [_from_json(json.loads(line)) for line in lines]
         return [_from_cells(line.split("\t")) for line in lines]
-    except (IndexError, KeyError, TypeError, ValueError):
-        raise FormatError(f"{path} is not a word-in-context file (WiC table or MCL-WiC JSON)") from None
+    except (IndexError, KeyError, RecursionError, TypeError, ValueError):
+        raise FormatError(f"{path} is not a word-in-context file (WiC or XL-WiC table, MCL-WiC JSON)") from None
 
 
-def _from_json(record: dict[str, Any]) -> tuple[Use, Use]:
+def _from_json(record: dict[str, Any]) -> Pair:
     first, second = (Use(str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2))
-    return first, second
+    return Pair(first, second, _ANSWERS[str(record["label"]).lower()] if "label" in record else None)
 
 
-def _from_cells(cells: list[str]) -> tuple[Use, Use]:
-    """``word, part of speech, places, sentence, sentence``, the places as numbers of words between blanks."""
+def _from_cells(cells: list[str]) -> Pair:
+    """A row of WiC: ``word, part of speech, places, sentence, sentence``, the places as numbers of words.
+
+    Or one of XL-WiC: ``word, part of speech, start, end, start, end, sentence, sentence, 0 or 1``, by characters.
+    """
+    if len(cells) == 9:
+        start, end, start2, end2 = map(int, cells[2:6])
+        return Pair(Use(cells[6], start, end), Use(cells[7], start2, end2), _ANSWERS[cells[8].strip()])
     _, _, places, *sentences = cells
     first, second = (_use(s, int(place)) for s, place in zip(sentences, places.split("-"), strict=True))
-    return first, second
+    return Pair(first, second, None)
 
 
 def _use(sentence: str, place: int) -> Use:
@@ -132,6 +160,6 @@ def read_gold(path: Path) -> list[bool]:
     try:
         records = json.loads("\n".join(lines)) if lines[:1] and lines[0].lstrip().startswith("[") else None
         tags = lines if records is None else [record["tag"] for record in records]
-        return [{"T": True, "F": False}[str(tag).strip()] for tag in tags]
-    except (KeyError, TypeError, ValueError):
+        return [_ANSWERS[str(tag).strip()] for tag in tags]
+    except (KeyError, RecursionError, TypeError, ValueError):
         raise FormatError(f"{gold} is not a list of gold answers, T or F") from None
