@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 def even_sample(n: int, most: int) -> NDArray[np.int64]:
     """At most ``most`` of the places 0 … n−1, evenly spread, in order."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+    places = np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
+    return places[np.diff(places, prepend=-1) > 0]  # np.unique takes ten times as long
 
 
 class Places:
