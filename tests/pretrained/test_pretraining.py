@@ -12,6 +12,7 @@ import transformers
 
 import polyseme
 from polyseme.contexts.bert.options import BertOptions
+from polyseme.contexts.bert.train import make_task
 from polyseme.contexts.transformer.examples import PairExamples, StreamExamples, truncated
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.learn import learn_byte_pairs, learn_wordpieces
@@ -19,11 +20,13 @@ from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Batch
 from polyseme.contexts.transformer.pieces import Cut
 from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.start import bert_config, fresh
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
 from polyseme.contexts.xlm.examples import Mixture, Translations
 from polyseme.errors import OptionError, PolysemeError
 from polyseme.text.corpus import Corpus
 from polyseme.text.parallel import Parallel
+from polyseme.training.task import Part
 
 SMALL = {
     "dim": 32, "n_layers": 2, "n_heads": 2, "max_size": 200, "length": 32, "batch_size": 16, "threads": 1, "seed": 1,
@@ -241,6 +244,26 @@ def test_bert_learns_to_tell_masked_pieces(bert):
     assert last["masked_accuracy"] > 0.7
     (found,) = bert.fill("水水水水水[MASK]水水水水", topn=3)
     assert found[0][0] == "水"
+
+
+def test_positions_that_fill_up_a_batch_change_nothing(corpus):
+    """The loss is that of transformers, whatever the number of masked pieces; the head sees few different sizes."""
+    options = with_shape(BertOptions(size="tiny", n_layers=1, max_size=200, length=32, batch_size=8, pairs="none"))
+    pieces = learn_wordpieces(corpus.vocabulary, 200, corpus.segmentation, limit=32)
+    network = fresh(transformers.BertForMaskedLM, bert_config(pieces, options), 1)
+    task = make_task(network, pieces, corpus, options)
+    sizes = set()
+    network.whole.cls.register_forward_hook(lambda module, given, told: sizes.add(told.shape[-2]))
+    for index in range(task.n_steps(0)):
+        loss, n = task.loss(0, index, Part(0, 1))
+        last = min((index + 1) * 8, task.examples.n_examples(0))
+        masked = task._masked(task.examples, 0, range(index * 8, last))
+        labels = torch.full(masked.batch.ids.shape, -100)
+        labels[masked.rows[:n], masked.places[:n]] = masked.targets[:n]
+        assert int((labels >= 0).sum()) == n
+        wanted = network.whole(input_ids=masked.batch.ids, attention_mask=masked.batch.mask, labels=labels).loss
+        assert loss.item() / n == pytest.approx(wanted.item(), rel=1e-5)
+    assert {size for size in sizes if size != masked.batch.ids.shape[1]} <= {64, 128}
 
 
 def test_gpt_learns_to_go_on(gpt):

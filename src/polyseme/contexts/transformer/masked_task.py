@@ -2,7 +2,8 @@
 
     loss = mean over the chosen subwords of -log p(subword | masked example)  [+ mean of -log p(label | pair)]
 
-The head, which is most of the work in a small network with a large vocabulary, runs on the chosen positions only.
+The head, which is most of the work in a small network with a large vocabulary, runs on the chosen positions only. Their
+number is rounded up: tensors of a new size in every step would leave holes in memory, which then grows for hours.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from polyseme.contexts.transformer.pieces import Ints
 from polyseme.training.task import BatchTask, Part, Score
 
 PIECES_A_REPORT = 2_000_000
+STEP = 64  # the number of chosen positions is a multiple of this
+IGNORED = -100  # the target of positions that only fill up, as cross_entropy knows it
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Masked:
     rows: Tensor  # (N,) of the chosen positions
     places: Tensor
     targets: Tensor
+    n: int  # positions that count; the last N - n only fill up
     labels: Tensor | None  # (B,) of pairs
 
 
@@ -68,7 +72,7 @@ class MaskedTask(BatchTask):
             return torch.zeros(()), 0
         masked = self._masked(self.examples, epoch, numbers)
         told, pairs = self._scores(self.module, masked)
-        n = len(masked.targets)
+        n = masked.n
         loss = F.cross_entropy(told, masked.targets, reduction="sum")
         if pairs is not None and masked.labels is not None:
             loss = loss + n * F.cross_entropy(pairs, masked.labels)
@@ -82,7 +86,7 @@ class MaskedTask(BatchTask):
             told, judged = self._scores(module, masked)
             total += float(F.cross_entropy(told, masked.targets, reduction="sum"))
             right += int((told.argmax(dim=1) == masked.targets).sum())
-            n += len(masked.targets)
+            n += masked.n
             if judged is not None and masked.labels is not None:
                 true_pairs += int((judged.argmax(dim=1) == masked.labels).sum())
                 pairs += len(masked.labels)
@@ -133,8 +137,10 @@ class MaskedTask(BatchTask):
             **{name: tensor(array) for name, array in extras(found, longest).items()},
         )  # fmt: skip
         labels = np.array([example.label for example in found])
-        at, where, told = (tensor(np.concatenate(arrays)) for arrays in (rows, places, targets))
-        return Masked(batch, at, where, told, tensor(labels) if labels.min() >= 0 else None)
+        n = sum(map(len, targets))
+        filled = ((rows, 0), (places, 0), (targets, IGNORED))
+        at, where, told = (tensor(np.concatenate([*arrays, np.full(-n % STEP, value)])) for arrays, value in filled)
+        return Masked(batch, at, where, told, n, tensor(labels) if labels.min() >= 0 else None)
 
 
 def extras(examples: list[Example], longest: int) -> dict[str, Ints]:
