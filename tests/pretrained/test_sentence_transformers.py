@@ -77,6 +77,23 @@ def test_vectors_that_are_cut_off_are_cut_off_here_too(folders, tmp_path):
     np.testing.assert_allclose(theirs(tmp_path / "written"), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["roberta", "xlm-roberta"])
+def test_settings_named_after_the_architecture_are_read(kind, folders, tmp_path):
+    folder = saved(folders("roberta"), tmp_path / "st")
+    (folder / "sentence_bert_config.json").unlink()
+    settings = {"max_seq_length": 8, "do_lower_case": True}
+    (folder / f"sentence_{kind}_config.json").write_text(json.dumps(settings))
+    np.testing.assert_allclose(ours(folder).encode(TEXTS_AND_ODD), theirs(folder), atol=1e-5)
+
+
+def test_the_limit_of_the_encoder_replaces_that_of_the_tokenizer(folders, tmp_path):
+    folder = saved(folders("bert"), tmp_path / "st")
+    settings = folder / "tokenizer_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 8}))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 16}')
+    np.testing.assert_allclose(ours(folder).encode(TEXTS_AND_ODD), theirs(folder), atol=1e-5)
+
+
 def test_a_table_of_pieces_opens(tmp_path):
     tokenizer, _ = wordpiece()
     rows = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 6)).astype(np.float32)
@@ -119,6 +136,9 @@ def test_a_context_encoder_is_written_as_a_sentence_encoder_by_the_mean_of_its_p
     np.testing.assert_allclose(theirs(tmp_path / "st")[0], expected, atol=1e-5)
 
 
+STATES = json.dumps({"modality_config": {"text": {"method": "forward", "method_output_name": ["hidden_states", 1]}}})
+
+
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
@@ -128,12 +148,15 @@ def test_a_context_encoder_is_written_as_a_sentence_encoder_by_the_mean_of_its_p
         ("modules.json", '[{"type": "x.Transformer", "path": "../.."}]', "points outside its folder"),
         ("2_Dense/config.json", '{"out_features": 12, "activation_function": "os.system"}', "unsupported type"),
         ("2_Dense/config.json", '{"out_features": 999999999}', "does not fit"),
+        ("2_Dense/config.json", '{"out_features": 12, "use_residual": true}', "unsupported type .use_residual"),
+        ("3_Normalize/config.json", '{"module_input_name": "token_embeddings"}', "module_input_name is 'token_emb"),
+        ("sentence_bert_config.json", STATES, "only the top layer can be pooled"),
         ("1_Pooling/config.json", '{"pooling_mode": "exec"}', "unknown pooling"),
         ("2_Dense/model.safetensors", "\x08\x00\x00\x00\x00\x00\x00\x00{}      ", "missing"),
     ],
 )
 def test_what_is_altered_gets_one_line(file, content, said, folders, tmp_path):
-    folder = saved(folders("bert"), tmp_path / "st", models.Dense(32, 12))
+    folder = saved(folders("bert"), tmp_path / "st", models.Dense(32, 12), models.Normalize())
     (folder / file).write_text(content)
     with pytest.raises(FormatError, match=said) as error:
         polyseme.load(folder)

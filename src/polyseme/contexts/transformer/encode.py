@@ -19,11 +19,14 @@ USUAL_LIMIT = 512  # subwords at once, if neither the network nor the tokenizer 
 
 
 class Runner:
-    """Encodes sequences with a network and its tokenizer; ``room`` is the limit without special tokens."""
+    """Encodes sequences with a network and its tokenizer; ``room`` is the limit without special tokens.
+
+    A given ``limit`` replaces that of the tokenizer.
+    """
 
     def __init__(self, network: Network, pieces: Pieces, *, limit: int | None = None) -> None:
         self.network, self.pieces = network, pieces
-        limits = [n for n in (limit, network.positions(), pieces.limit) if n]
+        limits = [n for n in (limit or pieces.limit, network.positions()) if n]
         self.limit = min(limits) if limits else USUAL_LIMIT
         self.room = max(self.limit - len(pieces.before) - len(pieces.behind), 1)
         self.padding = pieces.id_of("pad") or 0

@@ -32,6 +32,11 @@ _OLD_MODES = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+# Where a Transformer's limit and case are; older versions named the file after the architecture.
+_READING = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
 _MOST_MODULES = 64
 _TYPE = "sentence_transformers.models."
 _SETTINGS = "config_sentence_transformers.json"
@@ -150,6 +155,7 @@ def _prompt(folder: Path) -> str:
 
 def _step(kind: str, place: Path, size: int) -> Step:
     if kind == "Normalize":
+        _check_input(place)
         return Normalise(size)
     described: dict[str, Any] = {"kind": "norm"}
     if kind == "Dense":
@@ -162,14 +168,22 @@ def _step(kind: str, place: Path, size: int) -> Step:
         raise FormatError(f"{place} does not fit the module before it: {error}") from None
 
 
+def _check_input(place: Path) -> dict[str, Any]:
+    """The settings of a module, which must read the vector of the text and replace it."""
+    file = place / "config.json"
+    settings = read_settings(file) if file.exists() else {}
+    for key in ("module_input_name", "module_output_name"):
+        if settings.get(key) not in (None, "sentence_embedding"):
+            raise FormatError(f"{file}: a module of an unsupported type ({key} is {str(settings[key])[:40]!r})")
+    return settings
+
+
 def _dense(place: Path) -> dict[str, Any]:
-    settings = read_settings(place / "config.json")
+    settings = _check_input(place)
     activation = str(settings.get("activation_function", "Tanh")).rpartition(".")[2]
-    odd = (
-        settings.get("use_residual") or settings.get("module_input_name", "sentence_embedding") != "sentence_embedding"
-    )
-    if activation not in ACTIVATIONS or odd:
-        raise FormatError(f"{place / 'config.json'}: a dense layer of an unsupported type ({activation})")
+    if activation not in ACTIVATIONS or settings.get("use_residual"):
+        kind = activation if activation not in ACTIVATIONS else "use_residual"
+        raise FormatError(f"{place / 'config.json'}: a dense layer of an unsupported type ({kind})")
     out = settings.get("out_features")
     if not isinstance(out, int) or out < 1:
         raise FormatError(f"{place / 'config.json'}: out_features is {out!r}")
@@ -177,8 +191,9 @@ def _dense(place: Path) -> dict[str, Any]:
 
 
 def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOptions:
-    read = first / "sentence_bert_config.json"
+    read = next((first / name for name in _READING if (first / name).exists()), first / _READING[0])
     settings = read_settings(read) if read.exists() else {}
+    _check_states(settings, read)
     prompt = _prompt(folder)
     if prompt and read_settings(pooling / "config.json").get("include_prompt") is False:
         raise FormatError(f"{folder} excludes its prompt from pooling, which is not supported")
@@ -191,6 +206,17 @@ def _options(folder: Path, first: Path, pooling: Path) -> SentenceTransformerOpt
         return make_options(SentenceTransformerOptions, values)
     except OptionError as error:
         raise FormatError(f"{read} is invalid: {error}") from None
+
+
+def _check_states(settings: dict[str, Any], where: Path) -> None:
+    """Refuse a Transformer of which something else than its top layer is pooled."""
+    modalities = settings.get("modality_config")
+    if modalities is None:
+        return
+    of_text = modalities.get("text") if isinstance(modalities, dict) else None
+    taken = of_text.get("method_output_name") if isinstance(of_text, dict) else None
+    if taken not in ("last_hidden_state", ["last_hidden_state"]):
+        raise FormatError(f"{where}: only the top layer can be pooled (method_output_name is {str(taken)[:60]!r})")
 
 
 def _write(file: Path, record: dict[str, Any]) -> None:
