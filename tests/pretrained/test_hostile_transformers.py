@@ -43,7 +43,7 @@ def change(file: Path, **settings: object) -> None:
         ({"auto_map": {"AutoModel": "modeling_evil.Evil"}}, "custom code"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantised weights"),
         ({"model_type": "no-such-model"}, "no architecture"),
-        ({"model_type": None}, "no architecture"),
+        ({"model_type": ""}, "no architecture"),
         ({"hidden_size": 10**9}, "too large for an encoder"),
         ({"vocab_size": 9_000_000}, "describes at least"),
         ({"num_hidden_layers": 10**6}, "too large for an encoder"),

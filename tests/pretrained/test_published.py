@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_transformers import KINDS, TEXTS, save_tokenizer, theirs, wordpiece
+from tiny_transformers import KINDS, SIZES, TEXTS, save_tokenizer, theirs, wordpiece
 
 import polyseme
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
@@ -88,6 +89,46 @@ def test_of_a_network_that_writes_too_the_encoder_is_read(cls, config, tmp_path)
     np.testing.assert_allclose(found, torch.stack(states)[:, 0], atol=1e-5)
     encoder.save(tmp_path / "ours")
     np.testing.assert_array_equal(next(polyseme.load(tmp_path / "ours").encode_pieces(TEXTS[:1])).layers, found)
+
+
+def test_the_top_layer_is_what_the_network_gives_in_the_end(tmp_path):
+    torch.manual_seed(3)
+    sizes = {**SIZES, "max_position_embeddings": 60}
+    whole = transformers.CLIPTextModel(transformers.CLIPTextConfig(**sizes)).eval()
+    for parameter in whole.parameters():  # its last normalisation changes nothing as it is made
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    whole.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    encoder = polyseme.load(tmp_path)
+    ids = torch.tensor([encoder.pieces.tokenizer.encode(TEXTS[0]).ids])
+    with torch.inference_mode():
+        expected = whole(ids).last_hidden_state[0]
+    np.testing.assert_allclose(next(encoder.encode_pieces(TEXTS[:1])).layers[-1], expected, atol=1e-5)
+
+
+def test_settings_that_do_not_name_the_architecture_are_read_by_the_names_of_the_weights(folders, tmp_path):
+    shutil.copytree(folders("bert"), tmp_path / "old")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "old" / name).unlink()
+    numbers = wordpiece()[0].get_vocab()
+    (tmp_path / "old/vocab.txt").write_text("\n".join(sorted(numbers, key=numbers.__getitem__)), encoding="utf-8")
+    settings = json.loads((folders("bert") / "config.json").read_text())
+    for name in ("model_type", "architectures"):
+        settings.pop(name)
+    (tmp_path / "old/config.json").write_text(json.dumps(settings))
+    encoder = polyseme.load(tmp_path / "old")
+    assert encoder.language == "masked"
+    states, pieces, _ = theirs(folders("bert"), TEXTS[1])
+    found = next(encoder.encode_pieces(TEXTS[1:2]))
+    assert found.tokens == pieces
+    np.testing.assert_allclose(found.layers, states, atol=1e-5)
+
+
+def test_a_limit_that_is_set_as_the_longest_sequence_is_kept(tmp_path):
+    config = transformers.MptConfig(vocab_size=400, d_model=32, n_heads=4, n_layers=1, max_seq_len=16)
+    transformers.MptModel(config).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    assert next(polyseme.load(tmp_path).encode_tokens(["learning " * 20])).layers.shape == (2, 20, 32)
 
 
 def test_a_language_model_keeps_its_head_through_saving_and_writing(folders, tmp_path):

@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[Any, type, Callable[[], tuple[Tokenizer, dict[str, str]]]
     ),
     "xlm-roberta": (
         transformers.XLMRobertaConfig(**SIZES, pad_token_id=1, bos_token_id=0, eos_token_id=2),
-        transformers.XLMRobertaModel,
+        transformers.XLMRobertaForMaskedLM,  # whose head comes before the encoder that it shares weights with
         lambda: byte_bpe(around=True),
     ),
     "gpt2": (

@@ -82,7 +82,8 @@ class Network(nn.Module):
         """The hidden states of every layer, lowest first, ``(B, T, D)`` each."""
         found = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
         layers: tuple[Tensor, ...] = found.hidden_states
-        return layers
+        top: Tensor | None = getattr(found, "last_hidden_state", None)  # CLIP normalises it, but not the last of all
+        return layers if top is None else (*layers[:-1], top)
 
     def top(self, batch: Batch) -> Tensor:
         """The hidden states of the top layer, ``(B, T, D)``."""
@@ -154,8 +155,8 @@ class Network(nn.Module):
             for name, module in self.body.named_modules()
             if name.rpartition(".")[2] in ("position_embeddings", "wpe") and hasattr(module, "padding_idx")
         ]
-        said = getattr(self.whole.config, "max_position_embeddings", None)
-        limits += [said] if isinstance(said, int) and said > 0 else []
+        said = [getattr(self.whole.config, name, None) for name in ("max_position_embeddings", "max_seq_len")]  # MPT
+        limits += [n for n in said if isinstance(n, int) and n > 0]
         return max(min(limits), 1) if limits else 0
 
     @torch.inference_mode()
@@ -239,10 +240,11 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
 
 
 def state(network: Network) -> dict[str, Tensor]:
-    """The weights by their names in ``transformers``; shared weights appear only once."""
+    """The weights by their names in ``transformers``; shared weights appear only once, under the encoder's name."""
     found: dict[str, Tensor] = {}
     seen: set[tuple[int, tuple[int, ...]]] = set()
-    for name, tensor in network.whole.state_dict().items():
+    encoder = f"{network.whole.base_model_prefix}."  # a bare encoder is written without its head's name for them
+    for name, tensor in sorted(network.whole.state_dict().items(), key=lambda item: not item[0].startswith(encoder)):
         place = (tensor.data_ptr(), tuple(tensor.shape))
         if place not in seen or not tensor.numel():
             found[name] = tensor.detach()

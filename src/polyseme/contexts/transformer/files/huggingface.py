@@ -14,7 +14,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoTokenizer
+from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedConfig
 
 from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.library import offline, reason
@@ -36,9 +36,13 @@ def open_huggingface(path: str | Path) -> TransformerEncoder:
     """The encoder in a Hugging Face folder."""
     folder = Path(path)
     record = read_settings(folder / "config.json")
+    tensors = None
+    if "model_type" not in record:  # as in the first years: the names of the weights tell it
+        tensors = read_weights(folder)
+        record["model_type"] = next((k for name in tensors if (k := name.partition(".")[0]) in CONFIG_MAPPING), None)
     config = configuration(record, where=folder / "config.json")
-    network = build(config, read_weights(folder), where=folder)
-    pieces = read_tokenizer(folder)
+    network = build(config, read_weights(folder) if tensors is None else tensors, where=folder)
+    pieces = read_tokenizer(folder, config)
     check_vocabulary(network, pieces, where=folder)
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
 
@@ -90,7 +94,7 @@ def _safe_tensors(file: Path) -> dict[str, Tensor]:
     return found
 
 
-def read_tokenizer(folder: Path) -> Pieces:
+def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Pieces:
     """The tokenizer of a folder: tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model."""
     settings: dict[str, Any] = {}
     if (folder / "tokenizer_config.json").exists():
@@ -100,7 +104,9 @@ def read_tokenizer(folder: Path) -> Pieces:
         raise FormatError(f"{folder / 'tokenizer_config.json'} asks to run its own code, which is not executed")
     try:
         with offline():
-            tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(
+                str(folder), config=config, local_files_only=True, trust_remote_code=False
+            )
     except Exception as error:  # transformers raises errors of many kinds
         if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
             raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
