@@ -100,6 +100,8 @@ def test_any_text_comes_back_from_csv_and_jsonl(tmp_path_factory: pytest.TempPat
          {"first": "#1 String", "second": "#2 String", "label": "Quality"}),
         ("pair_ID\tsentence_A\tsentence_B\trelatedness_score", None,
          {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"}),
+        ("id\tpremise\thypo\tlabel", None, {"first": "premise", "second": "hypo", "label": "label"}),
+        ("编号\t甲\t乙\t相似度", None, {"first": "甲", "second": "乙", "label": "相似度"}),
         ("x\ty\tz\tw", {"first": "y", "second": "z", "label": "w"}, {"first": "y", "second": "z", "label": "w"}),
         ("1\t一\t二\t3", {"first": 2, "second": 3, "label": 4}, {"first": 2, "second": 3, "label": 4}),
         ("1\t一\t二\t3", {"first": "2", "second": "3", "label": "4"}, {"first": 2, "second": 3, "label": 4}),
@@ -111,6 +113,12 @@ def test_columns_go_by_name_or_number_and_are_shown(tmp_path: Path, header: str,
     assert examples.facts["columns"] == expected
     if expected["label"] in ("label", "relatedness_score", "w", 4):
         assert [row[:2] for row in examples][-2:] == [("你好", "您好"), ("再见", "走了")]
+
+
+@pytest.mark.parametrize("header", ["文本\t標籤", "評論\t類別", "微博中文内容\t情感倾向", "whatever\tlabel"])
+def test_a_named_label_is_one_even_if_each_row_has_another(tmp_path: Path, header: str) -> None:
+    examples = read(tmp_path, f"{header}\n很好\t-1\n不好\t0\n还行\t1\n")
+    assert list(examples) == [LabelledText("很好", "-1"), LabelledText("不好", "0"), LabelledText("还行", "1")]
 
 
 @pytest.mark.parametrize(

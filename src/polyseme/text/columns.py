@@ -21,20 +21,23 @@ ROLES = {
 # Known column names, as ``plain_name`` spells them; the first one that the table has is used.
 TEXTS = (
     "text", "sentence", "texta", "content", "review", "comment", "reviewbody", "utterance", "tweet", "query",
-    "question", "title", "body", "phrase", "文本", "句子", "内容", "正文", "评论", "标题",
+    "question", "title", "body", "phrase", "文本", "句子", "内容", "正文", "评论", "标题", "評論", "內容", "標題",
 )  # fmt: skip
 PAIRS = (
     ("first", "second"), ("sentence1", "sentence2"), ("sentencea", "sentenceb"), ("texta", "textb"), ("text1", "text2"),
     ("premise", "hypothesis"), ("question1", "question2"), ("query1", "query2"), ("#1string", "#2string"), ("s1", "s2"),
     ("question", "sentence"), ("question", "answer"), ("query", "title"), ("sent1", "sent2"), ("句子1", "句子2"),
+    ("premise", "hypo"),
 )  # fmt: skip
 LABELS = (
     "label", "goldlabel", "labels", "class", "category", "score", "similarity", "similarityscore", "relatednessscore",
     "quality", "entailmentjudgment", "isduplicate", "sentiment", "polarity", "intent", "stars", "rating", "gold",
-    "target", "labeldesc", "标签", "类别", "分数", "得分", "情感",
+    "target", "labeldesc", "star", "emotion", "标签", "类别", "分数", "得分", "情感", "情感倾向", "相似度", "关系",
+    "標籤", "類別", "分數",
 )  # fmt: skip
 PARALLEL = (("source", "target"), ("src", "tgt"), ("en", "zh"), ("zh", "en"), ("english", "chinese"), ("原文", "译文"))
-SCORES = ("score", "similarity", "similarityscore", "relatednessscore", "分数", "得分")  # labels that are numbers
+# Labels that are numbers.
+SCORES = ("score", "similarity", "similarityscore", "relatednessscore", "分数", "得分", "相似度", "分數")
 _LONGEST_LABEL = 40
 _ID = re.compile(r"(?=.*\d)[\w.:/#-]+", re.ASCII)
 
@@ -130,9 +133,14 @@ def _names_above_numbers(first: list[str], rows: list[Cells]) -> bool:
 # ---- by name
 
 
+def _named_label(table: Table) -> int | None:
+    names = [plain_name(name) for name in table.names]
+    return next((names.index(name) for name in LABELS if name in names), None)
+
+
 def _by_name(table: Table, kind: str | None) -> Columns | None:
     names = [plain_name(name) for name in table.names]
-    label = next((names.index(name) for name in LABELS if name in names), None)
+    label = _named_label(table)
     marked = {} if label is None else {"label": label}
     pair = next(((names.index(a), names.index(b)) for a, b in PAIRS if a in names and b in names), None)
     if kind in (None, "pairs") and pair:
@@ -150,7 +158,7 @@ def _by_name(table: Table, kind: str | None) -> Columns | None:
 
 
 def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | None:
-    """Guess the label and the one or two texts among columns without known names; None if it is ambiguous."""
+    """Guess the one or two texts, and a label that is not named, by what the cells are; None if it is ambiguous."""
     if table.format == "first":
         return Columns("texts", {"text": 1, "label": 0}) if kind in (None, "texts") else None
     if not rows or table.format in ("json", "jsonl"):
@@ -160,8 +168,10 @@ def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | 
     if kind == "texts" and table.width == 2 and not labels:  # many classes among few rows
         short = min((0, 1), key=lambda place: sum(map(len, columns[place])))
         labels = [short] if not any(" " in value for value in columns[short]) else []
-    label = max(labels, key=lambda place: (_numeric(columns[place]), place), default=None)
-    texts = [p for p, column in enumerate(columns) if p not in labels and _may_be_texts(column)]
+    label = _named_label(table)
+    if label is None:
+        label = max(labels, key=lambda place: (_numeric(columns[place]), place), default=None)
+    texts = [p for p, column in enumerate(columns) if p not in (label, *labels) and _may_be_texts(column)]
     marked = {} if label is None else {"label": label}
     if kind == "parallel" and table.width == 2:
         return Columns("parallel", {"source": 0, "target": 1})
