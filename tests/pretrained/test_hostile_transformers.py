@@ -47,6 +47,8 @@ def change(file: Path, **settings: object) -> None:
         ({"hidden_size": 10**9}, "too large for an encoder"),
         ({"vocab_size": 9_000_000}, "describes at least"),
         ({"num_hidden_layers": 10**6}, "too large for an encoder"),
+        ({"text_config": {"num_hidden_layers": 10**6}}, "too large for an encoder"),
+        ({"text_config": {"num_labels": 10**7}}, "too large for an encoder"),
         ({"num_hidden_layers": 3}, "is missing"),
         ({"num_attention_heads": 5}, "bert"),
         ({"num_attention_heads": 0}, "bert"),
@@ -60,6 +62,11 @@ def change(file: Path, **settings: object) -> None:
 def test_settings_that_cannot_be_are_refused(settings, said, folder):
     change(folder / "config.json", **settings)
     refused(folder, said)
+
+
+def test_labels_that_are_only_counted_are_not_made(folder):
+    change(folder / "config.json", num_labels=100_000)
+    assert polyseme.load(folder).network.whole.config.num_labels == 2
 
 
 @pytest.mark.parametrize("said", [5, {}, "BertModel", [None]])
@@ -224,6 +231,14 @@ def test_a_checkpoint_that_is_cut_short_is_refused(name, keep, checkpoint):
 def test_a_checkpoint_that_lacks_a_file_says_so(name, checkpoint):
     (checkpoint / name).unlink()
     refused(checkpoint)
+
+
+def test_settings_named_after_the_model_are_read_unless_there_are_several(checkpoint):
+    expected = next(polyseme.load(checkpoint).encode_pieces(["他打了个电话。"])).layers
+    (checkpoint / "bert_config.json").rename(checkpoint / "bert_config_rbt3.json")
+    np.testing.assert_array_equal(next(polyseme.load(checkpoint).encode_pieces(["他打了个电话。"])).layers, expected)
+    shutil.copyfile(checkpoint / "bert_config_rbt3.json", checkpoint / "bert_config_rbtl3.json")
+    refused(checkpoint, "no bert_config.json next to it")
 
 
 def test_of_several_checkpoints_the_one_named_as_latest_is_read(checkpoint):

@@ -27,10 +27,13 @@ from transformers import (
 from polyseme.contexts.transformer.library import offline, reason
 from polyseme.errors import FormatError
 
-# Settings that would make transformers execute, download or quantise something; attention and dtype are set here.
+# Settings that would make transformers execute, download or quantise something; attention and dtype are set here, and
+# an encoder has no labels, for each of which transformers would make a name.
 _REFUSED = {"auto_map": "custom code", "quantization_config": "quantised weights"}
-_DROPPED = re.compile(r"_?attn_implementation.*|torch_dtype|dtype|_commit_hash|_name_or_path|fusion_config")
-_REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?)$")  # numbers of modules to construct
+_DROPPED = re.compile(
+    r"_?attn_implementation.*|torch_dtype|dtype|_commit_hash|_name_or_path|fusion_config|_?num_labels"
+)
+_REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?|labels)$")  # numbers of modules to construct
 _MOST_REPEATED = 1000
 _LARGEST = 10_000_000
 _HEADS = re.compile(r"(cls\.predictions|lm_head|predictions|generator_|vocab_|pred_layer|mlm)\b|lm_head|_projector")
@@ -206,10 +209,11 @@ def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConf
     kind = record.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         raise FormatError(f"{where} names no architecture that transformers knows: model_type is {kind!r}")
-    _check_numbers(record, where)
+    kept = {name: value for name, value in record.items() if not _DROPPED.fullmatch(name)}
+    _check_numbers(kept, where)
     try:
         with offline():
-            return CONFIG_MAPPING[kind].from_dict({k: v for k, v in record.items() if not _DROPPED.fullmatch(k)})
+            return CONFIG_MAPPING[kind].from_dict(kept)
     except Exception as error:  # configuration classes raise errors of many kinds
         raise FormatError(f"{where} does not describe a valid {kind} ({reason(error)})") from None
 
@@ -269,6 +273,8 @@ def _head(whole: PreTrainedModel) -> Any:
 
 def _check_numbers(record: Mapping[str, Any], where: object) -> None:
     for name, value in record.items():
+        if isinstance(value, dict):
+            _check_numbers(value, where)
         most = _MOST_REPEATED if _REPEATED.search(name) else _LARGEST
         if isinstance(value, int) and not -_MOST_REPEATED <= value <= most:
             raise FormatError(f"{where}: {name} is {value:,}, which is too large for an encoder")

@@ -49,12 +49,13 @@ def open_tensorflow(path: str | Path) -> TransformerEncoder:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     bundle = TensorBundle(_index(path, folder))
-    settings = read_settings(_one_of(folder, ("bert_config.json", "config.json")))
+    described = _one_of(folder, ("bert_config.json", "config.json"), others="bert_config_*.json")
+    settings = read_settings(described)
     tensors = _tensors(bundle)
     heads = "cls.predictions.bias" in tensors, "cls.seq_relationship.weight" in tensors
     name = "BertForPreTraining" if all(heads) else "BertForMaskedLM" if heads[0] else "BertModel"
     record = {**settings, "model_type": "bert", "architectures": [name]}
-    network = build(configuration(record, where=folder / "bert_config.json"), tensors, where=bundle.index)
+    network = build(configuration(record, where=described), tensors, where=bundle.index)
     pieces = _wordpiece(_one_of(folder, ("vocab.txt",)), network.positions())
     check_vocabulary(network, pieces, where=folder)
     if len(pieces) < network.whole.config.vocab_size:
@@ -63,10 +64,14 @@ def open_tensorflow(path: str | Path) -> TransformerEncoder:
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
 
 
-def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
+def _one_of(folder: Path, names: tuple[str, ...], *, others: str = "") -> Path:
+    """The first file of these names, or the only one that matches ``others``: RBT3 has bert_config_rbt3.json."""
     for name in names:
         if (folder / name).is_file():
             return folder / name
+    found = [file for file in folder.glob(others) if file.is_file()] if others else []
+    if len(found) == 1:
+        return found[0]
     raise FormatError(f"{folder} has a TensorFlow checkpoint but no {names[0]} next to it")
 
 
