@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers.implementations import BertWordPieceTokenizer
 
 import polyseme
@@ -101,6 +102,15 @@ def test_weights_that_are_not_finite_are_refused(folder):
     content[-4:] = struct.pack("<f", float("nan"))
     file.write_bytes(content)
     refused(folder, "not finite")
+
+
+def test_weights_of_eight_bits_are_read_as_the_numbers_they_are(folder):
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    tensors = load_file(folder / "model.safetensors")
+    tensors[name] = tensors[name].to(torch.float8_e4m3fn)
+    save_file(tensors, folder / "model.safetensors")
+    found = polyseme.load(folder).network.whole.state_dict()[name]
+    torch.testing.assert_close(found, tensors[name].float(), rtol=0, atol=0)
 
 
 def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):

@@ -221,7 +221,8 @@ def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConf
 def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: object) -> Network:
     """The network with these weights; raises FormatError if any is missing or misshapen."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        wide = tensor.float() if tensor.element_size() == 1 else tensor  # torch cannot ask this of numbers of 8 bits
+        if tensor.is_floating_point() and not bool(torch.isfinite(wide).all()):
             raise FormatError(f"{where}: {name!r} holds numbers that are not finite")
     problem = f"it has no weights for {config.model_type}"
     for cls in _candidates(config, tensors):
