@@ -224,7 +224,7 @@ def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
     return own[np.asarray(examples.targets, dtype=np.int64)]
 
 
-def output_layer(dim: int, n_classes: int, options: TextOptions, hidden: int = 0) -> nn.Sequential:
+def output_layer(dim: int, n_classes: int, options: Any, hidden: int = 0) -> nn.Sequential:
     """Dropout and one layer, or two with ``hidden`` units between them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)

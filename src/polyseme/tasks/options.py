@@ -180,7 +180,7 @@ class MatchingOptions(_Pairs, LearnedOptions):
     """A convolutional matching network."""
 
     filters: str = option("3x50", "convolution filters, as WIDTHxNUMBER")
-    k_top: int = option(4, "values kept per row by k-max pooling in the last layer", minimum=1)
+    k_top: int = option(4, "values kept per row by k-max pooling in the last layer (cnn-sm, bi-cnn)", minimum=1)
     dimension_maps: int = option(20, "filters over each single dimension (mpcnn)", minimum=1)
 
 
