@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from polyseme.options import option
 from polyseme.training.options import TrainingOptions
@@ -118,6 +119,10 @@ class LabelOptions:
 @dataclass(frozen=True)
 class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
     """Options of all training on labelled examples."""
+
+    for_encoders: ClassVar[tuple[str, ...]] = (  # of no use where no encoder is given
+        "encoder_mode", "layers", "mix_penalty", "elmo_at", *(field.name for field in fields(TuningOptions)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
