@@ -110,6 +110,21 @@ def test_without_an_encoder_vectors_are_learned():
     assert model.score(pairs()).n == 80
 
 
+def test_of_errors_the_least_is_kept(vectors):
+    options = {"epochs": 8, "metric": "mse", "lr": 0.05, "regression": "mse", "dev": pairs(20, seed=1, scored=True)}
+    model = fitted(pairs(40, scored=True), "linear", vectors, **options)
+    errors = [report["mse"] for report in model.about.curve]
+    assert max(errors) > min(errors) + 0.1
+    assert model.score(options["dev"]).figures["mse"] == pytest.approx(min(errors), abs=1e-3)
+
+
+def test_a_metric_that_there_is_not_is_told_before_anything_is_read(vectors):
+    encoder = CountingEncoder(vectors)
+    with pytest.raises(OptionError, match="there is no metric 'accuracy' here: there are pearson, spearman, mse"):
+        polyseme.fit("pair", pairs(20, scored=True), encoder=encoder, head="linear", metric="accuracy", threads=1)
+    assert encoder.tokens == 0
+
+
 @pytest.mark.parametrize(
     ("head", "filters", "said"),
     [
