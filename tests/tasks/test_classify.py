@@ -253,3 +253,12 @@ def test_training_without_an_encoder_refuses_what_is_for_one(method, texts):
     shown = {flag.name for flag in option_flags(options_of(method))}
     assert "dim" in shown
     assert not shown & {"encoder_mode", "layers", "mix_penalty", "elmo_at", "lm_weight", "top_layers"}
+
+
+def test_letters_alone_are_an_input_and_nothing_is_none(texts, tmp_path):
+    model = polyseme.train("dan", texts, dim=0, letters=4, n_layers=0, epochs=1, threads=1)
+    assert model.dim == 4
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "m").encode(["房间", ""]), model.encode(["房间", ""]))
+    with pytest.raises(OptionError, match=r"there is no input: give dim more than 0$"):
+        polyseme.train("dan", texts, dim=0)
