@@ -136,6 +136,12 @@ def test_what_only_tasks_can_do_is_no_option_of_an_encoder_with_a_signal_of_its_
     assert renamed(method, {"hidden": 64, "top_layers": None, "elmo_at": "input"}) == {"hidden": 64}
 
 
+@pytest.mark.parametrize("method", [row.name for row in METHODS if hasattr(options_of(row.name), "schedule")])
+def test_a_schedule_that_there_is_not_is_told_at_once(method):
+    with pytest.raises(OptionError, match="'schedule' must be one of constant, linear"):
+        make_options(options_of(method), {"schedule": "lineal"})
+
+
 @pytest.mark.parametrize(
     ("method", "useless"),
     [

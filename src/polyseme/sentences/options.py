@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from polyseme.options import option
-from polyseme.training.options import TrainingOptions
+from polyseme.training.options import TrainingOptions, schedule_option
 
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
 ATTENDING = ("surprisal", "pos")  # weighted by how much attention a reader would give a word
@@ -51,7 +51,7 @@ class TextOptions(TrainingOptions):
     min_count: int = option(1, "minimum word count; rarer words are unknown", minimum=1)
     input_dropout: float = option(0.2, "dropout on the token vectors", minimum=0, maximum=0.95)
     epochs: int = option(20, "maximum number of passes over the examples", minimum=0)
-    schedule: str = option("constant", "learning rate schedule")
+    schedule: str = schedule_option("constant")
     warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
     clip_norm: float = option(5.0, "maximum gradient norm (clipping); 0: no limit", minimum=0)
     batch_size: int = option(32, "batch size: examples per step", minimum=1)
@@ -142,7 +142,7 @@ class TextCnnOptions(LearnedOptions):
     filters: str = option("2x100 3x100 4x100", "convolution filters, as WIDTHxNUMBER")
     epochs: int = option(10, "maximum number of passes over the examples", minimum=0)
     lr: float = option(4e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
     input_dropout: float = option(0.1, "dropout on the token vectors", minimum=0, maximum=0.95)
     activation: str = option("relu", "activation of the filters", choices=ACTIVATIONS)
     pooling: str = option("max", "pooling of a filter over the text", choices=POOLINGS)
@@ -211,7 +211,7 @@ class InferSentOptions(PairOptions):
     hidden: int = option(256, "units per direction, or filters of a convolution", minimum=1)
     batch_size: int = option(64, "batch size: pairs per step", minimum=1)
     epochs: int = option(6, "maximum number of passes over the pairs", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ class QuickThoughtOptions(TextOptions):
     hold_out: float = option(0.02, "fraction of the batches held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(3, "passes over the sentences", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
     input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
@@ -346,4 +346,4 @@ class UseOptions(LabelOptions, ConversationOptions):
     max_sentences: int = option(500_000, "maximum number of training sentences from a corpus", minimum=2)
     dropout: float = option(0.1, "dropout in the encoder", minimum=0, maximum=0.95)
     epochs: int = option(3, "passes over all sources", minimum=0)
-    schedule: str = option("constant", "learning rate schedule")
+    schedule: str = schedule_option("constant")
