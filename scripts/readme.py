@@ -37,8 +37,9 @@ def methods(header: tuple[str, ...]) -> str:
 
 
 def options(row: Row, *, chinese: bool = False) -> str:
-    """The options of a method, those that change the speed only marked."""
-    fields = dataclasses.fields(options_of(row.name))
+    """The options of a method that training can use, those that change the speed only marked."""
+    kind = options_of(row.name)
+    fields = [field for field in dataclasses.fields(kind) if field.name not in getattr(kind, "for_encoders", ())]
     rows = [
         (
             f"`{field.name}`",

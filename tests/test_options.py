@@ -136,6 +136,27 @@ def test_what_only_tasks_can_do_is_no_option_of_an_encoder_with_a_signal_of_its_
     assert renamed(method, {"hidden": 64, "top_layers": None, "elmo_at": "input"}) == {"hidden": 64}
 
 
+@pytest.mark.parametrize("method", [row.name for row in METHODS if hasattr(options_of(row.name), "schedule")])
+def test_a_schedule_that_there_is_not_is_told_at_once(method):
+    with pytest.raises(OptionError, match="'schedule' must be one of constant, linear"):
+        make_options(options_of(method), {"schedule": "lineal"})
+
+
+@pytest.mark.parametrize(
+    ("method", "useless"),
+    [
+        ("rae", {"dropout": 0.5}),
+        ("quick-thought", {"dropout": 0.5}),
+        ("skip-thought", {"dropout": 0.5, "encoder_mode": "frozen"}),
+        ("gensen", {"encoder_mode": "frozen"}),
+    ],
+)
+def test_an_option_that_did_nothing_is_gone_and_older_folders_still_open(method, useless):
+    with pytest.raises(OptionError, match="unknown option"):
+        make_options(options_of(method), useless)
+    assert renamed(method, {"min_count": 2, **useless}) == {"min_count": 2}
+
+
 @pytest.mark.parametrize("method", ["elmo", "bert", "gpt", "xlm"])
 def test_the_sizes_of_a_preset_are_not_shown_as_if_they_had_been_chosen(method):
     options = make_options(options_of(method), {"size": "tiny", "dropout": 0.25})

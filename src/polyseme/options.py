@@ -152,13 +152,13 @@ _TUNING_OPTIONS = frozenset(
 _TASK_OPTIONS = _TUNING_OPTIONS | {"bigrams", "class_weights"}
 GONE: dict[str, frozenset[str]] = {
     "polyglot": _LOOP_OPTIONS,
-    "rae": _TASK_OPTIONS,
-    "quick-thought": _TASK_OPTIONS,
-    "skip-thought": _TASK_OPTIONS,
+    "rae": _TASK_OPTIONS | {"dropout"},
+    "quick-thought": _TASK_OPTIONS | {"dropout"},
+    "skip-thought": _TASK_OPTIONS | {"dropout", "encoder_mode"},
     "infersent": _TASK_OPTIONS,
     "infersent-file": _TASK_OPTIONS,
     "conversation": _TASK_OPTIONS,
-    "gensen": _TUNING_OPTIONS | {"bigrams"},
+    "gensen": _TUNING_OPTIONS | {"bigrams", "encoder_mode"},
     "use": _TUNING_OPTIONS,
 }
 

@@ -81,5 +81,12 @@ def test_it_is_asked_for_by_its_weight_and_other_encoders_have_none(folders):
     ids = torch.tensor([[5, 6, 7]])
     head = [model.encoder.encoder.network.whole(ids).logits for model in (with_it, without)]
     assert not torch.allclose(*head)
+    rows = Examples.of([(TEXTS[k % 3], TEXTS[k % 2], float(k % 5)) for k in range(8)], scored=True)
+    for head_name in ("cosine", "cross"):
+        learned = [polyseme.fit("pair", rows, encoder=gpt, head=head_name, lm_weight=w, **more) for w in (0.5, 0.0)]
+        inner = [
+            getattr(model.features, "encoder", None) or model.features.learner.encoder.encoder for model in learned
+        ]
+        assert not torch.allclose(*(encoder.network.whole(ids).logits for encoder in inner), atol=1e-4)
     same = [polyseme.fit("classify", texts, encoder=bert, lm_weight=w, **more).probabilities(TEXTS) for w in (0.5, 0.0)]
     np.testing.assert_array_equal(*same)

@@ -15,7 +15,7 @@ from tiny_transformers import TEXTS, wordpiece
 from torch import nn
 
 import polyseme
-from polyseme.errors import FormatError
+from polyseme.errors import FormatError, OptionError
 from polyseme.sentences.files.sentence_transformers import write_sentence_transformers
 
 TEXTS_AND_ODD = [*TEXTS, "", "他", "learning " * 60]
@@ -56,6 +56,15 @@ def test_dense_layers_and_normalisation_follow_the_pooling(folders, tmp_path):
     np.testing.assert_array_equal(polyseme.load(tmp_path / "saved").encode(TEXTS), model.encode(TEXTS))
     write_sentence_transformers(model, tmp_path / "written")
     np.testing.assert_allclose(theirs(tmp_path / "written"), expected, atol=1e-5)
+
+
+def test_an_encoder_is_theirs_and_where_they_pool_a_decoder_it_is_refused(folders, tmp_path):
+    folder = saved(folders("t5"), tmp_path / "t5")
+    np.testing.assert_allclose(ours(folder).encode(TEXTS_AND_ODD), theirs(folder), atol=1e-5)
+    with pytest.raises(FormatError, match=r"pools the states of a decoder \(bart\), and only encoders are read here$"):
+        polyseme.load(saved(folders("bart"), tmp_path / "bart"))
+    with pytest.raises(OptionError, match="would pool the decoder of a bart"):
+        write_sentence_transformers(polyseme.load(folders("bart")), tmp_path / "written")
 
 
 @pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.ELU(), nn.Softplus(), nn.Mish(), nn.Hardtanh()])

@@ -97,6 +97,24 @@ KINDS: dict[str, tuple[Any, type, Callable[[], tuple[Tokenizer, dict[str, str]]]
     ),
 }
 
+DECODERS = {  # with a decoder beside the encoder
+    "bart": (
+        transformers.BartConfig(
+            vocab_size=400, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64,
+        ),
+        transformers.BartModel,
+        lambda: byte_bpe(around=True),
+    ),
+    "t5": (
+        transformers.T5Config(
+            vocab_size=400, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, pad_token_id=1, eos_token_id=2
+        ),
+        transformers.T5Model,
+        lambda: byte_bpe(around=True),
+    ),
+}  # fmt: skip
+
 
 def save_tokenizer(folder: Path, made: tuple[Tokenizer, dict[str, str]]) -> None:
     tokenizer, names = made
@@ -107,7 +125,7 @@ def save_tokenizer(folder: Path, made: tuple[Tokenizer, dict[str, str]]) -> None
 
 def save_tiny(name: str, folder: Path) -> Path:
     """Save a tiny model of an architecture with transformers."""
-    config, cls, tokenizer = KINDS[name]
+    config, cls, tokenizer = {**KINDS, **DECODERS}[name]
     torch.manual_seed(3)
     whole = cls(config)
     for parameter in whole.parameters():  # far from the small weights at the start, so that errors show

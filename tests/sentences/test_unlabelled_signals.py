@@ -126,10 +126,17 @@ def test_quick_thought_says_which_dim_it_takes(tmp_path):
     with pytest.raises(OptionError, match="must be even"):
         polyseme.train("quick-thought", corpus, dim=7, **options)
     polyseme.train("word2vec", corpus, dim=5, min_count=1, epochs=1, sample=0).save(tmp_path / "words")
-    tuned = {**options, "word_vectors": str(tmp_path / "words"), "encoder_mode": "finetune"}
+    given = {**options, "word_vectors": str(tmp_path / "words")}
+    tuned = {**given, "encoder_mode": "finetune"}
     with pytest.raises(OptionError, match="give dim=0"):
-        polyseme.train("quick-thought", corpus, **tuned)
+        polyseme.train("quick-thought", corpus, dim=8, **tuned)
     assert polyseme.train("quick-thought", corpus, dim=0, **tuned).dim == 2 * 4
+    for known, wanted in ((options, 200), (given, 5), (tuned, 5), ({**given, "dim": 8}, 13)):
+        model = polyseme.train("quick-thought", corpus, **known)
+        assert model.net.inputs.dim == wanted  # others are learned beside given vectors only if dim is given
+        model.save(tmp_path / "saved", force=True)
+        again = polyseme.load(tmp_path / "saved")
+        np.testing.assert_array_equal(again.encode(["a b", "", "z"]), model.encode(["a b", "", "z"]))
 
 
 def dialogues(n: int, path) -> str:
@@ -141,6 +148,14 @@ def dialogues(n: int, path) -> str:
         lines.append(f"{ask}\nthe {random.choice(QUESTIONS[kind])} of course\n")
     path.write_text("\n".join(lines), encoding="utf-8")
     return str(path)
+
+
+def test_the_vector_of_a_turn_is_as_long_as_asked(tmp_path):
+    data = {"dialogues": dialogues(12, tmp_path / "d.txt")}
+    options = {"encoder": "bilstm-max", "dim": 4, "epochs": 1, "batch_size": 8, "threads": 1}
+    assert polyseme.train("conversation", data, hidden=6, **options).dim == 6
+    with pytest.raises(OptionError, match="hidden must be even, half of it for each direction, not 7"):
+        polyseme.train("conversation", data, hidden=7, **options)
 
 
 def test_turns_with_the_same_answers_become_alike(tmp_path):

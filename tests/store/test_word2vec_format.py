@@ -176,3 +176,14 @@ def test_words_in_another_encoding_are_read_in_it(binary, encoding, words, tmp_p
     found = read(tmp_path / "w.bin")
     assert found.words == words
     np.testing.assert_array_equal(found.vectors, rows)
+
+
+@pytest.mark.parametrize("rounded", [np.float32, np.float16])
+def test_big_endian_numbers_are_told(rounded, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(5, 8)).astype(rounded)
+    for order, path in ((">f4", tmp_path / "big.bin"), ("<f4", tmp_path / "little.bin")):
+        lines = (f"word{number} ".encode() + row.astype(order).tobytes() for number, row in enumerate(rows))
+        path.write_bytes(b"5 8\n" + b"\n".join(lines))
+    with pytest.raises(FormatError, match=r"big.bin has big-endian numbers, and word2vec's .* little-endian ones$"):
+        read(tmp_path / "big.bin")
+    np.testing.assert_array_equal(read(tmp_path / "little.bin").vectors, rows.astype(np.float32))

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.api import options_of
+from polyseme.cli.flags import option_flags
 from polyseme.errors import OptionError, PolysemeError, TrainingError
 from polyseme.nouns import ContextEncoder, EncodedSentence
 from polyseme.sentences.learned import class_weights
@@ -242,3 +244,21 @@ def test_an_unknown_task_and_a_wrong_kind_are_refused(texts):
         polyseme.fit("clasify", texts)
     with pytest.raises((OptionError, TrainingError)):
         polyseme.fit("classify", Examples.of([("a", "b", "x"), ("c", "d", "y")]))
+
+
+@pytest.mark.parametrize("method", ["dan", "textcnn", "dcnn", "rnn", "bilstm-max", "self-attention", "han"])
+def test_training_without_an_encoder_refuses_what_is_for_one(method, texts):
+    with pytest.raises(OptionError, match=f"is for a given encoder, and training {method} takes none: fit classify"):
+        polyseme.train(method, texts, elmo_at="both")
+    shown = {flag.name for flag in option_flags(options_of(method))}
+    assert "dim" in shown
+    assert not shown & {"encoder_mode", "layers", "mix_penalty", "elmo_at", "lm_weight", "top_layers"}
+
+
+def test_letters_alone_are_an_input_and_nothing_is_none(texts, tmp_path):
+    model = polyseme.train("dan", texts, dim=0, letters=4, n_layers=0, epochs=1, threads=1)
+    assert model.dim == 4
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "m").encode(["房间", ""]), model.encode(["房间", ""]))
+    with pytest.raises(OptionError, match=r"there is no input: give dim more than 0$"):
+        polyseme.train("dan", texts, dim=0)

@@ -110,6 +110,34 @@ def test_without_an_encoder_vectors_are_learned():
     assert model.score(pairs()).n == 80
 
 
+def test_of_errors_the_least_is_kept(vectors):
+    options = {"epochs": 8, "metric": "mse", "lr": 0.05, "regression": "mse", "dev": pairs(20, seed=1, scored=True)}
+    model = fitted(pairs(40, scored=True), "linear", vectors, **options)
+    errors = [report["mse"] for report in model.about.curve]
+    assert max(errors) > min(errors) + 0.1
+    assert model.score(options["dev"]).figures["mse"] == pytest.approx(min(errors), abs=1e-3)
+
+
+def test_a_metric_that_there_is_not_is_told_before_anything_is_read(vectors):
+    encoder = CountingEncoder(vectors)
+    with pytest.raises(OptionError, match="there is no metric 'accuracy' here: there are pearson, spearman, mse"):
+        polyseme.fit("pair", pairs(20, scored=True), encoder=encoder, head="linear", metric="accuracy", threads=1)
+    assert encoder.tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "filters", "said"),
+    [
+        ("arc1", "5x16", "the filters of arc1 are 3 wide: give 3x16, not '5x16'"),
+        ("arc2", "3x16 4x16", "the head arc2 has filters of one kind, such as 3x50, not '3x16 4x16'"),
+        ("mpcnn", "2x8 3x8", "the head mpcnn has filters of one kind"),
+    ],
+)
+def test_filters_that_a_matcher_would_not_have_are_refused(head, filters, said, vectors):
+    with pytest.raises(OptionError, match=said):
+        fitted(pairs(8), head, vectors, filters=filters)
+
+
 def test_wrong_uses_are_told_in_one_line(vectors):
     model = fitted(pairs(20), "linear", vectors, epochs=1)
     with pytest.raises(OptionError, match="has scores but the model learned classes"):

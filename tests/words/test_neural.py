@@ -302,3 +302,27 @@ def test_a_model_trained_further_begins_where_the_first_ended(topics, method):
         np.testing.assert_array_equal(first[word], further[word])
     torch.testing.assert_close(first.module.inner.weight, further.module.inner.weight)
     np.testing.assert_array_equal(first.module.words.weight[-2:].detach(), further.module.words.weight[-2:].detach())
+
+
+def test_the_nodes_of_a_tree_are_taken_over_only_by_the_same_tree():
+    options = {**SMALL["nnlm"], "softmax": "hierarchical", "hold_out": 0.0}
+    often = Corpus.from_sentences([["b"] * 8 + ["c"] * 4 + ["d"] * 2 + ["a"]] * 4)
+    first = polyseme.train("nnlm", often, **options, epochs=20, lr=0.02)
+    again = polyseme.train("nnlm", often, start=first, **options, epochs=0)
+    torch.testing.assert_close(again.module.table, first.module.table)  # with all counts twice as high
+    seldom = Corpus.from_sentences([["a"] * 8 + ["b"]] * 40)  # the tree turns over, the vocabulary stays
+    other = polyseme.train("nnlm", seldom, start=first, **options, epochs=0)
+    full = polyseme.train("nnlm", often, start=first, **{**options, "softmax": "full"}, epochs=0)
+    assert other.module.table.shape == first.module.table.shape
+    assert float(first.module.table.detach().abs().max()) > 0.06
+    for further in (other, full):
+        assert float(further.module.table.detach().abs().max()) < 0.06  # random: five and a half deviations at most
+        np.testing.assert_array_equal(further["a"], first["a"])
+
+
+def test_a_network_of_another_size_takes_over_the_vectors_and_what_fits(topics):
+    first = polyseme.train("nnlm", topics, **SMALL["nnlm"], direct=True, epochs=1)
+    further = polyseme.train("nnlm", topics, start=first, **{**SMALL["nnlm"], "hidden": 5}, epochs=0)
+    for word in first.index_to_key:
+        np.testing.assert_array_equal(first[word], further[word])
+    np.testing.assert_array_equal(np.sort(first.module.bias.detach()), np.sort(further.module.bias.detach()))

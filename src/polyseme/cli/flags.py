@@ -28,8 +28,9 @@ class Columns(click.ParamType[Any]):
 
 
 def option_flags(options: type) -> list[click.Parameter]:
-    """A flag for each field of an options dataclass."""
-    return [_flag(options, field) for field in dataclasses.fields(options)]
+    """A flag for each field of an options dataclass, except those for encoders, which training is not given."""
+    unused = getattr(options, "for_encoders", ())
+    return [_flag(options, field) for field in dataclasses.fields(options) if field.name not in unused]
 
 
 def _flag(options: type, field: dataclasses.Field[Any]) -> click.Option:

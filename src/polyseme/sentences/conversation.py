@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.errors import TrainingError
+from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import FloatArray, Sentence, several
 from polyseme.sentences.averaging import DanModule
@@ -86,6 +86,8 @@ class Conversation(LearnedEncoder):
                 "conversation is trained on dialogues: give dialogues=PATH, one document per "
                 "dialogue, one line per turn"
             )
+        if options.encoder == "bilstm-max" and options.hidden % 2:
+            raise OptionError(f"hidden must be even, half of it for each direction, not {options.hidden}")
         if options.encoder == "mean" and options.dim is None and options.word_vectors is None:
             options = replace(options, dim=options.hidden)
         dialogues: Corpus = data["dialogues"]

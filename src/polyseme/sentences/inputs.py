@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,11 +226,11 @@ def copied(model: Model) -> Any:
     return type(model).from_parts(model.options, Parts(tensors, parts.tables, parts.files, models), model.about)
 
 
-def _learned_dim(encoders: Iterable[Any], options: InputOptions) -> int:
+def _learned_dim(encoders: Sequence[Any], options: InputOptions) -> int:
     at_input = any(isinstance(e, WordVectors) or options.elmo_at != "hidden" for e in encoders)
     dim = (0 if at_input else DIM) if options.dim is None else options.dim
-    if not dim and not at_input:
-        raise OptionError("there is no input: give dim, word vectors, or elmo_at=both")
+    if not (dim or at_input or options.bigrams or options.letters):
+        raise OptionError("there is no input: give dim more than 0" + (", or elmo_at=both" if encoders else ""))
     if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
         raise OptionError("the given word vectors are fine-tuned here, and others cannot be learned too: give dim=0")
     return dim

@@ -117,6 +117,13 @@ class LearnedEncoder(Trainable, SentenceEncoder):
     @classmethod
     def train(cls, data: Any, options: Any, run: Run) -> Self:
         """Train on the labels of texts; the encoder is kept, the last layer is not."""
+        usual = cls.Options()
+        for name in usual.for_encoders:
+            if getattr(options, name) != getattr(usual, name):
+                raise OptionError(
+                    f"option {name!r} is for a given encoder, and training {cls.method} takes none: fit classify with "
+                    f"head {cls.method} does"
+                )
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)
         encoder = cls.of(texts_of(training), [], About(data.segmentation, data.facts, run.curve), options)
@@ -224,7 +231,7 @@ def targets_of(examples: Examples, labels: Sequence[str]) -> Ints:
     return own[np.asarray(examples.targets, dtype=np.int64)]
 
 
-def output_layer(dim: int, n_classes: int, options: TextOptions, hidden: int = 0) -> nn.Sequential:
+def output_layer(dim: int, n_classes: int, options: Any, hidden: int = 0) -> nn.Sequential:
     """Dropout and one layer, or two with ``hidden`` units between them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)

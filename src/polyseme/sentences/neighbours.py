@@ -12,6 +12,7 @@ sentence itself is not a candidate (theirs gives it a score of 0), and neighbour
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +27,7 @@ from polyseme.sentences.inference import given_vectors
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
-from polyseme.sentences.options import QuickThoughtOptions
+from polyseme.sentences.options import QUICK_DIM, QuickThoughtOptions
 from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -75,6 +76,8 @@ class QuickThought(LearnedEncoder):
     @classmethod
     def train(cls, data: Corpus, options: QuickThoughtOptions, run: Run) -> Self:
         """Train on the order of the sentences of a corpus."""
+        if options.dim is None and options.word_vectors is None:
+            options = replace(options, dim=QUICK_DIM)
         stories = Stories.of(data, options.max_sentences, options.longest)
         about = About(data.segmentation, data.facts, run.curve)
         encoder = cls.of(stories.texts, given_vectors(run, options.word_vectors), about, options)

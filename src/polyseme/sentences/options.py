@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from polyseme.options import option
-from polyseme.training.options import TrainingOptions
+from polyseme.training.options import TrainingOptions, schedule_option
 
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
 ATTENDING = ("surprisal", "pos")  # weighted by how much attention a reader would give a word
@@ -48,25 +49,25 @@ class TextOptions(TrainingOptions):
         minimum=0,
     )
     min_count: int = option(1, "minimum word count; rarer words are unknown", minimum=1)
-    encoder_mode: str = option(
-        "auto",
-        "freeze or fine-tune encoders and vectors; auto: word vectors are trained, unless dim is "
-        "given, and encoders frozen; multichannel: word vectors as both, added",
-        choices=MODES,
-    )
     input_dropout: float = option(0.2, "dropout on the token vectors", minimum=0, maximum=0.95)
     epochs: int = option(20, "maximum number of passes over the examples", minimum=0)
-    schedule: str = option("constant", "learning rate schedule")
+    schedule: str = schedule_option("constant")
     warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
     clip_norm: float = option(5.0, "maximum gradient norm (clipping); 0: no limit", minimum=0)
     batch_size: int = option(32, "batch size: examples per step", minimum=1)
-    dropout: float = option(0.5, "dropout in the encoder", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
 class InputOptions(TextOptions):
     """Further options of token vectors, where encoders may be given."""
 
+    encoder_mode: str = option(
+        "auto",
+        "freeze or fine-tune encoders and vectors; auto: encoders are frozen, word vectors are trained, "
+        "unless dim is given or classify has them alone under linear or mlp; multichannel: word vectors as both, added",
+        choices=MODES,
+    )
+    dropout: float = option(0.5, "dropout in the encoder", minimum=0, maximum=0.95)
     bigrams: int | None = option(
         None,
         f"dimension of embeddings of token bigrams; default: {BIGRAMS} for tags of characters",
@@ -96,10 +97,15 @@ class TuningOptions:
         1.1, "fine-tuning: ratio of a layer's learning rate to that of the layer below", minimum=1
     )
     encoder_dropout: float = option(0.0, "fine-tuning: dropout inside the Transformer", minimum=0, maximum=0.95)
-    lm_weight: float = option(0.5, "fine-tuning GPT: weight of the language-model loss next to the task's", minimum=0)
+    lm_weight: float = option(
+        0.5, "fine-tuning GPT under linear, mlp, cross or cosine: weight of the language-model loss next to the task's",
+        minimum=0,
+    )  # fmt: skip
     max_pieces: int = option(
-        256, "fine-tuning: maximum tokens of a text or pair; longer ones lose their middle", minimum=8
-    )
+        256, "fine-tuning under linear, mlp, cross or cosine: maximum tokens of a text or pair; longer ones lose "
+             "their middle",
+        minimum=8,
+    )  # fmt: skip
     top_layers: int | None = option(None, "fine-tuning: number of top layers to train; default: all", minimum=0)
 
 
@@ -113,6 +119,10 @@ class LabelOptions:
 @dataclass(frozen=True)
 class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
     """Options of all training on labelled examples."""
+
+    for_encoders: ClassVar[tuple[str, ...]] = (  # of no use where no encoder is given
+        "encoder_mode", "layers", "mix_penalty", "elmo_at", *(field.name for field in fields(TuningOptions)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ class TextCnnOptions(LearnedOptions):
     filters: str = option("2x100 3x100 4x100", "convolution filters, as WIDTHxNUMBER")
     epochs: int = option(10, "maximum number of passes over the examples", minimum=0)
     lr: float = option(4e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
     input_dropout: float = option(0.1, "dropout on the token vectors", minimum=0, maximum=0.95)
     activation: str = option("relu", "activation of the filters", choices=ACTIVATIONS)
     pooling: str = option("max", "pooling of a filter over the text", choices=POOLINGS)
@@ -188,6 +198,7 @@ class PairOptions(TextOptions):
 
     classifier: int = option(512, "units of the classifier's layers", minimum=1)
     nonlinear: bool = option(False, "tanh and dropout between the classifier's layers")
+    dropout: float = option(0.1, "dropout in a nonlinear classifier", minimum=0, maximum=0.95)
 
 
 @dataclass(frozen=True)
@@ -200,8 +211,7 @@ class InferSentOptions(PairOptions):
     hidden: int = option(256, "units per direction, or filters of a convolution", minimum=1)
     batch_size: int = option(64, "batch size: pairs per step", minimum=1)
     epochs: int = option(6, "maximum number of passes over the pairs", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
-    dropout: float = option(0.1, "dropout in a nonlinear classifier", minimum=0, maximum=0.95)
+    schedule: str = schedule_option("linear")
 
 
 @dataclass(frozen=True)
@@ -236,6 +246,9 @@ class RaeOptions(TextOptions):
     input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
+QUICK_DIM = 200  # of word vectors learned by quick-thought if none are given
+
+
 @dataclass(frozen=True)
 class QuickThoughtOptions(TextOptions):
     """Options of quick-thought. ``dim`` is the dimension of the word vectors of both encoders together."""
@@ -244,7 +257,12 @@ class QuickThoughtOptions(TextOptions):
     word_vectors: str | None = option(None, VECTORS, names="model")
     hidden: int = option(256, "units per encoder and direction", minimum=1)
     bidirectional: bool = option(False, "read sentences in both directions")
-    dim: int | None = option(200, "dimension of learned word vectors, half of it for each encoder", minimum=0)
+    dim: int | None = option(
+        None,
+        f"dimension of learned word vectors, half of it for each encoder; default: {QUICK_DIM} without word_vectors, "
+        "0 with them; both encoders read given vectors and those learned beside them",
+        minimum=0,
+    )
     min_count: int = option(3, "minimum word count; rarer words are unknown", minimum=1)
     longest: int = option(40, "maximum words of a sentence", minimum=1)
     max_sentences: int = option(500_000, "maximum number of training sentences", minimum=2)
@@ -252,7 +270,7 @@ class QuickThoughtOptions(TextOptions):
     hold_out: float = option(0.02, "fraction of the batches held out for the reports", minimum=0, maximum=0.5)
     epochs: int = option(3, "passes over the sentences", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
     input_dropout: float = option(0.0, "dropout on the token vectors", minimum=0, maximum=0.95)
 
 
@@ -264,7 +282,6 @@ CONDITIONS = ("every-step", "first-state")
 class SkipThoughtOptions(TextOptions):
     """Options of skip-thought."""
 
-    encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     directions: str = option("uni", "unidirectional, bidirectional, or two encoders concatenated", choices=DIRECTIONS)
     hidden: int = option(512, "dimension of an encoder's vector, and units of its decoders", minimum=1)
     condition: str = option("every-step", "where the decoder receives the sentence vector", choices=CONDITIONS)
@@ -290,7 +307,7 @@ class ConversationOptions(InferSentOptions):
 
     encoder_mode: str = option("finetune", FROZEN, choices=("frozen", "finetune"))
     encoder: str = option("mean", "encoder of a turn", choices=("mean", "dan", "bilstm-max"))
-    hidden: int = option(256, "dimension of a vector", minimum=2)
+    hidden: int = option(256, "dimension of a vector; mean: only if neither dim nor word vectors are given", minimum=2)
     n_layers: int = option(2, "extra layers for responses only", minimum=0, maximum=10)
     batch_size: int = option(256, "batch size: turns per step, each choosing among all answers of the batch", minimum=2)
     hold_out: float = option(0.05, "fraction of the answers held out for the reports", minimum=0, maximum=0.5)
@@ -316,6 +333,7 @@ class GenSenOptions(LabelOptions, SkipThoughtOptions, PairOptions):
 class UseOptions(LabelOptions, ConversationOptions):
     """Options of the universal sentence encoder."""
 
+    hidden: int = option(256, "dimension of a vector", minimum=2)
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
     encoder: str = option("dan", "encoder of a text", choices=("dan", "transformer"))
     depth: int = option(2, "layers of the encoder", minimum=1, maximum=24)
@@ -328,4 +346,4 @@ class UseOptions(LabelOptions, ConversationOptions):
     max_sentences: int = option(500_000, "maximum number of training sentences from a corpus", minimum=2)
     dropout: float = option(0.1, "dropout in the encoder", minimum=0, maximum=0.95)
     epochs: int = option(3, "passes over all sources", minimum=0)
-    schedule: str = option("constant", "learning rate schedule")
+    schedule: str = schedule_option("constant")

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from polyseme.errors import OptionError
 from polyseme.nouns import FloatArray
 from polyseme.sentences.learned import held_out_score, targets_of
-from polyseme.tasks.metrics import PRIMARY, classification
+from polyseme.tasks.metrics import PRIMARY, check_metric, classification
 from polyseme.tasks.options import TaskOptions
 from polyseme.text.examples import Examples
 from polyseme.training.task import Score
@@ -24,11 +23,10 @@ def class_scorer(options: TaskOptions, labels: list[str], dev: Examples | None) 
         return None
     gold, targets = [dev.labels[int(target)] for target in dev.targets], targets_of(dev, labels)
     metric = options.metric or PRIMARY["texts"]
+    check_metric(metric, classification(gold, gold, labels))
 
     def score(logits: FloatArray) -> Score:
         figures = classification(gold, [labels[place] for place in logits.argmax(axis=1)], labels)
-        if metric not in figures:
-            raise OptionError(f"there is no metric {metric!r} for these labels: there are {', '.join(figures)}")
         facts = {metric: figures[metric], "accuracy": figures["accuracy"]}
         return held_out_score(figures[metric], facts, logits, targets)
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.errors import OptionError
 from polyseme.tasks.schemes import Stretch, stretches
 from polyseme.text.writing_systems import has_han
 
@@ -25,6 +26,12 @@ _CMRC_MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「�
 _LATIN = re.compile(r"\w+|[^\w\s]")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def check_metric(metric: str, figures: Figures) -> None:
+    """Refuse a metric that is not among the figures of a task."""
+    if metric not in figures:
+        raise OptionError(f"there is no metric {metric!r} here: there are {', '.join(figures)}")
 
 
 # ---- classes

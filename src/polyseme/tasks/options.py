@@ -27,7 +27,7 @@ from polyseme.sentences.options import (
     SelfAttentionOptions,
     TextCnnOptions,
 )
-from polyseme.training.options import TrainingOptions
+from polyseme.training.options import TrainingOptions, schedule_option
 from polyseme.words.supervised import SupervisedOptions
 
 UNFREEZING = ("gradual", "none")
@@ -68,7 +68,7 @@ class UlmfitHeadOptions(TrainingOptions):
     epochs: int = option(10, "maximum number of passes over the examples", minimum=0)
     batch_size: int = option(32, "batch size: examples per step", minimum=1)
     lr: float = option(5e-3, "learning rate", minimum=0)
-    schedule: str = option("slanted", "learning rate schedule")
+    schedule: str = schedule_option("slanted")
     warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
     dropout: float = option(0.2, "dropout in the encoder", minimum=0, maximum=0.95)
     hidden: int = option(50, "units of the hidden layer", minimum=1)
@@ -102,7 +102,7 @@ class TaggerOptions(RnnOptions):
     """Recurrent layers and a CRF over them."""
 
     epochs: int = option(15, "maximum number of passes over the examples", minimum=0)
-    schedule: str = option("linear", "learning rate schedule")
+    schedule: str = schedule_option("linear")
     batch_size: int = option(16, "batch size: examples per step", minimum=1)
     patience: int = option(5, "early stopping: reports without a better held-out score; 0: never stop", minimum=0)
     lr: float = option(2e-3, "learning rate", minimum=0)
@@ -180,7 +180,7 @@ class MatchingOptions(_Pairs, LearnedOptions):
     """A convolutional matching network."""
 
     filters: str = option("3x50", "convolution filters, as WIDTHxNUMBER")
-    k_top: int = option(4, "values kept per row by k-max pooling in the last layer", minimum=1)
+    k_top: int = option(4, "values kept per row by k-max pooling in the last layer (cnn-sm, bi-cnn)", minimum=1)
     dimension_maps: int = option(20, "filters over each single dimension (mpcnn)", minimum=1)
 
 

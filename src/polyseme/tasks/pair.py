@@ -27,7 +27,7 @@ from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
 from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels
-from polyseme.tasks.metrics import confusion, per_label
+from polyseme.tasks.metrics import check_metric, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
 from polyseme.tasks.pair_features import (
@@ -186,6 +186,8 @@ class PairTask(ExampleTask):
 
     def __init__(self, model: Pair, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
         self.goal, self.metric = model.goal, model.options.metric or model.goal.primary
+        if dev is not None:
+            check_metric(self.metric, self.goal.figures(np.zeros((len(dev), self.goal.n_outputs), np.float32), dev))
         self.pairs = model.features.prepare(pairs_of(train), progress)
         super().__init__(model.net, self.pairs.sizes, own)
         if isinstance(self.pairs, VectorPairs) and isinstance(model.net.features, Standardised):
@@ -204,10 +206,10 @@ class PairTask(ExampleTask):
             return None
         outputs = run_pairs(module, self.dev_pairs, self.goal.n_outputs)
         figures = self.goal.figures(outputs, self.dev)
-        if self.metric not in figures:
-            raise OptionError(f"there is no metric {self.metric!r} here: there are {', '.join(figures)}")
         wanted = self.goal.targets(self.dev)
         known = wanted >= 0 if isinstance(self.goal, Classes) else np.ones(len(wanted), dtype=bool)
         loss = float(self.goal.loss(torch.from_numpy(outputs[known]), wanted[known])) / max(int(known.sum()), 1)
         facts = {self.metric: figures[self.metric], "dev_loss": loss}
+        if self.metric == "mse":
+            return Score(figures[self.metric] + TIE * loss, facts)
         return Score(figures[self.metric] - TIE * loss, facts, higher_is_better=True)

@@ -262,15 +262,18 @@ class Siamese(nn.Module):
         found = [self.net(batch) for batch in pair]
         first, second = (one.vectors for one in found)
         penalty = sum((one.penalty.sum() for one in found if one.penalty is not None), start=torch.zeros(()))
-        return compared(first, second), penalty + len(first) * self.net.penalty()
+        return self.features(first, second), penalty + len(first) * self.net.penalty()
+
+    def features(self, first: Tensor, second: Tensor) -> Tensor:
+        """What is made of both vectors."""
+        return compared(first, second)
 
 
 class CosineNet(Siamese):
     """cos(u, v) of two texts under one encoder, ``(B, 1)``."""
 
-    def forward(self, pair: tuple[Any, Any]) -> tuple[Tensor, Tensor | float]:
-        first, second = (self.net(batch).vectors for batch in pair)
-        return F.cosine_similarity(first, second)[:, None], 0.0
+    def features(self, first: Tensor, second: Tensor) -> Tensor:
+        return F.cosine_similarity(first, second)[:, None]
 
 
 class Matched(nn.Module):
@@ -300,6 +303,15 @@ class PairNet(nn.Module):
         return self.output(features), penalty
 
 
+def _check_filters(head: str, filters: str) -> None:
+    """Refuse filters that the head would not have."""
+    found = parse_filters(filters)
+    if head in ("arc1", "arc2", "mpcnn") and len(found) > 1:
+        raise OptionError(f"the head {head} has filters of one kind, such as 3x50, not {filters!r}")
+    if head in ("arc1", "arc2") and found[0][0] != 3:
+        raise OptionError(f"the filters of {head} are 3 wide: give 3x{found[0][1]}, not {filters!r}")
+
+
 def _both(pairs: Sequence[TextPair]) -> list[Any]:
     return [first for first, _ in pairs] + [second for _, second in pairs]
 
@@ -317,6 +329,7 @@ def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], 
             raise OptionError("the head cosine fine-tunes a Transformer that gives a vector per text: give one encoder")
         return Cosine(tuned)
     if isinstance(options, MatchingOptions):
+        _check_filters(head, options.filters)
         segmentation = about.segmentation or Segmentation()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)

@@ -31,7 +31,7 @@ from polyseme.sentences.learned import ExampleTask
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.metrics import PRIMARY, answers
+from polyseme.tasks.metrics import PRIMARY, answers, check_metric
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import ReaderOptions, SpanOptions, TaskOptions, head_options
 from polyseme.tasks.reading import N_FEATURES, Readings, Window
@@ -253,6 +253,7 @@ class SpanTask(ExampleTask):
         sizes = np.array([len(window.spans) for window in self.windows], dtype=np.int64)
         super().__init__(model.net, sizes, model.own)
         self.metric = model.options.metric or PRIMARY["spans"]
+        check_metric(self.metric, answers([], []))
         held: list[Any] = list(dev) if dev is not None else []
         self.dev = model.read(held) if held else None
         self.dev_prepared = model.inputs.prepare(self.dev.lists, progress=progress) if self.dev else None
@@ -274,8 +275,6 @@ class SpanTask(ExampleTask):
         assert isinstance(module, Reader)
         found = [answer.text for answer in self.model.answers(module, self.dev, self.dev_prepared)]
         figures = answers([[answer.text for answer in row.answers] for row in self.dev.rows], found)
-        if self.metric not in figures:
-            raise OptionError(f"there is no metric {self.metric!r} for answers: there are {', '.join(figures)}")
         return Score(figures[self.metric], figures, higher_is_better=True)
 
 

@@ -36,7 +36,7 @@ from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
 from polyseme.sentences.sources import Flat, Ints, offsets_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.metrics import PRIMARY, Figures, per_label, per_type, tagging
+from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
@@ -278,6 +278,11 @@ class TagTask(ExampleTask):
         own: Any,
         run: Run,
     ) -> None:
+        held: list[Any] = list(dev) if dev is not None else []
+        self.gold = [row.tags for row in held]
+        self.marks = scheme_of(train.labels) is not None
+        self.metric = _metric(options, self.marks)
+        check_metric(self.metric, figures_of(self.gold, self.gold, marks=self.marks))
         rows: list[Any] = list(train)
         lists = [row.tokens for row in rows]
         self.prepared = inputs.prepare(lists, progress=run.progress)
@@ -286,10 +291,6 @@ class TagTask(ExampleTask):
         numbers = np.array([place[tag] for row in rows for tag in row.tags], dtype=np.int64)
         self.tags = Flat(numbers, offsets_of(lists))
         self.labels = train.labels
-        held: list[Any] = list(dev) if dev is not None else []
-        self.gold = [row.tags for row in held]
-        self.marks = scheme_of(train.labels) is not None
-        self.metric = _metric(options, self.marks)
         self.dev = inputs.prepare([row.tokens for row in held], progress=run.progress) if held else None
 
     def loss_of(self, rows: Ints) -> Tensor:
@@ -306,8 +307,6 @@ class TagTask(ExampleTask):
             for number, path in zip(numbers, _decoder(module).decode(emissions, mask), strict=True):
                 predicted[number] = [self.labels[tag] for tag in path]
         figures = figures_of(self.gold, predicted, marks=self.marks)
-        if self.metric not in figures:
-            raise OptionError(f"there is no metric {self.metric!r} for these tags: there are {', '.join(figures)}")
         facts = {name: figures[name] for name in dict.fromkeys((self.metric, "accuracy"))}
         return Score(figures[self.metric], facts, higher_is_better=True)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from polyseme.options import option
 from polyseme.training.schedules import SCHEDULES
 
 OPTIMIZERS = ("adamw", "adagrad", "sgd")
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def schedule_option(usual: str) -> Any:
+    """The option ``schedule`` of a method with its own default."""
+    return option(usual, "learning rate schedule", choices=tuple(SCHEDULES))
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class TrainingOptions:
     )
     optimizer: str = option("adamw", "optimiser", choices=OPTIMIZERS)
     lr: float = option(1e-3, "learning rate", minimum=0)
-    schedule: str = option("linear", "learning rate schedule", choices=tuple(SCHEDULES))
+    schedule: str = schedule_option("linear")
     warmup: int = option(100, "warm-up steps of the learning rate", minimum=0)
     decay: float = option(
         0.5, "learning rate factor per epoch (exponential) or per report without a better score "

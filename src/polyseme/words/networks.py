@@ -63,6 +63,12 @@ class HuffmanPaths:
         self.tree: Tree = huffman_tree(counts[order])
         self.lengths = np.diff(self.tree.offsets)
 
+    def same_as(self, other: HuffmanPaths) -> bool:
+        """Whether every class has the same path in both trees."""
+        a, b = self.tree, other.tree
+        pairs = ((self.place, other.place), (a.offsets, b.offsets), (a.nodes, b.nodes), (a.signs, b.signs))
+        return all(np.array_equal(one, two) for one, two in pairs)
+
     def of(self, classes: Numbers) -> tuple[Tensor, Tensor, Tensor]:
         """The paths to some classes (M,), concatenated (Σ lengths,): for each step its class index, node and sign."""
         places = self.place[classes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,8 +42,11 @@ class NeuralVectors(WordVectors):
         """The network, with random weights."""
 
     @classmethod
-    def take_over(cls, module: nn.Module, plan: WordPlan, start: WordVectors) -> None:
-        """Start from the vectors of an older model, and from its other weights if it is of the same class."""
+    def take_over(cls, module: nn.Module, plan: WordPlan, start: WordVectors, fresh: Collection[str] = ()) -> None:
+        """Start from the vectors of an older model, and if it is of the same class from its other weights that fit.
+
+        The weights named in ``fresh`` stay as they are.
+        """
         import torch
 
         known = torch.from_numpy(np.flatnonzero(plan.old_rows >= 0))
@@ -53,7 +57,9 @@ class NeuralVectors(WordVectors):
             if type(start) is not cls:
                 return
             for name, tensor in start.module.state_dict().items():
-                if name in cls.by_class and len(tensor) == len(start) + SPECIALS:
+                if name in fresh:
+                    continue
+                if name in cls.by_class and weights[name].shape[1:] == tensor.shape[1:]:
                     weights[name][known] = tensor[old]
                     weights[name][-SPECIALS:] = tensor[-SPECIALS:]
                 elif weights[name].shape == tensor.shape:
@@ -85,7 +91,8 @@ class NeuralVectors(WordVectors):
         return cls(vocabulary, module, options=options, about=about, counts=np.asarray(counts, dtype=np.int64))
 
 
-def class_counts(vocabulary: Vocabulary, stream: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The counts of all words, then of unknown words and of boundaries in the stream."""
+def class_counts(vocabulary: Vocabulary, stream: NDArray[np.int32], start: WordVectors | None) -> NDArray[np.int64]:
+    """The counts of all words, then of unknown words and of boundaries in the stream and in that of an older model."""
     specials = [int((stream == number).sum()) for number in range(len(vocabulary), len(vocabulary) + SPECIALS)]
-    return np.append(vocabulary.counts, specials)
+    older = start.class_counts[-SPECIALS:] if isinstance(start, NeuralVectors) else 0
+    return np.append(vocabulary.counts, np.array(specials) + older)

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TextError
 from polyseme.nouns import Sentence, batched, best_places, several, tokens_given
@@ -27,8 +28,9 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run, Trainable
-from polyseme.words.further import older_vectors, plan_words
+from polyseme.words.further import WordPlan, older_vectors, plan_words
 from polyseme.words.neural import NeuralVectors, class_counts
+from polyseme.words.vectors import WordVectors
 from polyseme.words.windows import WordStream, split_sentences
 
 if TYPE_CHECKING:
@@ -102,14 +104,14 @@ class Nnlm(Trainable, NeuralVectors):
         training, held_out = (
             WordStream.of_corpus(data, plan, some) for some in split_sentences(data, options.hold_out)
         )
-        counts = class_counts(plan.vocabulary, training.numbers)
+        counts = class_counts(plan.vocabulary, training.numbers, start)
         torch.manual_seed(options.seed)
         module = cls.network(len(plan.vocabulary), options)
         if options.softmax != "hierarchical":  # a Huffman tree already reflects the frequencies
             with torch.no_grad():
                 module.bias.copy_(torch.from_numpy(np.log((counts + 1) / (counts.sum() + len(counts)))))
         if start is not None:
-            cls.take_over(module, plan, start)
+            cls.take_over(module, plan, start, fresh=_of_another_tree(start, plan, counts, options))
         fit(NnlmTask(module, training, held_out, counts, options), options, run)
         about = About(data.segmentation, data.facts, run.curve)
         return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
@@ -154,3 +156,15 @@ class Nnlm(Trainable, NeuralVectors):
 
     def _tokens(self, sentence: Sentence) -> list[str]:
         return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
+
+
+def _of_another_tree(
+    start: WordVectors, plan: WordPlan, counts: NDArray[np.int64], options: NnlmOptions
+) -> tuple[str, ...]:
+    """The weights that an older model has for the nodes of another Huffman tree, or for classes instead of nodes."""
+    from polyseme.words.networks import HuffmanPaths
+
+    if not isinstance(start, Nnlm) or "hierarchical" not in (options.softmax, start.options.softmax):
+        return ()
+    same = options.softmax == start.options.softmax and np.array_equal(plan.old_rows, np.arange(len(start)))
+    return () if same and HuffmanPaths(counts).same_as(HuffmanPaths(start.class_counts)) else ("table", "bias")

@@ -82,7 +82,7 @@ class Polyglot(Trainable, NeuralVectors):
             cls.take_over(module, plan, start)
         _learn(module, training, held_out, options, run)
         about = About(data.segmentation, data.facts, run.curve)
-        counts = class_counts(plan.vocabulary, training.numbers)
+        counts = class_counts(plan.vocabulary, training.numbers, start)
         return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
 
 

@@ -37,6 +37,8 @@ _READING = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+# Encoder-decoders that sentence-transformers runs to the end: it pools the states of their decoders.
+_DECODED = ("bart", "bigbird_pegasus", "led", "mbart", "mvp", "plbart")
 _MOST_MODULES = 64
 _TYPE = "sentence_transformers.models."
 _SETTINGS = "config_sentence_transformers.json"
@@ -54,6 +56,8 @@ def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceT
     if kind != "Transformer":
         raise FormatError(f"{folder}: its first module is {kind}: only Transformer and StaticEmbedding are supported")
     encoder = open_huggingface(first)
+    if (decoded := _decoded(encoder)) is not None:
+        raise FormatError(f"{folder} pools the states of a decoder ({decoded}), and only encoders are read here")
     if not rest or rest[0][0] != "Pooling":
         raise FormatError(f"{folder / 'modules.json'}: no pooling follows the Transformer")
     modes = _modes(rest[0][1], encoder.dim)
@@ -68,6 +72,8 @@ def write_sentence_transformers(
     """Write a folder that sentence-transformers can read; a Transformer without pooling gets mean pooling."""
     if isinstance(model, TransformerEncoder):
         model = SentenceTransformer(model)
+    if (decoded := _decoded(model.encoder)) is not None:
+        raise OptionError(f"sentence-transformers would pool the decoder of a {decoded}, not its encoder as here")
     with new_export(path, "sentence-transformers", force=force) as folder:
         write_into(model.encoder, folder)
         options = {"max_seq_length": model.runner.limit, "do_lower_case": model.options.lower}
@@ -87,6 +93,12 @@ def write_sentence_transformers(
         for number, step in enumerate(steps, start=2):
             modules.append(_write_step(folder, number, step))
         (folder / "modules.json").write_text(json.dumps(modules, indent=2), encoding="utf-8")
+
+
+def _decoded(encoder: TransformerEncoder) -> str | None:
+    """The architecture of an encoder whose decoder sentence-transformers would pool instead."""
+    config = encoder.network.whole.config
+    return config.model_type if config.is_encoder_decoder and config.model_type in _DECODED else None
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:

@@ -206,7 +206,9 @@ def _binary_blocks(path: Path, file: IO[bytes], shape: Shape, size: int | None) 
         words, starts, place = _scan(path, buffer, place, 4 * shape.dim, min(step, left))
         left -= len(words)
         if words:
-            yield _decoded(path, words), _rows(buffer, starts, shape.dim)
+            rows = _rows(buffer, starts, shape.dim)
+            _check_order(path, rows)
+            yield _decoded(path, words), rows
         elif more and (chunk := file.read(CHUNK + 4 * shape.dim)):
             buffer, place = buffer[place:] + chunk, 0
         else:
@@ -241,6 +243,18 @@ def _rows(buffer: bytes | mmap.mmap, starts: list[int], dim: int) -> FloatArray:
     windows = np.ndarray(len(buffer) - width + 1, dtype=f"V{width}", buffer=buffer, strides=(1,))
     picked: FloatArray = windows[np.array(starts)].view("<f4").reshape(len(starts), dim)
     return picked
+
+
+def _check_order(path: Path, rows: FloatArray) -> None:
+    """Refuse numbers that would make vectors only if their bytes came in the other order."""
+    if rows.size >= 16 and _likely(rows) < 0.5 and _likely(rows.byteswap()) > 0.9:
+        raise FormatError(f"{path} has big-endian numbers, and word2vec's binary format has little-endian ones")
+
+
+def _likely(rows: FloatArray) -> float:
+    """The fraction of numbers whose size is one that numbers of vectors have."""
+    sizes = np.abs(rows)
+    return float(((sizes == 0) | ((sizes > 1e-6) & (sizes < 1e6))).mean())
 
 
 def _decoded(path: Path, words: list[bytes]) -> list[str]:
