@@ -20,7 +20,7 @@ from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Batch
 from polyseme.contexts.transformer.pieces import Cut
 from polyseme.contexts.transformer.shape import with_shape
-from polyseme.contexts.transformer.start import bert_config, fresh
+from polyseme.contexts.transformer.start import bert_config, fresh, look_at_neighbours
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
 from polyseme.contexts.xlm.examples import Mixture, Translations
 from polyseme.errors import OptionError, PolysemeError
@@ -215,6 +215,16 @@ def test_held_out_sentences_are_whole_documents_and_not_trained_on(table, corpus
     assert 0 < table.sentence_sizes[held_out].sum() <= 0.1 * table.sentence_sizes.sum() + table.sentence_sizes.max()
 
 
+def test_long_documents_leave_room_for_others_among_the_held_out():
+    """A document of a quarter of what is held out, or more, would be nearly all of it."""
+    lines = [["a b c d"] * (400 if n % 2 else 4) for n in range(40)]
+    corpus = Corpus.from_sentences(["\n".join(document) for document in lines], documents="line")
+    table = PieceTable(corpus, learn_wordpieces(corpus.vocabulary, 50, corpus.segmentation, limit=32))
+    for seed in range(5):
+        _, held_out = split(table, 0.02, seed=seed)
+        assert len(set(corpus.sentence_documents[held_out].tolist())) > 4
+
+
 # ---- what is learned
 
 
@@ -264,6 +274,24 @@ def test_positions_that_fill_up_a_batch_change_nothing(corpus):
         wanted = network.whole(input_ids=masked.batch.ids, attention_mask=masked.batch.mask, labels=labels).loss
         assert loss.item() / n == pytest.approx(wanted.item(), rel=1e-5)
     assert {size for size in sizes if size != masked.batch.ids.shape[1]} <= {64, 128}
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(256, 4), (96, 3)])
+def test_the_heads_of_a_new_bert_begin_at_the_words_next_to_each(dim, heads):
+    config = transformers.BertConfig(
+        vocab_size=500, hidden_size=dim, num_hidden_layers=2, num_attention_heads=heads, intermediate_size=64,
+        max_position_embeddings=64, initializer_range=dim**-0.5, attn_implementation="eager",
+    )  # fmt: skip
+    torch.manual_seed(1)
+    bert = transformers.BertModel(config).eval()
+    look_at_neighbours(bert)
+    with torch.no_grad():
+        weights = bert(torch.randint(500, (4, 64)), output_attentions=True).attentions[0]
+    for head, offset in zip(range(heads), (-1, 1, -2, 2), strict=False):
+        told = weights[:, head].mean(dim=0)
+        assert told.diagonal(offset).mean() > 8 / 64  # a random head gives every place 1 / 64
+        places = [t for t in range(64) if 0 <= t + offset < 64]
+        assert np.mean([int(told[t].argmax()) == t + offset for t in places]) > 0.9
 
 
 def test_gpt_learns_to_go_on(gpt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.errors import OptionError
@@ -15,6 +16,8 @@ PAIRS = ("nsp", "sop", "none")
 @dataclass(frozen=True)
 class BertOptions(ShapeOptions):
     """Options of the network, the training examples and the optimisation."""
+
+    pace: ClassVar[float] = 0.5  # the norm after each layer bears smaller steps than GPT's before it
 
     masking: str = option(
         "word", "masking unit: subword pieces, whole words as segmented in the corpus, or spans "

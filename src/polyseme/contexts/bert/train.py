@@ -17,7 +17,14 @@ from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.contexts.transformer.shape import shape_of, with_shape
-from polyseme.contexts.transformer.start import bert_config, expect_frequent, fresh, further, given_pieces
+from polyseme.contexts.transformer.start import (
+    bert_config,
+    expect_frequent,
+    fresh,
+    further,
+    given_pieces,
+    look_at_neighbours,
+)
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.errors import OptionError, TrainingError
 from polyseme.store.model import About
@@ -86,9 +93,10 @@ def _learned(corpus: Corpus, options: BertOptions) -> Pieces:
 
 
 def _network(pieces: Pieces, options: BertOptions) -> Network:
-    return fresh(
-        BertForMaskedLM if options.pairs == "none" else BertForPreTraining, bert_config(pieces, options), options.seed
-    )
+    kind = BertForMaskedLM if options.pairs == "none" else BertForPreTraining
+    network = fresh(kind, bert_config(pieces, options), options.seed)
+    look_at_neighbours(network.body)
+    return network
 
 
 def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from polyseme.contexts.transformer.options import POOLINGS
 from polyseme.errors import OptionError
@@ -38,6 +38,8 @@ O = TypeVar("O", bound="ShapeOptions")  # noqa: E741
 @dataclass(frozen=True)
 class ShapeOptions(TrainingOptions):
     """Options of the network, its tokenizer and its training."""
+
+    pace: ClassVar[float] = 1.0  # factor on the learning rate of a size
 
     size: str = option(
         "mini", "preset for layers, dim, heads and inner; values given explicitly take precedence", choices=tuple(SIZES)
@@ -82,7 +84,7 @@ def with_shape(options: O) -> O:
         "dim": dim,
         "n_heads": heads,
         "inner": options.inner or 4 * dim,
-        "lr": options.lr or lr,
+        "lr": options.lr or lr * options.pace,
     }
     return replace(options, **given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,10 @@ from polyseme.contexts.transformer.shape import ShapeOptions, initial_deviation
 from polyseme.errors import OptionError
 from polyseme.store.model import Model
 
+LOWEST, HIGHEST = 0.05, 2.8  # angles by which the waves of a position turn from one position to the next
+SHARPNESS = 5.0  # how much the score of a head's own position is above the mean of those next to it
+RANDOM_SHARE = 0.3  # of a head's random weights that stay
+
 
 def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Network:
     """A network with random weights."""
@@ -33,6 +38,50 @@ def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Ne
         whole = cls(config)
         config.architectures = [cls.__name__]
         return Network(whole)
+
+
+@torch.no_grad()
+def look_at_neighbours(bert: PreTrainedModel) -> None:
+    """Let the attention heads of a new BERT begin at the words before and after, instead of everywhere alike.
+
+    The mean over all words of a text tells little of a masked one: with random heads the loss stays at that of the
+    frequencies alone for thousands of steps. Positions begin as sines and cosines, ``p(t)``, in the first dimensions.
+    The one of another position is a rotation of it, ``p(t + k) = R_k p(t)`` (Vaswani et al., 2017), so a head with
+    ``W_K = s I`` and ``W_Q = s R_k`` there looks at the word k places on: k = -1, 1, -2, 2, … in each layer. All of it
+    is learned further, and the network stays a BERT like any other.
+    """
+    words = bert.embeddings.word_embeddings.weight
+    positions = bert.embeddings.position_embeddings.weight
+    length, dim = positions.shape
+    attention = [layer.attention.self for layer in bert.encoder.layer]
+    heads, width = attention[0].num_attention_heads, attention[0].attention_head_size
+    n = width // 2
+    if not n:  # a plane needs two dimensions
+        return
+    angles = torch.linspace(LOWEST, HIGHEST, n)
+    size = dim * float(words.var())  # of a word's vector, squared; a position has the same
+    waves = torch.arange(length)[:, None] * angles
+    positions.zero_()
+    positions[:, : 2 * n] = math.sqrt(size / n) * torch.stack([waves.cos(), waves.sin()], dim=2).flatten(1)
+    # Layer norm makes a sum of word and position dim long, squared, so p(t)·p(t) is dim / 2.
+    scale = math.sqrt(SHARPNESS * math.sqrt(width) / (dim / 2 * (1 - float(angles.cos().mean()))))
+    for number in range(heads):
+        rotation = _rotation(angles * (number // 2 + 1) * (-1 if number % 2 == 0 else 1))
+        first, last = number * width, number * width + 2 * n
+        for layer in attention:
+            for part, began in ((layer.key, torch.eye(2 * n)), (layer.query, rotation)):
+                part.weight[first:last] *= RANDOM_SHARE
+                part.weight[first:last, : 2 * n] += scale * began
+
+
+def _rotation(angles: Tensor) -> Tensor:
+    """The matrix that turns each plane of two neighbouring dimensions by its angle."""
+    x = torch.arange(0, 2 * len(angles), 2)
+    found = torch.zeros(2 * len(angles), 2 * len(angles))
+    found[x, x] = found[x + 1, x + 1] = angles.cos()
+    found[x + 1, x] = angles.sin()
+    found[x, x + 1] = -angles.sin()
+    return found
 
 
 def bert_config(pieces: Pieces, options: ShapeOptions) -> BertConfig:

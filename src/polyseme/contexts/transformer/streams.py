@@ -113,7 +113,10 @@ class PieceCorpus:
 
 
 def split(table: PieceTable, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Training and held-out sentences: the latter are random documents, or the end of a text with few documents."""
+    """Training and held-out sentences: the latter are random documents, or the end of a text with few documents.
+
+    No document is more than a quarter of what is held out, unless all are.
+    """
     corpus, sizes = table.corpus, table.sentence_sizes
     everything = np.arange(len(corpus))
     wanted = min(share * int(sizes.sum()), HELD_OUT_PIECES)
@@ -124,6 +127,7 @@ def split(table: PieceTable, share: float, seed: int) -> tuple[Ints, Ints]:
         return everything[:-n], everything[-n:]
     of_documents = np.bincount(corpus.sentence_documents, weights=sizes, minlength=corpus.n_documents)
     order = np.random.default_rng(seed).permutation(corpus.n_documents)
-    n = max(int(np.searchsorted(np.cumsum(of_documents[order]), wanted, side="right")), 1)
-    held_out = np.isin(corpus.sentence_documents, order[:n])
+    short = order[of_documents[order] <= max(wanted / 4, of_documents.min())]
+    n = max(int(np.searchsorted(np.cumsum(of_documents[short]), wanted, side="right")), 1)
+    held_out = np.isin(corpus.sentence_documents, short[:n])
     return everything[~held_out], everything[held_out]
