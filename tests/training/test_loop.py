@@ -161,6 +161,16 @@ def test_a_limit_of_time_holds_for_the_last_report_too_and_reports_take_a_twenti
     assert (len(run.curve) - 2) * cost <= 0.05 * clock.now
 
 
+def test_the_time_of_a_report_does_not_lower_the_speed_after_it(monkeypatch):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    shown = []
+    run = Run(began=0.0, progress=lambda what, done, total, **facts: shown.append(facts))
+    fit(TimedTask(clock, 30.0), TrainingOptions(epochs=4, threads=1, patience=0), run)
+    assert {record["tokens_per_second"] for record in run.curve} == {32}  # 16 in half a second
+    assert {round(facts["tokens_per_second"]) for facts in shown} == {32}
+
+
 def test_a_limit_of_time_has_its_first_report_early_enough_to_know_the_cost_of_the_last(monkeypatch):
     clock = DrivenClock()
     monkeypatch.setattr(loop, "time", clock)

@@ -92,7 +92,7 @@ class Loop:
         self.setbacks = 0  # reports that were not the best so far
         self.latest: dict[str, float] = {}
         self._since_report, self._reported = Loss(0.0, 0), 0.0
-        self._report_seconds, self._report_cost = 0.0, 0.0  # when the last report began, and how long it took
+        self._report_seconds, self._report_cost = 0.0, 0.0  # when training went on after it, and how long it took
         self._save_cost = 0.0
         self._share_shown = 0.0  # greatest progress shown so far: with a time limit, a slow report can set it back
         self._restore()
@@ -175,6 +175,8 @@ class Loop:
         self._since_report, self._reported, self._report_seconds = Loss(0.0, 0), self._epochs(), self.seconds
         self.show()
         self._report_cost, self.seconds = self.group.leader_says(self.clock() - began, self.clock())
+        if not self.workers_go_on:  # nothing was learned meanwhile: that time would lower the speed
+            self._report_seconds = self.seconds
 
     def show(self) -> None:
         """Show the progress, the loss and the speed."""
