@@ -99,3 +99,29 @@ def test_a_file_that_lies_otherwise_is_told_by_its_own_content(facts, tmp_path):
     assert few[0] == ("What is a mole ?", "DESC:def")
     with pytest.raises(TextError, match="not a table"):
         Examples.read(written(tmp_path, "Just a line .", "And another ."), kind="texts", like=facts(QUESTIONS))
+
+
+PLAIN = [
+    ["很好"] * 50,
+    ["word"] * 50,
+    ["3"] * 50,
+    ["Good, quick delivery", "Bad, slow delivery"] * 25,  # one comma in each
+    [f"room {i}, floor {i % 7}" for i in range(50)],
+    ['"never again", he said'] * 50,
+]
+
+
+@pytest.mark.parametrize("lines", PLAIN)
+def test_a_text_per_line_is_read_whatever_the_lines_look_like(lines, tmp_path):
+    found = Examples.read(written(tmp_path, *lines), kind="texts", unlabelled=True)
+    assert [row.text for row in found] == lines
+
+
+def test_numbers_in_front_of_texts_are_labels_only_if_the_model_has_them(facts, tmp_path):
+    lines = ["5 stars", "4 stars", "1 star for the breakfast"] * 20
+    words = facts([f"room number {n}\t{('good', 'bad')[n % 2]}" for n in range(40)])
+    found = Examples.read(written(tmp_path, *lines), kind="texts", unlabelled=True, like=words)
+    assert [row.text for row in found] == lines
+    stars = facts([f"room number {n}\t{(5, 4, 1)[n % 3]}" for n in range(60)])
+    found = Examples.read(written(tmp_path, *lines), kind="texts", unlabelled=True, like=stars)
+    assert [row.text for row in found][:3] == ["stars", "stars", "star for the breakfast"]

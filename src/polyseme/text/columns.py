@@ -159,6 +159,8 @@ def _by_name(table: Table, kind: str | None) -> Columns | None:
 
 def _by_content(table: Table, rows: list[Cells], kind: str | None) -> Columns | None:
     """Guess the one or two texts, and a label that is not named, by what the cells are; None if it is ambiguous."""
+    if table.format == "lines":
+        return Columns("texts", {"text": 0}) if kind in (None, "texts") else None
     if table.format == "first":
         return Columns("texts", {"text": 1, "label": 0}) if kind in (None, "texts") else None
     if not rows or table.format in ("json", "jsonl"):

@@ -88,7 +88,7 @@ def tell(lines: Lines, request: Request) -> Told:
         return Told("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
     if kind is None and not columns and format is None and (layout := tell_conll(lines, trusted=False)):
         return Told("tags", "conll", layout)
-    if format is None and kind in (None, "texts") and request.unlabelled and tell_table(lines) is None:
+    if format is None and not columns and kind in (None, "texts") and request.unlabelled and _is_plain(lines, request):
         format = "lines"
     found = tell_table(lines, format)
     if found is None:
@@ -98,6 +98,24 @@ def tell(lines: Lines, request: Request) -> Told:
         )
     table, chosen = choose(*found, kind, columns, lines.name)
     return Told(chosen.kind, table.format, (table, chosen))
+
+
+def _is_plain(lines: Lines, request: Request) -> bool:
+    """Whether a file without known columns has a text per line: commas in prose and numbers at the start mislead."""
+    found = tell_table(lines)
+    if found is None:
+        return True
+    table, rows = found
+    if table.format == "first":
+        own = any(row[0].startswith("__label__") for row in rows)
+        return request.like is not None and not own and not request.like.knows([row[0] for row in rows])
+    if table.format != "csv":
+        return False
+    try:
+        table, _ = choose(table, rows, request.kind, None, lines.name)
+    except TextError:
+        return True
+    return not table.header and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
 def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:

@@ -67,7 +67,7 @@ class Like:
         if layout is None or layout.tag is None:
             return tell_words(lines) if unlabelled else None
         rows = [row for line in lines.head_lines() if len(row := layout.split(line)) == layout.width]
-        return layout if self._knows([row[layout.tag].strip() for row in rows]) else None
+        return layout if self.knows([row[layout.tag].strip() for row in rows]) else None
 
     def _knows_labels(self, rows: Sequence[Cells], columns: Columns, width: int) -> bool:
         if "label" not in columns.places:
@@ -77,8 +77,9 @@ class Like:
         labels = [label for label in labels if label != NO_GOLD]
         if self.label_parts:
             labels = [":".join(label.split(":")[: self.label_parts]) for label in labels]
-        return self._knows(labels)
+        return self.knows(labels)
 
-    def _knows(self, labels: Sequence[str]) -> bool:
+    def knows(self, labels: Sequence[str]) -> bool:
+        """Whether most of these are labels of the earlier examples."""
         known = sum(number(label) is not None if self.scored else label in self.labels for label in labels)
         return bool(labels) and known >= _KNOWN * len(labels)
