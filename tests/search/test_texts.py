@@ -14,6 +14,7 @@ from polyseme.errors import FormatError, OptionError, PolysemeError
 from polyseme.nouns import unit_rows
 from polyseme.search import TextIndex
 from polyseme.search.bm25 import Counting
+from polyseme.search.concordances import concordance
 from polyseme.search.texts import fused
 from polyseme.sentences.lift import lift
 from polyseme.text.corpus import Corpus
@@ -56,6 +57,26 @@ def test_the_nearest_lines_are_found_in_their_context(words, lines, tmp_path):
         assert hit.after == lines[hit.number + 1 : hit.number + 3]
         assert [hit.text[a:b] for a, b in hit.marks] == [w for w in hit.text.split() if w in ("w3", "w5")]
     assert index.search("unknown") == []
+
+
+def test_files_of_one_name_in_two_folders_are_no_neighbours(words, tmp_path):
+    for folder, text in (("a", "w1 w2\nw3\n"), ("b", "w4\nw5 w6\n")):
+        (tmp_path / "texts" / folder).mkdir(parents=True)
+        (tmp_path / "texts" / folder / "notes.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "texts" / "own.txt").write_text("w7\n", encoding="utf-8")
+    corpus = Corpus.build(tmp_path / "texts", tmp_path / "corpus", segment="space")
+    for index in (TextIndex.build(words, tmp_path / "texts"), TextIndex.build(words, corpus)):
+        (last,) = index.search("w3", k=1, how="words", context=3)
+        assert (last.source, last.before, last.after) == ("a/notes.txt", ["w1 w2"], [])
+        (first,) = index.search("w4", k=1, how="words", context=3)
+        assert (first.source, first.before, first.after) == ("b/notes.txt", [], ["w5 w6"])
+        assert index.search("w7", k=1, how="words")[0].source == "own.txt"
+    alone = TextIndex.build(words, tmp_path / "texts" / "a", tmp_path / "index")
+    both = alone.append(tmp_path / "texts" / "b")
+    (last,) = both.search("w3", k=1, how="words", context=3)
+    assert (last.source, last.after) == ("notes.txt", [])
+    (line,) = concordance(corpus, "w4").lines()
+    assert line.source == "b/notes.txt"
 
 
 def test_words_are_ranked_by_the_formula_of_bm25(words, lines):

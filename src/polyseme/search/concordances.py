@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from polyseme.notebook import rows_table
 from polyseme.search.collocates import SCORES, Collocate, collocates
 from polyseme.search.patterns import Found, find
 from polyseme.search.places import decoded, words_of
+from polyseme.search.text_units import short_names
 from polyseme.search.word_patterns import Places, tags_like
 from polyseme.text.corpus import Corpus
 
@@ -247,8 +247,11 @@ class Concordance:
 
     def _source(self, document: int) -> str:
         """The name of its file where each file is a document, else its number."""
-        names = self.corpus.sources
-        return PurePath(names[document]).name if len(names) == self.corpus.n_documents else f"#{document}"
+        return self._names[document] if len(self._names) == self.corpus.n_documents else f"#{document}"
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return short_names(self.corpus.sources)
 
 
 def collation_key(word: str) -> bytes:

@@ -32,7 +32,8 @@ class Builder:
         self.encoder, self.segmentation = encoder, segmentation
         self._counting = Counting()
         self._known: TextIndex | None = None
-        self._sources: dict[str, int] = {}
+        self._sources: list[str] = []
+        self._added = False  # whether a text was added to those of an earlier index
         self._sparse: list[Any] = []
         self._n = 0
 
@@ -40,7 +41,7 @@ class Builder:
         """Begin with the texts of an index."""
         self._known = index
         self._counting.adopt(index.words)
-        self._sources = {name: number for number, name in enumerate(index.sources)}
+        self._sources = list(index.sources)
 
     def write(self, folder: Path, units: Iterator[Unit], progress: Progress) -> None:
         """All files of the index, into a folder that is not in its place yet."""
@@ -63,7 +64,7 @@ class Builder:
         elif self._n > EXACT:
             facts |= write_cells(folder, self._n, self.encoder.dim, progress)
         layout.write_words(folder, self._counting.finished())
-        entries = {"segmentation": self.segmentation.to_json(), "facts": facts, "sources": list(self._sources)}
+        entries = {"segmentation": self.segmentation.to_json(), "facts": facts, "sources": self._sources}
         layout.INDEX.write(folder, entries, layout.INDEX.seals(folder))
 
     def _add(self, batch: list[Unit], files: dict[str, Any], end: int) -> int:
@@ -74,11 +75,17 @@ class Builder:
         files[layout.TEXTS].write(b"".join(coded))
         ends = end + np.cumsum([len(one) for one in coded], dtype=np.int64)
         ends.tofile(files[layout.OFFSETS])
-        numbers = [self._sources.setdefault(unit.source, len(self._sources)) for unit in batch]
-        np.array(numbers, dtype=np.int32).tofile(files[layout.SOURCES])
+        np.array([self._source_number(unit.source) for unit in batch], dtype=np.int32).tofile(files[layout.SOURCES])
         np.array([unit.line for unit in batch], dtype=np.int64).tofile(files[layout.LINES])
         self._n += len(batch)
         return int(ends[-1])
+
+    def _source_number(self, source: str) -> int:
+        """Texts that are added later are no neighbours of those before, even if their file has the same name."""
+        if not self._added or source != self._sources[-1]:
+            self._sources.append(source)
+            self._added = True
+        return len(self._sources) - 1
 
     def _write_vectors(self, rows: Any, files: dict[str, Any]) -> None:
         if isinstance(rows, np.ndarray):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,32 +52,42 @@ def units_of(texts: Iterable[str]) -> Iterator[Unit]:
 
 
 def _file_lines(paths: Sequence[str | Path]) -> Iterator[Unit]:
-    for source in find_sources(paths):
-        name = source.title if source.named else Path(source.name).name
+    sources = find_sources(paths)
+    short = short_names([source.name for source in sources])
+    for source, name in zip(sources, short, strict=True):
+        name = source.title if source.named else name
         for number, line in Lines(Reader(source)):
             if line.strip():
                 yield Unit(line.strip(), name, number)
 
 
 def _sentences(corpus: Corpus) -> Iterator[Unit]:
-    for document in range(corpus.n_documents):
-        source = source_of(corpus, document)
+    for document, source in enumerate(document_names(corpus)):
         for number in range(int(corpus.document_offsets[document]), int(corpus.document_offsets[document + 1])):
             yield Unit(corpus.text(number), source, number + 1)
 
 
 def _documents(corpus: Corpus) -> Iterator[Unit]:
-    for document in range(corpus.n_documents):
+    for document, source in enumerate(document_names(corpus)):
         first, end = (int(place) for place in corpus.document_offsets[document : document + 2])
         if first < end:
             start, stop = int(corpus.text_spans[first][0]), int(corpus.text_spans[end - 1][1])
             text = corpus.text_bytes[start:stop].tobytes().decode("utf-8", "replace")
-            yield Unit(text, source_of(corpus, document), document + 1)
+            yield Unit(text, source, document + 1)
 
 
-def source_of(corpus: Corpus, document: int) -> str:
-    """The file of a document where that is known, else the corpus."""
+def document_names(corpus: Corpus) -> list[str]:
+    """The file of each document where that is known, else the corpus."""
     names = corpus.sources
     if len(names) == corpus.n_documents:
-        return Path(names[document]).name
-    return Path(names[0]).name if len(names) == 1 else corpus.path.name
+        return short_names(names)
+    return [Path(names[0]).name if len(names) == 1 else corpus.path.name] * corpus.n_documents
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The names of files; those that several folders have, with the folders in which they differ."""
+    parts = [Path(os.path.abspath(path)).parts for path in paths]
+    often = Counter(part[-1] for part in parts)
+    folders = [part[:-1] for part in parts if often[part[-1]] > 1]
+    shared = len(list(takewhile(lambda level: len(set(level)) == 1, zip(*folders, strict=False))))
+    return [part[-1] if often[part[-1]] == 1 else "/".join(part[shared:]) for part in parts]
