@@ -29,6 +29,7 @@ from polyseme.text import encoding as encodings
 from polyseme.text.block import Block
 from polyseme.text.formats import sniff
 from polyseme.text.tagged import last_article
+from polyseme.text.web import is_web_page, visible_text
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,8 @@ class Reader:
         try:
             with self._open() as (raw, stream):
                 try:
-                    for text in self._decoded(stream):
+                    decoded = self._decoded(stream)
+                    for text in visible_text(self.name, decoded) if is_web_page(self.name) else decoded:
                         self.consumed = raw.tell() if raw.seekable() else self.consumed + len(text)
                         yield text.replace("\ufeff", "") if "\ufeff" in text else text
                 except TextError:
