@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from polyseme.cli.console import SafeConsole
+from polyseme.text.joining import spaced
 
 PIPED_WIDTH = 100
 _SOURCE_WIDTH = 16
@@ -83,7 +84,7 @@ def kwic_lines(
 
 def joined(a: str, b: str) -> str:
     """Two sentences in a row: with a blank between them where neither meets the other in Chinese."""
-    return f"{a} {b}" if a and b and a[-1].isascii() and b[0].isascii() else a + b
+    return f"{a} {b}" if spaced(a, b) else a + b
 
 
 def trimmed(text: str, width: int) -> str:
