@@ -57,6 +57,10 @@ def test_it_says_what_is_loaded_and_where_the_page_is_and_stops_on_ctrl_c(shelf:
         (["{shelf}/words", "--host", "0.0.0.0", "--token", "short"], "at least 8 characters"),
         (["{shelf}/words", "--port", "{taken}"], "choose another with --port"),
         (["{shelf}/nothing"], "does not exist"),
+        (["{shelf}/words", "--host", "1.2.3.4.5", "--token", "long-enough"], "neither an address nor the name"),
+        (["{shelf}/words", "--host", "a..b", "--token", "long-enough"], "neither an address nor the name"),
+        (["{shelf}/words", "--host", "", "--token", "long-enough"], "neither an address nor the name"),
+        (["{shelf}/words", "--host", "192.0.2.1", "--token", "long-enough"], "not an address of this machine"),
         ([], "PATH..."),
     ],
 )

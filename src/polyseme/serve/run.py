@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
@@ -46,21 +47,32 @@ def check_host(host: str, token: str | None) -> None:
 
 def listening_socket(host: str, port: int | None) -> socket.socket:
     """A socket on that port; without one, on the first free port from ``FIRST_PORT`` on."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = [port] if port is not None else [*range(FIRST_PORT, FIRST_PORT + PORTS_TRIED), 0]
-    for number in ports:
-        listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = next(filter(None, (_bound(host, number, asked=port is not None) for number in ports)), None)
+    if listener is None:
+        raise OptionError(f"no free port on {host}")
+    return listener
+
+
+def _bound(host: str, port: int, *, asked: bool) -> socket.socket | None:
+    """A socket on this port, which is the only one if it was ``asked`` for; None where the port is taken."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, number))
-            listener.listen(512)
-            return listener
-        except OSError as error:
-            listener.close()
-            if port is not None or isinstance(error, socket.gaierror):
-                reason = "the port is in use or not allowed: choose another with --port"
-                raise OptionError(f"cannot listen on {host}:{number} ({error.strerror}): {reason}") from None
-    raise OptionError(f"no free port on {host}")
+        listener.bind((host or "?", port))  # an empty name would stand for all addresses
+        listener.listen(512)
+        return listener
+    except (socket.gaierror, UnicodeError):
+        listener.close()
+        raise OptionError(f"--host {host!r} is neither an address nor the name of this machine") from None
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise OptionError(f"--host {host} is not an address of this machine ({error.strerror})") from None
+        if asked:
+            reason = "the port is in use or not allowed: choose another with --port"
+            raise OptionError(f"cannot listen on {host}:{port} ({error.strerror}): {reason}") from None
+        return None
 
 
 def shown_host(host: str) -> str:
