@@ -20,6 +20,8 @@ export function takeToken(value) {
   stored(sessionStorage, KEY, value);
 }
 
+export const hasToken = () => Boolean(token);
+
 export class ApiError extends Error {
   constructor(message, status, type) {
     super(message);

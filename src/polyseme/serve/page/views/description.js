@@ -5,6 +5,7 @@ import { callInChinese, fieldInChinese, nameMeaning } from "../chinese.js";
 import { fill, h } from "../dom.js";
 import { download } from "../export.js";
 import { code, ofKind, waiting } from "../parts.js";
+import { curlGet, curlPost } from "../shell.js";
 import { getLanguage, t } from "../strings.js";
 
 export async function render(root, state, { library, signal }) {
@@ -76,10 +77,6 @@ function call(path, method, fields, library) {
     text: sentence, number: 0, sentence, position: 0, sentences: [sentence], input: [sentence], a: near[0] ?? "A", b: near[1] ?? "B", c: near[2] ?? "C",
     texts: path === "/api/search" ? name("texts") : [sentence] };
   const needed = fields.filter((field) => field.required || (path === "/api/predict" && field.name === "texts") || (path === "/api/same-sense" && field.name === "position"));
-  if (method === "POST") {
-    return `curl ${location.origin}${path} -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(Object.fromEntries(needed.map((f) => [f.name, values[f.name] ?? "…"])))}'`;
-  }
-  const inPath = path.replace("{name}", encodeURIComponent(values.name));
-  const query = needed.filter((field) => !path.includes(`{${field.name}}`)).map((field) => ` \\\n  --data-urlencode ${field.name}=${values[field.name] ?? "…"}`);
-  return `curl -G ${location.origin}${inPath}${query.join("")}`;
+  const asked = Object.fromEntries(needed.filter((f) => !path.includes(`{${f.name}}`)).map((f) => [f.name, values[f.name] ?? "…"]));
+  return method === "POST" ? curlPost(path, asked) : curlGet(path.replace("{name}", encodeURIComponent(values.name)), asked);
 }

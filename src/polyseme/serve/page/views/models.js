@@ -4,6 +4,7 @@ import { get } from "../api.js";
 import { fill, h } from "../dom.js";
 import { code, empty, indexOf } from "../parts.js";
 import { link } from "../router.js";
+import { curlGet, curlPost, quoted } from "../shell.js";
 import { getLanguage, number, t } from "../strings.js";
 
 const HIDDEN = new Set(["text", "tags", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
@@ -46,15 +47,13 @@ function optionTable(options) {
 }
 
 function plain(value) {
-  if (typeof value === "number") return number(value, 6);
+  if (typeof value === "number") return value !== 0 && Math.abs(value) < 1e-5 ? String(value) : number(value, 6);
   if (value === null) return "–";
   if (typeof value === "boolean") return t(value ? "yes" : "no");
   if (Array.isArray(value)) return value.map(plain).join(", ") || "–";
   if (typeof value === "object") return Object.values(value).map(plain).filter((part) => !["–", "keep"].includes(part)).join(" · ");
   return String(value);
 }
-
-const quoted = (text) => (/^[\p{L}\p{N}_./~-]+$/u.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 // A short sentence of the text that the model was trained on, where that text is loaded too.
 async function sentenceOf(index, signal) {
@@ -71,34 +70,32 @@ const rowsOf = () => ({
   span: ["passages", [[t("passageExample"), t("questionExample")]], "questions.json"],
 });
 
-function taskCalls(card, path, shell, post) {
+function taskCalls(card, path, shell) {
   if (!card.task) return null;
   const [kind, rows, file] = rowsOf()[card.task];
   const sent = card.task === "span" ? rows.map(([passage, question]) => ({ passage, question })) : rows;
   const python = JSON.stringify(rows).replaceAll(",", ", ");
   return [`import polyseme\n\nmodel = polyseme.load(${path})\nmodel.predict(${python})`, `polyseme predict ${shell} ${file}`,
-    post("/api/predict", { model: card.name, [kind]: sent })];
+    curlPost("/api/predict", { model: card.name, [kind]: sent })];
 }
 
 function calls(card, word, sentence) {
-  const path = JSON.stringify(card.path), shell = quoted(card.path), origin = location.origin;
-  const name = encodeURIComponent(card.name);
-  const post = (route, body) => `curl ${origin}${route} -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+  const path = JSON.stringify(card.path), shell = quoted(card.path), name = card.name;
   const text = [sentence];
   const table = {
     words: [`import polyseme\n\nwv = polyseme.load(${path})\nwv.most_similar(${JSON.stringify(word)}, topn=10)`,
-      `polyseme neighbours ${shell} ${quoted(word)}`, `curl -G ${origin}/api/neighbours -d model=${name} --data-urlencode word=${quoted(word)}`],
+      `polyseme neighbours ${shell} ${quoted(word)}`, curlGet("/api/neighbours", { model: name, word })],
     contexts: [`import polyseme\n\nencoder = polyseme.load(${path})\nfor sentence in encoder.encode_tokens([${JSON.stringify(text[0])}]):\n    sentence.tokens, sentence.layers.shape`,
-      `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/api/encode/tokens", { model: card.name, sentences: text })],
+      `polyseme encode ${shell} sentences.txt -o vectors.npy`, curlPost("/api/encode/tokens", { model: name, sentences: text })],
     sentences: [`import polyseme\n\nencoder = polyseme.load(${path})\nencoder.encode([${JSON.stringify(text[0])}])`,
-      `polyseme encode ${shell} sentences.txt -o vectors.npy`, post("/v1/embeddings", { model: card.name, input: text })],
-    task: taskCalls(card, path, shell, post),
+      `polyseme encode ${shell} sentences.txt -o vectors.npy`, curlPost("/v1/embeddings", { model: name, input: text })],
+    task: taskCalls(card, path, shell),
     index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.senses(${JSON.stringify(word)})`,
-      `polyseme uses ${shell} ${quoted(word)}`, `curl -G ${origin}/api/senses -d index=${name} --data-urlencode word=${quoted(word)}`],
+      `polyseme uses ${shell} ${quoted(word)}`, curlGet("/api/senses", { index: name, word })],
     texts: [`import polyseme\nfrom polyseme.search import TextIndex\n\nindex = TextIndex.open(${path}, polyseme.load("MODEL"))\nindex.search(${JSON.stringify(word)}, k=5)`,
-      `polyseme search MODEL ${shell} ${quoted(word)}`, post("/api/search", { model: "MODEL", texts: card.name, query: word })],
+      `polyseme search MODEL ${shell} ${quoted(word)}`, curlPost("/api/search", { model: "MODEL", texts: name, query: word })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
-      `curl -G ${origin}/api/search -d corpus=${name} --data-urlencode word=${quoted(word)}`],
+      curlGet("/api/search", { corpus: name, word })],
   };
   const [python, command, curl] = table[card.kind];
   return [["Python", python], [t("commandLine"), command], ["HTTP", curl]].map(([label, call]) => [h("h4", {}, label), code(call)]);
