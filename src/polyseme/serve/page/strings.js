@@ -187,6 +187,7 @@ const STRINGS = {
   colour_none: ["one colour", "单色"],
   colour_cluster: ["cluster", "聚类"],
   colour_tag: ["tag", "词性"],
+  otherTags: ["others", "其他"],
   mapFilter: ["Only words with", "只显示含有"],
   picked: ["{0} words selected", "已选 {0} 个词"],
   wordList: ["Words (CSV)", "词表（CSV）"],
@@ -347,6 +348,7 @@ const STRINGS = {
   tokenWanted: ["This server requires a token", "此服务器需要令牌"],
   tokenHint: ["It was printed when the server was started.", "启动服务器时已显示。"],
   token: ["Token", "令牌"],
+  tokenCharacters: ["letters, digits and signs of ASCII, no spaces", "只含 ASCII 字母、数字和符号，没有空格"],
   enter: ["Enter", "进入"],
   wrongPage: ["There is no such view. All of them stand at the top of the page.", "没有这个视图，请从页面上方选择。"],
 };
@@ -355,7 +357,7 @@ export const LANGUAGES = ["en", "zh"];
 let language = "en";
 
 export function setLanguage(code) {
-  language = LANGUAGES.includes(code) ? code : "en";
+  language = code.toLowerCase().startsWith("zh") ? "zh" : "en";
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
   return language;
 }
@@ -365,7 +367,7 @@ export const getLanguage = () => language;
 // A fact without its own string is shown by its name.
 export function t(key, ...values) {
   const text = (STRINGS[key] ?? [values[0] ?? key, values[0] ?? key])[LANGUAGES.indexOf(language)];
-  return values.reduce((line, value, i) => line.replaceAll(`{${i}}`, String(value)), text);
+  return text.replaceAll(/\{(\d)\}/g, (place, i) => (i < values.length ? String(values[i]) : place));
 }
 
 export const number = (value, digits = 0) =>

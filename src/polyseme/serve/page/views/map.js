@@ -70,7 +70,7 @@ function draw(box, found, { find, only, colour, tags }, note, signal) {
   const label = t("mapOf", number(found.points.length), found.model);
   const canvas = h("canvas", { class: "plane", tabindex: "0", role: "img", "aria-label": label, "data-method": found.method });
   const picked = h("p", { class: "picked", "aria-live": "polite" });
-  const groups = { cluster: (point) => point.cluster, tag: (point) => found.tags.indexOf(point.tag), none: () => undefined }[colour];
+  const group = { cluster: (point) => point.cluster, tag: (point) => tagColour(found, point), none: () => undefined }[colour];
   const shown = found.points.filter((point) => !only || point.word.includes(only));
   const rows = (points) => points.map(({ word, count, cluster, tag, x, y }) => ({ word, count, cluster, tag, x, y }));
   fill(box, canvas, legend(found, colour, tags), picked,
@@ -78,8 +78,7 @@ function draw(box, found, { find, only, colour, tags }, note, signal) {
     h("button", { type: "button", class: "small", id: "export-words",
       onclick: () => download(`map-${found.model}.csv`, written(rows(shown), "csv"), "text/csv") }, t("wordList"))));
   const most = Math.log(1 + (found.points[0]?.count ?? 0)) || 1;
-  const points = found.points.map((point) => ({ x: point.x, y: point.y, label: point.word, weight: Math.log(1 + point.count) / most,
-    group: groups(point) < 0 ? 7 : groups(point) }));
+  const points = found.points.map((point) => ({ x: point.x, y: point.y, label: point.word, weight: Math.log(1 + point.count) / most, group: group(point) }));
   const plane = scatter(canvas, points, { labels: true, signal,
     onlasso: (inside) => fill(picked, h("strong", {}, t("picked", number(inside.length))), " ",
       inside.slice(0, 200).map((point) => h("a", { href: link("neighbours", { word: point.label, models: found.model }) }, point.label))),
@@ -91,13 +90,21 @@ function draw(box, found, { find, only, colour, tags }, note, signal) {
 // Longer words first: the most frequent ones of all are words of grammar.
 const telling = (words) => [...words.filter((word) => [...word].length > 1), ...words.filter((word) => [...word].length === 1)];
 
+const OTHERS = 7; // the colour of rarer tags, and of words without one
+
+function tagColour(found, { tag }) {
+  const place = found.tags.indexOf(tag);
+  return place < 0 || place > OTHERS ? OTHERS : place;
+}
+
 // What the colours stand for: tags with their names, or the most frequent words of each cluster.
 function legend(found, colour, tags) {
   if (colour === "none") return false;
   const members = new Map();
   for (const { word, cluster } of found.points) members.set(cluster, [...(members.get(cluster) ?? []), word]);
-  const entries = colour === "tag"
-    ? found.tags.slice(0, 8).map((tag, i) => [i, `${tag} ${tags[tag]?.[getLanguage() === "zh" ? 1 : 0] ?? ""}`])
+  const named = (tag) => `${tag} ${tags[tag]?.[getLanguage() === "zh" ? 1 : 0] ?? ""}`;
+  const others = found.points.some((point) => tagColour(found, point) === OTHERS) ? [[OTHERS, t("otherTags")]] : [];
+  const entries = colour === "tag" ? [...found.tags.slice(0, OTHERS).map((tag, i) => [i, named(tag)]), ...others]
     : [...members].sort(([a], [b]) => a - b).map(([cluster, words]) => [cluster % 8, telling(words).slice(0, TOLD).join(" ")]);
   return h("p", { class: "legend soft" }, entries.map(([i, text]) => h("span", {}, h("span", { class: `dot fill-${i}` }), text)));
 }
