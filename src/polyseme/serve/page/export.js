@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
+import { reason } from "./parts.js";
 import { number, t } from "./strings.js";
 
 const AT_ONCE = 1000; // rows asked for at a time
@@ -45,7 +46,7 @@ export function exportButtons(name, ask) {
   };
   return h("p", { class: "export" }, h("span", { class: "soft" }, t("export")),
     FORMATS.map((format) => h("button", { type: "button", class: "small", id: `export-${format}`,
-      onclick: () => save(format).catch((error) => fill(note, error.message)) }, format.toUpperCase())), note);
+      onclick: () => save(format).catch((error) => fill(note, reason(error))) }, format.toUpperCase())), note);
 }
 
 export function pictureButton(name, canvas) {

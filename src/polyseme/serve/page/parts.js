@@ -16,7 +16,7 @@ export function wordField({ id, label, value, model, signal, big = false }) {
     if (!model || !prefix) return;
     try {
       const found = await get("/api/words", { model, prefix, limit: 12 }, signal);
-      fill(options, found.words.map((entry) => h("option", { value: entry.word })));
+      if (event.target.value.trim() === prefix) fill(options, found.words.map((entry) => h("option", { value: entry.word })));
     } catch { /* completion is a help, not a need */ }
   };
   return h("label", { class: big ? "field big" : "field" }, h("span", {}, label),
@@ -85,8 +85,10 @@ export function wordsInSeveral(columns) {
   return new Set([...seen].filter(([, times]) => times > 1).map(([word]) => word));
 }
 
+export const isChinese = (character) => /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uffef]/u.test(character);
+
 // Two sentences in a row, with a blank between them where neither meets the other in Chinese.
-const inRow = (a, b) => (a && b && /[\x20-\x7e]$/.test(a) && /^[\x20-\x7e]/.test(b) ? `${a} ${b}` : a + b);
+const inRow = (a, b) => a + (a && b && ![[...a].at(-1), [...b][0]].some((one) => isChinese(one) || one === " ") ? " " : "") + b;
 
 // A hit in its sentence, the word in the middle, and what stands around the sentence where that is known.
 export function kwic(hit, { href, score = true, mark = "", source = false, faded = false }) {
@@ -136,14 +138,28 @@ export function code(text) {
 }
 
 export function problem(error) {
-  return h("p", { class: "problem", role: "alert" }, h("strong", {}, t("failed")), " ", told(error));
+  return h("p", { class: "problem", role: "alert" }, h("strong", {}, t("failed")), " ", reason(error));
 }
 
 // What went wrong, in the language of the page; the server's own line stands behind it where it says more.
-function told(error) {
+export function reason(error) {
   if (error instanceof TypeError) return t("unreachable");
   const own = t(`error_${error.type}`, "");
   return getLanguage() === "zh" && own ? errorInChinese(error.message) ?? `${own}（${error.message}）` : own || error.message;
+}
+
+// A button for the next page, which comes once however often it is clicked; beside it what went wrong.
+export function moreButton(load) {
+  const note = h("span", { role: "status" });
+  let asked = false;
+  const click = async () => {
+    if (asked) return;
+    asked = true;
+    fill(note);
+    await load().catch((error) => error.name !== "AbortError" && fill(note, reason(error)));
+    asked = false;
+  };
+  return { element: h("button", { type: "button", class: "small", id: "more", onclick: click }, t("more")), note };
 }
 
 export const waiting = () => h("p", { class: "soft waiting" }, t("loading"));
@@ -157,7 +173,7 @@ export function tokenForm(again, error) {
   return h("form", { class: "empty", onsubmit: send }, h("h2", {}, t("tokenWanted")), h("p", {}, t("tokenHint")),
     error?.type === "wrong_token" && problem(error),
     h("label", { class: "field" }, h("span", {}, t("token")),
-      h("input", { name: "token", id: "token", type: "password", autocomplete: "off", required: true })),
+      h("input", { name: "token", id: "token", type: "password", autocomplete: "off", required: true, pattern: "[\\x21-\\x7e]+", title: t("tokenCharacters") })),
     h("button", { class: "primary" }, t("enter")));
 }
 

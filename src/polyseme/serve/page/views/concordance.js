@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { arrowKeys, fill, h } from "../dom.js";
 import { exportButtons, hitRow, pagesOf } from "../export.js";
-import { choice, empty, hitLink, indexOf, kwic, segmented, tagLegend, waiting } from "../parts.js";
+import { choice, empty, hitLink, indexOf, kwic, moreButton, segmented, tagLegend, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { number, t } from "../strings.js";
 
@@ -20,11 +20,11 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   const text = texts.find((item) => item.name === state.corpus) ?? texts[0];
-  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: state.tag || undefined };
+  const tagged = Object.keys(text.tags ?? {}).length > 0;
+  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: (tagged && state.tag) || undefined };
   const sort = SORTS.includes(state.sort) ? state.sort : "order";
   const part = state.part === "collocates" ? "collocates" : "lines";
   const at = (changes) => ({ ...state, corpus: text.name, ...changes });
-  const tagged = Object.keys(text.tags ?? {}).length > 0;
   const submit = (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
@@ -80,7 +80,6 @@ function figures(found) {
 function lines(root, found, question, sort, text, index, signal) {
   const list = arrowKeys(h("ul", { class: "hits", id: "lines" }));
   const shown = h("span", { class: "soft" });
-  const more = h("button", { type: "button", class: "small", id: "more" }, t("more"));
   const legend = h("div");
   const tags = [];
   const add = (page) => {
@@ -88,15 +87,15 @@ function lines(root, found, question, sort, text, index, signal) {
     tags.push(...page.map((line) => line.tag));
     const n = list.children.length;
     fill(shown, t("shownOf", number(n), number(found.count)));
-    more.hidden = n >= found.count;
+    more.element.hidden = n >= found.count;
     fill(legend, tagLegend(text, tags));
   };
-  more.addEventListener("click", async () => {
+  const more = moreButton(async () => {
     add((await get("/api/concordance", { ...question, sort, limit: PAGE, offset: list.children.length }, signal)).lines);
   });
   const row = (line) => ({ document: line.document, source: line.source, sentence: line.sentence, tag: line.tag, before: line.before, ...hitRow(line), behind: line.behind });
   root.append(h("section", { class: "column" }, found.count ? list : h("p", { class: "soft" }, t("nothing")),
-    h("p", { class: "export" }, more, shown), legend,
+    h("p", { class: "export" }, more.element, shown, more.note), legend,
     found.count > 0 && exportButtons(question.query, pagesOf("/api/concordance", { ...question, sort }, "lines", row))));
   add(found.lines);
 }

@@ -2,7 +2,7 @@
 
 import { post } from "../api.js";
 import { fill, h } from "../dom.js";
-import { choice, columnHead, empty, problem, waiting } from "../parts.js";
+import { choice, columnHead, empty, isChinese, problem, waiting } from "../parts.js";
 import { go } from "../router.js";
 import { number, t } from "../strings.js";
 
@@ -120,7 +120,7 @@ const running = (tokens) => h("p", { class: "running" }, spaced(tokens, (token) 
 
 // Words with blanks between them, but none beside a Chinese character.
 function spaced(tokens, shown) {
-  return tokens.map((token, i) => [i > 0 && latin(tokens[i - 1].at(-1)) && latin(token.at(0)) ? " " : "", shown(token, i)]);
+  return tokens.map((token, i) => [i > 0 && latin([...tokens[i - 1]].at(-1)) && latin([...token][0]) ? " " : "", shown(token, i)]);
 }
 
-const latin = (character) => character !== undefined && !/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uffef，。！？；：“”‘’（）《》、]/u.test(character);
+const latin = (character) => character !== undefined && !isChinese(character) && !/[“”‘’]/.test(character);

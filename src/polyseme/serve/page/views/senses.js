@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { arrowKeys, fill, h } from "../dom.js";
 import { exportButtons, hitRow, pagesOf, pictureButton } from "../export.js";
-import { choice, empty, hitLink, kwic, ofKind, tagLegend, waiting, wordField } from "../parts.js";
+import { choice, empty, hitLink, kwic, moreButton, ofKind, tagLegend, waiting, wordField } from "../parts.js";
 import { go, link } from "../router.js";
 import { scatter, touch } from "../scatter.js";
 import { number, t } from "../strings.js";
@@ -62,15 +62,14 @@ async function oneUse(root, index, { word, use, sort: asked }, signal) {
   const colour = (Number(use) - 1) % 8;
   const list = arrowKeys(h("ul", { class: "hits", id: "lines" }));
   const shown = h("span", { class: "soft" }), legend = h("div"), tags = [];
-  const more = h("button", { type: "button", class: "small", id: "more" }, t("more"));
   const add = (page) => {
     list.append(...page.map((one) => kwic(one, { href: hitLink(index.name, one), source: true, mark: `ink-${colour}`, faded: one.margin < 0 })));
     tags.push(...page.map((one) => one.tag));
     fill(shown, t("shownOf", number(list.children.length), number(found.count)));
-    more.hidden = list.children.length >= found.count;
+    more.element.hidden = list.children.length >= found.count;
     fill(legend, tagLegend(index, tags));
   };
-  more.addEventListener("click", async () => {
+  const more = moreButton(async () => {
     add((await get("/api/uses", { ...question, limit: PAGE, offset: list.children.length }, signal)).occurrences);
   });
   const row = (one) => ({ use: one.use, score: one.score, margin: one.margin, document: one.document, source: one.source,
@@ -78,7 +77,7 @@ async function oneUse(root, index, { word, use, sort: asked }, signal) {
   fill(root, h("h2", {}, t("useOf", word, use), " ", h("a", { class: "soft small-link", href: link("senses", { index: index.name, word }) }, t("backToUses", word))),
     h("div", { class: "ask" }, choice({ id: "sort", label: t("sortBy"), value: sort, options: SORTS.map((key) => [key, t(`sort_${key}`)]),
       onchange: (next) => go("senses", { index: index.name, word, use, sort: next }, { replace: true }) })),
-    h("section", { class: `column edge-${colour}` }, list, h("p", { class: "export" }, more, shown), legend,
+    h("section", { class: `column edge-${colour}` }, list, h("p", { class: "export" }, more.element, shown, more.note), legend,
       exportButtons(`${word}-${use}`, pagesOf("/api/uses", question, "occurrences", row))));
   add(found.occurrences);
 }
