@@ -14,7 +14,8 @@ function furnish(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked" || name === "selected") element[name] = value;
+    else if (name === "checked" || name === "selected") element[name] = value;
+    else if (name === "value") element.defaultValue = element.value = value; // as long as they are equal, nothing was typed
     else if (name === "vars") for (const [key, v] of Object.entries(value)) element.style.setProperty(key, v);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
@@ -40,10 +41,14 @@ export function announce(text) {
   document.getElementById("live").textContent = text;
 }
 
+// Alt and the left arrow lead back, Ctrl and + enlarge the page: keys of the browser.
+export const withModifier = (event) => event.altKey || event.ctrlKey || event.metaKey;
+
 // Up and down arrows walk through the links or buttons of a list; left and right go to the next list beside it.
 export function arrowKeys(list, lists = () => [list]) {
   const stops = (of) => [...of.querySelectorAll("a, button")];
   list.addEventListener("keydown", (event) => {
+    if (withModifier(event)) return;
     const here = stops(list);
     const place = here.indexOf(document.activeElement);
     if (place < 0) return;

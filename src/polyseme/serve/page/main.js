@@ -24,11 +24,11 @@ const VIEWS = { home, concordance, senses, sentence, neighbours, search, attenti
 const main = document.getElementById("main");
 let library = null;
 let current = new AbortController();
+let shown = ""; // the view that is on
 
 function startLanguage() {
   const asked = new URLSearchParams(location.search).get("lang") ?? remember("language");
-  const wanted = asked ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
-  setLanguage(wanted);
+  setLanguage(asked ?? navigator.language);
 }
 
 function toggleLanguage() {
@@ -68,38 +68,58 @@ function header(view) {
 async function render() {
   current.abort();
   current = new AbortController();
+  const signal = current.signal;
   const { view: named, state } = here();
   const focused = document.activeElement?.id;
   const view = named || "home";
   header(view);
-  if (!library && !(await openLibrary())) return;
+  if (!library && !(await openLibrary(signal))) return;
   if (!Object.hasOwn(VIEWS, view)) {
     fill(main, h("p", { class: "empty", "data-ready": "yes" }, t("wrongPage")));
     return;
   }
   document.title = `${t(view)} · polyseme`;
-  const signal = current.signal;
+  const typed = view === shown ? drafts() : new Map();
+  shown = view;
   const root = h("div", { class: `view ${view}` });
   main.replaceChildren(root);
+  const drawing = (async () => VIEWS[view].render(root, state, { library, signal }))();
+  putBack(typed, focused);
   try {
-    await VIEWS[view].render(root, state, { library, signal });
+    await drawing;
   } catch (error) {
     if (error.name !== "AbortError") root.append(problem(error));
   }
   if (signal.aborted) return;
-  const again = focused && document.getElementById(focused);
-  if (again && document.activeElement !== again) again.focus({ preventScroll: true });
+  putBack(typed, focused);
   root.dataset.ready = "yes";
   announce(document.title);
 }
 
-async function openLibrary() {
+// What was typed but not sent: field → the value it had, and the one it has.
+function drafts() {
+  const fields = [...main.querySelectorAll("input:not([type]), textarea")].filter((field) => field.value !== field.defaultValue);
+  return new Map(fields.map((field) => [field.id, [field.defaultValue, field.value]]));
+}
+
+// Drafts come back where the address says nothing new, and the focus, unless it was taken elsewhere meanwhile.
+function putBack(typed, focused) {
+  for (const [id, [before, draft]] of typed) {
+    const field = document.getElementById(id);
+    if (!field) continue;
+    if (field.defaultValue === before && field.value === before) field.value = draft;
+    typed.delete(id);
+  }
+  if (document.activeElement === document.body && focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+async function openLibrary(signal) {
   try {
-    library = await get("/api/library");
+    library = await get("/api/library", {}, signal);
     header(here().view || "home");
     return true;
   } catch (error) {
-    fill(main, error.status === 401 ? tokenForm(render, error) : problem(error));
+    if (error.name !== "AbortError") fill(main, error.status === 401 ? tokenForm(render, error) : problem(error));
     return false;
   }
 }
@@ -111,7 +131,15 @@ function tokenFromAddress() {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
+function arrive() {
+  tokenFromAddress();
+  render();
+}
+
 startLanguage();
-tokenFromAddress();
-window.addEventListener("hashchange", render);
-render();
+window.addEventListener("hashchange", arrive);
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address is that of the view
+  main.focus();
+});
+arrive();

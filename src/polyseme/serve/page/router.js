@@ -21,8 +21,7 @@ export function link(view, state = {}) {
 
 export function go(view, state, { replace = false } = {}) {
   const target = link(view, state);
-  if (target === location.hash) return;
-  if (replace) {
+  if (replace || target === location.hash) { // the same question can be asked again
     history.replaceState(null, "", target);
     window.dispatchEvent(new HashChangeEvent("hashchange"));
   } else {

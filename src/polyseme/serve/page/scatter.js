@@ -1,5 +1,7 @@
 // Points on a canvas: zoom with the wheel or two fingers, move by dragging, look under the pointer, all by keys too.
 
+import { withModifier } from "./dom.js";
+
 const NEAR = 14; // pixels within which a point is meant
 
 // `points` are { x, y, label, group, weight } with x, y within [-1, 1]; `labels` says whether words are written.
@@ -246,12 +248,13 @@ function movement(picture, redraw, { onpick, onhover, onlasso }) {
     onhover(next);
   };
   canvas.addEventListener("keydown", (event) => {
-    const step = 50;
+    if (withModifier(event)) return;
+    const step = 50, letter = event.key.toLowerCase();
     const shift = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] }[event.key];
     if (shift) Object.assign(view, { x: view.x + shift[0], y: view.y + shift[1] });
     else if (event.key === "+" || event.key === "=") zoom(1.3);
     else if (event.key === "-") zoom(1 / 1.3);
-    else if (event.key === "n" || event.key === "p") choose(event.key === "n" ? 1 : -1);
+    else if (letter === "n" || letter === "p") choose(letter === "n" ? 1 : -1);
     else if (event.key === "Enter" && picture.lit) onpick(picture.lit);
     else if (event.key === "0") Object.assign(view, { scale: 1, x: 0, y: 0 });
     else return;

@@ -34,7 +34,7 @@ export async function render(root, state, { library, signal }) {
     columns);
   const { a, b, c } = state;
   if (!a || !b || !c) {
-    fill(columns, await examples(chosen[0], signal));
+    fill(columns, await examples(chosen, signal));
     return;
   }
   fill(columns, waiting());
@@ -50,13 +50,13 @@ export async function render(root, state, { library, signal }) {
 }
 
 // Only those whose words the model has.
-async function examples(model, signal) {
+async function examples(models, signal) {
   const known = async (word) => {
-    const { words } = await get("/api/words", { model, prefix: word, limit: 200 }, signal);
+    const { words } = await get("/api/words", { model: models[0], prefix: word, limit: 200 }, signal);
     return words.some((entry) => entry.word === word);
   };
   const fits = await Promise.all(EXAMPLES.map(async (words) => (await Promise.all(words.map(known))).every(Boolean)));
   const found = EXAMPLES.filter((_, i) => fits[i]);
   return found.length > 0 && h("section", { class: "examples" }, h("h2", {}, t("tryOne")),
-    h("p", {}, found.map(([a, b, c]) => h("a", { href: link("analogy", { a, b, c }) }, t("analogyForm", a, b, c)))));
+    h("p", {}, found.map(([a, b, c]) => h("a", { href: link("analogy", { a, b, c, models: models.join(",") }) }, t("analogyForm", a, b, c)))));
 }

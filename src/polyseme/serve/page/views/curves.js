@@ -20,7 +20,7 @@ export async function render(root, state, { library, signal }) {
   const chosen = named.length ? named : models.slice(0, 3).map((item) => item.name);
   const toggle = (name) => {
     const next = chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name];
-    if (next.length) go("curves", { models: next.join(",") });
+    go("curves", { ...state, models: (next.length ? next : chosen).join(",") }); // the last one cannot be taken away
   };
   const charts = h("div", { class: "charts" }, waiting());
   fill(root, h("h1", {}, t("curvesOf")),

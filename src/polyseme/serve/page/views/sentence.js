@@ -1,7 +1,7 @@
 // A sentence as words to click: where the word is used alike and what is expected there, beside what a static model says.
 
 import { get, post } from "../api.js";
-import { arrowKeys, fill, h } from "../dom.js";
+import { arrowKeys, fill, h, withModifier } from "../dom.js";
 import { choice, columnHead, empty, hitLink, kwic, ofKind, problem, scoreList, tagLegend, waiting } from "../parts.js";
 import { go, link } from "../router.js";
 import { t } from "../strings.js";
@@ -18,7 +18,7 @@ export async function render(root, state, { library, signal }) {
   const at = (changes) => ({ ...state, index: index.name, ...changes });
   // A sentence of the corpus is taken as it was cut there; one that was typed is cut now.
   const known = state.number === undefined ? null
-    : await get("/api/sentence", { corpus: index.name, number: state.number }, signal);
+    : await get("/api/sentence", { corpus: index.name, number: state.number }, signal).catch((error) => ({ error }));
   const text = known?.text ?? state.sentence;
   const submit = (event) => {
     event.preventDefault();
@@ -34,12 +34,13 @@ export async function render(root, state, { library, signal }) {
           autocomplete: "off", spellcheck: "false" })),
       h("button", { class: "primary" }, t("cut")),
       indexes.length > 1 && choice({ id: "index", label: t("index"), value: index.name, options: indexes.map((i) => [i.name, i.name]),
-        onchange: (name) => go("sentence", at({ index: name })) }),
+        onchange: (name) => go("sentence", at({ index: name, sentence: text, number: undefined, at: undefined, layer: undefined })) }),
       layerSlider(index, state, at),
       h("label", { class: "check" }, h("input", { type: "checkbox", id: "any", checked: state.any === "1",
         onchange: (event) => go("sentence", at({ any: event.target.checked ? "1" : undefined }), { replace: true }) }),
       h("span", {}, t("anyWord")))),
     words, answer);
+  if (known?.error) throw known.error;
   if (!text) {
     fill(answer, await sentenceExamples(index, at, signal));
     return;
@@ -60,7 +61,7 @@ function arrowKeysAcross(words) {
   arrowKeys(words);
   words.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
+    if (!step || withModifier(event)) return;
     event.preventDefault();
     const all = [...words.children];
     all[Math.min(all.length - 1, Math.max(0, all.indexOf(document.activeElement) + step))]?.focus();
@@ -121,7 +122,7 @@ async function answers(root, { library, index, tokens, chosen, state, at, signal
     }
     try {
       const { neighbours } = await get("/api/neighbours", { model: model.name, word, topn: 15 }, signal);
-      fixed.append(columnHead(model), ...(same(model) ? [h("p", { class: "soft" }, t("sameText"))] : []), scoreList(neighbours, { href: (next) => link("neighbours", { word: next }) }));
+      fixed.append(columnHead(model), ...(same(model) ? [h("p", { class: "soft" }, t("sameText"))] : []), scoreList(neighbours, { href: (next) => link("neighbours", { word: next, models: model.name }) }));
     } catch (error) {
       if (error.name !== "AbortError") fixed.append(problem(error));
     }
