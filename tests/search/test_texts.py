@@ -196,6 +196,11 @@ def test_the_command_searches_keeps_and_adds(words, lines, tmp_path, monkeypatch
     assert "a different model or pooling" in capsys.readouterr().err
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", "-o", tmp_path / "copy", *made) == 0
     assert len(TextIndex.open(tmp_path / "copy")) == len(lines)
+    more = ("--add", tmp_path / "b.txt", "-o", tmp_path / "copy", *made)
+    assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", *more) == 1  # there is one already
+    assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "i", *more, "--force") == 0
+    assert len(TextIndex.open(tmp_path / "copy")) == len(lines) + 50
+    capsys.readouterr()
     assert call(monkeypatch, "search", tmp_path / "m", tmp_path / "a.txt", "w1 w2", "--how", "both") == 0
     assert f"{tmp_path / 'a.txt'}:" in capsys.readouterr().out
     assert call(monkeypatch, "info", tmp_path / "i") == 0

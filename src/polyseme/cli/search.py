@@ -64,7 +64,7 @@ def search(
         if is_text_index(texts):
             index = TextIndex.open(texts, encoder)
             if add:
-                index = index.append(add, out, unit=unit, progress=progress)
+                index = index.append(add, out, unit=unit, force=force, progress=progress)
             elif out:
                 index.save(out, force=force)
                 index = TextIndex.open(out, encoder)

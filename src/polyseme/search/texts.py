@@ -155,13 +155,14 @@ class TextIndex:
         out: str | Path | None = None,
         *,
         unit: str = "lines",
+        force: bool = False,
         progress: Progress = silent,
     ) -> TextIndex:
         """A new index with further texts after these, at ``out`` or in the place of this one."""
         builder = Builder(self._encoder(), self.segmentation)
         builder.adopt(self)
         units = read_units(texts, unit, self.segmentation)
-        index = self._written(builder, units, out or self.path, out is None, progress)
+        index = self._written(builder, units, out or self.path, force or out is None, progress)
         index._kept_alive = self._kept_alive if out is None else None
         return index
 
