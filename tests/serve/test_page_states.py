@@ -234,8 +234,8 @@ def test_another_index_takes_the_sentence_along_but_not_its_number_and_layer(
 
 
 def test_a_sentence_that_is_not_there_leaves_the_form(open_page: Open) -> None:
-    page = open_page("sentence", number=100_000)
-    assert page.locator(".problem").count() == 1
+    page = open_page("sentence", number=100_000, lang="zh")
+    assert texts(page, ".problem") == ["出错了 “index”有 240 句，没有编号为 100,000 的句子。"]
     page.fill("#sentence", "词1 去 打 排球 。")
     page.keyboard.press("Enter")
     page.wait_for_selector("#token-2")
@@ -267,6 +267,19 @@ def test_more_tags_than_colours_share_the_last_one(open_page: Open, serving: Any
             "all => all.map((dot) => getComputedStyle(dot).backgroundColor)"
         )
         assert len(set(colours)) == 8
+        page.close()
+
+
+def test_tags_of_an_unknown_set_can_be_chosen_too(open_page: Open, serving: Any, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("he/PRP plays/VBZ\nplays/NNS end/VBP\n" * 4, encoding="utf-8")
+    tagged = corpus_item("tagged", "tagged", Corpus.build(tmp_path / "text.txt", tmp_path / "c"))
+    with serving(create_app(Library([model_item("words", "words", word_table()), tagged]))) as base:
+        page = open_page("concordance", base=base, query="plays")
+        page.fill("#tag", "NN*")
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.querySelectorAll('#lines .kwic').length === 4")
+        assert page.locator("#lines .tag").first.inner_text() == "NNS"
+        assert open_page("map", base=base).locator("#colour option[value=tag]").count() == 1
         page.close()
 
 

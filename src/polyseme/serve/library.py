@@ -141,8 +141,8 @@ def _text(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tags(corpus: Corpus) -> dict[str, Any]:
-    """What its tags stand for, in English and Chinese."""
-    return {"tags": named_tags(corpus.tag_names)}
+    """Whether it has tags, and what those of known tag sets stand for, in English and Chinese."""
+    return {"tagged": corpus.tags is not None, "tags": named_tags(corpus.tag_names)}
 
 
 def index_item(name: str, path: str, index: Index) -> Item:

@@ -86,6 +86,7 @@ const ERRORS = [
   [/^'(.+)' is not in the corpus(?:, where it is segmented as (.+))?$/, (whole, word, parts) => `语料里没有“${word}”${parts ? `，它被切分为 ${parts}` : ""}`],
   [/^did you mean (.+)\?$/, (whole, words) => `你要找的是不是 ${words.replaceAll(" or ", " 或 ")}？`],
   [/^'(.+)' was not indexed \(.*\)$/, "建立索引时没有收入“$1”（见 polyseme index 的 --min-count 和 --skip）"],
+  [/^'(.+)' has ([\d,]+) sentences, no number ([\d,]+)$/, "“$1”有 $2 句，没有编号为 $3 的句子"],
   [/^'(.+)' has ([\d,]+) sentences, too many for '(.+)' to index on the fly: build an index to serve with (.+)$/,
     "“$1”有 $2 句，$3 无法当场读完。先用命令 $4 建好文本索引，再一并启动"],
   [/^'(.+)' was indexed with a different model or pooling than '(.+)'$/, "“$1”是用另一个模型或另一种合成方式建立的索引，不能用“$2”检索"],

@@ -20,8 +20,7 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   const text = texts.find((item) => item.name === state.corpus) ?? texts[0];
-  const tagged = Object.keys(text.tags ?? {}).length > 0;
-  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: (tagged && state.tag) || undefined };
+  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: (text.tagged && state.tag) || undefined };
   const sort = SORTS.includes(state.sort) ? state.sort : "order";
   const part = state.part === "collocates" ? "collocates" : "lines";
   const at = (changes) => ({ ...state, corpus: text.name, ...changes });
@@ -39,7 +38,7 @@ export async function render(root, state, { library, signal }) {
       h("button", { class: "primary" }, t("show")),
       choice({ id: "mode", label: t("mode"), value: asked.mode, options: MODES.map((mode) => [mode, t(`mode_${mode}`)]),
         onchange: (mode) => go("concordance", at({ mode })) }),
-      tagged && h("label", { class: "field narrow" }, h("span", {}, t("tagFilter")),
+      text.tagged && h("label", { class: "field narrow" }, h("span", {}, t("tagFilter")),
         h("input", { id: "tag", name: "tag", value: state.tag ?? "", placeholder: t("tagHint"), autocomplete: "off", maxlength: 40 })),
       texts.length > 1 && choice({ id: "corpus", label: t("corpusLabel"), value: text.name, options: texts.map((i) => [i.name, i.name]),
         onchange: (corpus) => go("concordance", at({ corpus })) })),

@@ -22,7 +22,7 @@ export async function render(root, state, { library, signal }) {
   const method = state.method === "tsne" ? "tsne" : "pca";
   const size = SIZES.includes(Number(state.size)) ? Number(state.size) : 1000;
   const tags = Object.assign({}, ...library.items.map((item) => item.tags ?? {}));
-  const colours = ["none", "cluster", ...(Object.keys(tags).length ? ["tag"] : [])];
+  const colours = ["none", "cluster", ...(library.items.some((item) => item.tagged) ? ["tag"] : [])];
   const colour = colours.includes(state.colour) ? state.colour : "cluster";
   const at = (changes) => ({ model: model.name, method, size, colour, find: state.find, only: state.only, ...changes });
   const submit = (event) => {

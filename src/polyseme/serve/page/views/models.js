@@ -7,7 +7,7 @@ import { link } from "../router.js";
 import { curlGet, curlPost, quoted } from "../shell.js";
 import { getLanguage, number, t } from "../strings.js";
 
-const HIDDEN = new Set(["text", "tags", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
+const HIDDEN = new Set(["text", "tags", "tagged", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
 
 export async function render(root, state, { library, signal }) {
   if (!library.items.length) {
