@@ -101,6 +101,7 @@ def test_the_graph_is_drawn_apart_and_walked_by_keys(open_page: Open) -> None:
     other.focus()
     page.keyboard.press("Enter")
     page.wait_for_function("word => document.querySelector('.node.here')?.dataset.word === word", arg=word)
+    page.wait_for_function("() => document.activeElement.matches('.node.here')")  # the keys walk on from there
     assert page.locator(".node.past").count() > 0  # where one came from is still there
     page.locator(".node:not(.here) circle").last.click()
     page.wait_for_function("word => document.querySelector('.node.here')?.dataset.word !== word", arg=word)

@@ -14,7 +14,7 @@ export function wordGraph(model, answer, { walk, signal }) {
     "aria-label": t("graphOf", answer.word, model) });
   const lines = graph.links.map((link) => svg("line", { class: link.fresh ? "link" : "link past",
     "stroke-width": (0.6 + 2.4 * Math.max(0, link.score)).toFixed(2) }));
-  const marks = graph.nodes.map((node) => nodeMark(node, answer.word, walk));
+  const marks = graph.nodes.map((node) => nodeMark(node, `node-${model}-${node.word}`, answer.word, walk));
   picture.append(svg("g", {}, lines), svg("g", {}, marks));
   settle(graph, () => draw(graph, lines, marks, picture), signal);
   return picture;
@@ -48,7 +48,8 @@ function joined(before, answer) {
 
 const pairKey = (a, b) => (a < b ? `${a}\n${b}` : `${b}\n${a}`);
 
-function nodeMark(node, current, walk) {
+// By its id the focus stays on a word that one walks to.
+function nodeMark(node, id, current, walk) {
   const here = node.word === current;
   const go = () => walk(node.word);
   const onkeydown = (event) => {
@@ -58,7 +59,7 @@ function nodeMark(node, current, walk) {
     }
   };
   const title = node.score === undefined || here ? node.word : `${node.word} ${node.score.toFixed(3)}`;
-  return svg("g", { class: `node${here ? " here" : ""}${node.fresh ? "" : " past"}`, tabindex: "0", role: "button",
+  return svg("g", { id, class: `node${here ? " here" : ""}${node.fresh ? "" : " past"}`, tabindex: "0", role: "button",
     "aria-label": title, "data-word": node.word, onclick: go, onkeydown },
   svg("title", {}, title), svg("circle", { r: here ? 9 : 5.5 }),
   svg("text", { y: here ? -15 : -10, "text-anchor": "middle" }, node.word));
