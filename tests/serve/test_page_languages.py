@@ -113,7 +113,9 @@ def test_words_to_begin_with_are_no_words_of_grammar(open_page: Open, serving: A
         assert texts(page, ".examples a") == ["宝玉", "window", "黛玉"]
 
 
-@pytest.mark.parametrize(("lang", "names"), [("en", {"n noun", "v verb"}), ("zh", {"n 名词", "v 动词"})])
+@pytest.mark.parametrize(
+    ("lang", "names"), [("en", {"n noun", "v verb", "others"}), ("zh", {"n 名词", "v 动词", "其他"})]
+)
 def test_the_colours_of_a_map_are_told(
     open_page: Open, serving: Any, tmp_path: Path, lang: str, names: set[str]
 ) -> None:

@@ -20,7 +20,7 @@ export async function render(root, state, { library, signal }) {
     return;
   }
   const text = texts.find((item) => item.name === state.corpus) ?? texts[0];
-  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: (text.tagged && state.tag) || undefined };
+  const asked = { query: state.query, mode: MODES.includes(state.mode) ? state.mode : "text", tag: state.tag || undefined };
   const sort = SORTS.includes(state.sort) ? state.sort : "order";
   const part = state.part === "collocates" ? "collocates" : "lines";
   const at = (changes) => ({ ...state, corpus: text.name, ...changes });
@@ -41,7 +41,7 @@ export async function render(root, state, { library, signal }) {
       text.tagged && h("label", { class: "field narrow" }, h("span", {}, t("tagFilter")),
         h("input", { id: "tag", name: "tag", value: state.tag ?? "", placeholder: t("tagHint"), autocomplete: "off", maxlength: 40 })),
       texts.length > 1 && choice({ id: "corpus", label: t("corpusLabel"), value: text.name, options: texts.map((i) => [i.name, i.name]),
-        onchange: (corpus) => go("concordance", at({ corpus })) })),
+        onchange: (name) => go("concordance", at({ corpus: name, tag: texts.find((i) => i.name === name).tagged ? state.tag : undefined })) })),
     answer);
   if (!state.query) {
     fill(answer, h("p", { class: "soft hint" }, t("modeHelp")), text.examples?.length > 0 && h("section", { class: "examples" }, h("h2", {}, t("tryOne")),
