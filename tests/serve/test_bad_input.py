@@ -52,6 +52,35 @@ BODIES = {
 }  # fmt: skip
 
 
+ENCODE = "/api/encode/tokens"
+SAID = {
+    "too long": (ENCODE, {"sentences": ["字" * 20_001]}, "sentences.0: at most 20,000 characters; this has 20,001"),
+    "a number for a text": ("/api/encode/texts", {"texts": [5]}, "texts.0: must be text"),
+    "a number for a word": ("/api/encode/texts", {"texts": [["a", 5]]}, "texts.0.1: must be text"),
+    "a text for a list": ("/api/encode/texts", {"texts": "x"}, "texts: must be a list"),
+    "no such layer": (ENCODE, {"sentences": ["a"], "layers": 99}, "layers: must be at most 64"),
+    "no such choice": (
+        ENCODE, {"sentences": ["a"], "layers": "x"}, "layers: must be one of 'all', 'top', 'mean' or 'mix'"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body", "message"), SAID.values(), ids=SAID.keys())
+def test_the_message_names_the_field_without_the_validator_s_words(
+    client: httpx.Client, path: str, body: dict[str, Any], message: str
+) -> None:
+    response = client.post(path, json={"model": "context", **body})
+    refused(response)
+    assert response.json()["error"]["message"] == message
+
+
+def test_a_body_cut_short_and_a_number_that_is_none_are_told_in_plain_words(client: httpx.Client) -> None:
+    cut = client.post(ENCODE, content=b'{"model": "context"', headers={"Content-Type": "application/json"})
+    assert cut.json()["error"]["message"] == "body: is not valid JSON (character 19)"
+    number = client.get("/api/neighbours", params={"model": "words", "word": "北京", "topn": "x"})
+    assert number.json()["error"]["message"] == "topn: must be a whole number"
+
+
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_a_bad_body_is_refused(client: httpx.Client, path: str, body: bytes) -> None:

@@ -17,6 +17,19 @@ from polyseme.serve.library import UnknownName
 
 log = logging.getLogger(__name__)
 
+# Pydantic's kinds of errors → what the field must be.
+WANTED = {
+    "string_type": "text",
+    "string_unicode": "text",
+    "list_type": "a list",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "model_attributes_type": "a JSON object",
+}
+
 
 class Answer(Response):
     """JSON, written as it is: Chinese stays Chinese, NaN is refused; bytes of a word that are no UTF-8 become ``?``."""
@@ -82,9 +95,21 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0] if error.errors() else {"loc": (), "msg": "invalid request"}
-    where = ".".join(str(part) for part in first["loc"][1:]) or "body"
+    first = max(error.errors(), key=_told) if error.errors() else {"loc": (), "msg": "invalid request"}
+    place = [] if first.get("type") == "json_invalid" else first["loc"][1:]
+    where = ".".join(str(part) for part in place if _named(part)) or "body"
     return refusal(422, f"{where[:100]}: {_said(first)}", "invalid_request")
+
+
+def _told(error: dict[str, Any]) -> tuple[int, int]:
+    """How much an error says: where a field may be of several kinds, each of them has its own."""
+    kind = error["type"]
+    return 0 if kind.endswith("_type") else 1 if kind == "literal_error" else 2, len(error["loc"])
+
+
+def _named(part: str | int) -> bool:
+    """Whether it is a field or a place in a list, and not the validator's name of a kind."""
+    return isinstance(part, int) or part.isidentifier()
 
 
 def _said(error: dict[str, Any]) -> str:
@@ -92,7 +117,7 @@ def _said(error: dict[str, Any]) -> str:
     kind, limits, given = error.get("type", ""), error.get("ctx") or {}, error.get("input")
     if kind in ("string_too_long", "too_long"):
         what = "characters" if kind == "string_too_long" else "entries"
-        return f"at most {limits['max_length']:,} {what}; this has {len(given) if given is not None else 'more'}"
+        return f"at most {limits['max_length']:,} {what}; this has {f'{len(given):,}' if given is not None else 'more'}"
     if kind in ("string_too_short", "too_short"):
         return "is empty"
     if kind == "missing":
@@ -104,6 +129,10 @@ def _said(error: dict[str, Any]) -> str:
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {limits['ge']:,}" if "ge" in limits else f"at most {limits['le']:,}"
         return f"must be {bound}"
+    if kind == "json_invalid":
+        return f"is not valid JSON (character {error['loc'][-1]})"
+    if kind in WANTED:
+        return f"must be {WANTED[kind]}"
     return str(error["msg"]).removeprefix("Value error, ")
 
 
