@@ -46,6 +46,13 @@ def test_lines_stand_in_one_column_with_their_source(run) -> None:
     assert all(line.startswith("#2 ") for line in shown[2:])
 
 
+def test_what_is_not_shown_is_told_with_the_way_to_see_it(run) -> None:
+    assert len(run("corpus", "打", "-n", "3").splitlines()) == 2 + 3
+    assert run.said == "3 of 4 shown; -n 4 prints all, -o FILE.csv writes them\n"
+    run("corpus", "打")
+    assert run.said == ""
+
+
 def test_json_has_the_facts_and_the_lines(run) -> None:
     found = json.loads(run("corpus", "打", "--mode", "words", "--sort", "right", "--json", "-n", "2"))
     assert (found["count"], found["documents"], found["of_documents"]) == (4, 3, 4)

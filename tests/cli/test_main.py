@@ -13,9 +13,10 @@ import sys
 import click
 import pytest
 from click.testing import CliRunner
+from rich.cells import cell_len
 
 from polyseme.api import class_of, options_of
-from polyseme.catalog import COMPOSED, METHODS
+from polyseme.catalog import COMPOSED, METHODS, TASKS
 from polyseme.cli.main import COMMANDS, polyseme
 
 
@@ -144,6 +145,14 @@ def test_every_option_of_a_method_is_a_flag_with_its_help(row):
     for field in dataclasses.fields(options_of(row.name)):
         assert "--" + field.name.replace("_", "-") in shown
         assert " ".join(field.metadata["help"].split()[:4]) in shown
+
+
+@pytest.mark.parametrize(
+    "command", [["fit"], *(["fit", row.name] for row in TASKS), *(["train", r.name] for r in METHODS)]
+)
+def test_help_fits_80_columns_where_a_chinese_character_takes_two(command):
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(polyseme, [*command, "--help"]).stdout
+    assert [line for line in shown.splitlines() if cell_len(line) > 80] == []
 
 
 def test_a_closed_pipe_is_not_an_error_message(tmp_path):

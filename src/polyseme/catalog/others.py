@@ -143,7 +143,7 @@ TASKS: tuple[Row, ...] = (
         "polyseme.tasks.pair:Pair",
         "polyseme.tasks.options:PairOptions",
         2014,
-        "a class or a score for two texts: paraphrase, entailment, similarity",
+        "a class or score for two texts: paraphrase, similarity",
     ),
     Row(
         "tag",
@@ -153,7 +153,7 @@ TASKS: tuple[Row, ...] = (
         "polyseme.tasks.tag:Tag",
         "polyseme.tasks.options:TagOptions",
         2015,
-        "one tag per word: names, parts of speech; BIO, BIOES and BMES kept to in decoding",
+        "one tag per word: names, parts of speech; BIO, BIOES, BMES",
     ),
     Row(
         "span",
@@ -163,6 +163,6 @@ TASKS: tuple[Row, ...] = (
         "polyseme.tasks.span:Span",
         "polyseme.tasks.options:SpanOptions",
         2017,
-        "the answer to a question as a stretch of a passage, or none",
+        "the answer to a question, as a span of a passage",
     ),
 )

@@ -95,6 +95,9 @@ def concordance(
             from polyseme.cli.kwic import console, print_kwic
 
             print_kwic(console(), shown, scores=False, sources=True)
+            if len(shown) < found.count:
+                rest = f"-n {found.count} prints all, -o FILE.csv writes them"
+                say(f"{len(shown):,} of {found.count:,} shown; {rest}", err=True)
 
 
 def _opened(path: str) -> Corpus:

@@ -49,8 +49,8 @@ def search(
 ) -> None:
     """The texts of TEXTS nearest to QUERY.
 
-    TEXTS is a file, a folder, a corpus, or an index that -o has written; anything else is indexed first. Models of
-    words, and of words in context, give texts the vectors that --pool makes, the same for an index as it was made with.
+    TEXTS is a file, a folder or a corpus, indexed first, or an index saved with -o. For models of words or of words in
+    context, --pool combines word vectors into text vectors; a saved index keeps its own pooling.
     """
     from polyseme.api import load
     from polyseme.errors import OptionError

@@ -80,7 +80,7 @@ def _command(row: catalog.Row) -> click.Command:
     learns = "; ".join([f"{name}=PATH: {form}" for name, form in forms.items()]) or " or ".join(
         FORMS[kind] for kind in row.learns_from
     )
-    help_text = f"{row.chinese} {row.name}. {row.paper} ({row.year})\n\nLearns from {learns}."
+    help_text = f"{row.chinese} {row.name}\n\n{row.paper} ({row.year})\n\nLearns from {learns}."
 
     @click.command(
         row.name, cls=MethodCommand, options=options_of(row.name), reading=reading_options(row.learns_from),
