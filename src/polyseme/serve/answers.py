@@ -95,8 +95,8 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = max(error.errors(), key=_told) if error.errors() else {"loc": (), "msg": "invalid request"}
-    place = [] if first.get("type") == "json_invalid" else first["loc"][1:]
+    first: dict[str, Any] = max(error.errors(), key=_told, default={"loc": (), "msg": "invalid request"})
+    place: tuple[str | int, ...] = () if first.get("type") == "json_invalid" else first["loc"][1:]
     where = ".".join(str(part) for part in place if _named(part)) or "body"
     return refusal(422, f"{where[:100]}: {_said(first)}", "invalid_request")
 
