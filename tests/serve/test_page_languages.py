@@ -29,6 +29,7 @@ ENGLISH = re.compile(r"[A-Za-z]{2,}")
         ("neighbours", {"word": "北京市", "models": "words"}, "“北京市”不在词表的 60 个词里，没有向量；相近的词：北京"),
         ("senses", {"word": "打电"}, "语料里没有“打电”；你要找的是不是 '打'"),
         ("concordance", {"query": "打", "tag": "n"}, "这份语料没有词性标记。"),
+        ("concordance", {"query": "打(", "mode": "regex"}, "正则表达式有误（缺少 )，位置 2）。"),
         ("concordance", {"query": "a" * 501}, "太长了：最多 500 个字符，现在有 501 个。"),
     ],
 )
@@ -38,6 +39,21 @@ def test_what_is_wrong_is_said_in_chinese_on_the_chinese_page(
     (said,) = texts(open_page(view, lang="zh", **state), ".problem")
     assert said.startswith(f"出错了 {says}")
     assert not ENGLISH.search(said)
+
+
+def test_a_text_too_long_is_told_how_long_it_may_be(open_page: Open, task_address: str) -> None:
+    page = open_page("predict", base=task_address, lang="zh", model="classify")
+    page.fill("#text", "字" * 20_001)
+    page.click("button.primary")
+    page.wait_for_selector(".problem")
+    assert texts(page, ".problem") == ["出错了 太长了：最多 20,000 个字符，现在有 20,001 个。"]
+
+
+def test_the_head_of_a_column_and_the_facts_of_a_card_are_in_chinese(open_page: Open, task_address: str) -> None:
+    assert texts(open_page("neighbours", lang="zh", word="北京"), ".column-head .soft")[0] == "vectors · 16 维 · 60 词"
+    assert texts(open_page("predict", base=task_address, lang="zh", model="tag"), ".column-head .soft") == ["序列标注"]
+    facts = texts(open_page("models", lang="zh", name="index"), ".facts dd")
+    assert "逐一比较（精确）" in facts
 
 
 def asked(call: str, client: httpx.Client) -> httpx.Response:

@@ -55,8 +55,11 @@ export function chosenModels(models, state, most = 3) {
   return named.length ? named.slice(0, most) : models.slice(0, Math.min(2, most)).map((item) => item.name);
 }
 
+// The method or the task of a model, the task in the language of the page.
+export const methodOf = (item) => item.method && t(`value_${item.method}`, item.method);
+
 export function columnHead(item) {
-  const facts = [item.method, item.dim && `${item.dim}d`, item.words && number(item.words)].filter(Boolean).join(" · ");
+  const facts = [methodOf(item), item.dim && t("homeDim", item.dim), item.words && t("headWords", number(item.words))].filter(Boolean).join(" · ");
   return h("header", { class: "column-head" }, h("h3", {}, h("a", { href: link("models", { name: item.name }) }, item.name)),
     h("span", { class: "soft" }, facts));
 }

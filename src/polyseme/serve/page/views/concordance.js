@@ -85,7 +85,7 @@ function lines(root, found, question, sort, text, index, signal) {
     list.append(...page.map((line) => kwic(line, { href: index && hitLink(index.name, line), score: false, source: true })));
     tags.push(...page.map((line) => line.tag));
     const n = list.children.length;
-    fill(shown, t("shownOf", number(n), number(found.count)));
+    if (found.count) fill(shown, t("shownOf", number(n), number(found.count)));
     more.element.hidden = n >= found.count;
     fill(legend, tagLegend(text, tags));
   };

@@ -1,7 +1,7 @@
 // What is loaded, in numbers, and three ways to begin.
 
 import { fill, h } from "../dom.js";
-import { empty, ofKind } from "../parts.js";
+import { empty, methodOf, ofKind } from "../parts.js";
 import { link } from "../router.js";
 import { number, t } from "../strings.js";
 
@@ -28,7 +28,7 @@ function card(item) {
   ] : [item.texts && t("homeTexts", number(item.texts)), item.labels && t("homeLabels", labels(item.labels)), item.words && t("homeDifferent", number(item.words)), item.dim && t("homeDim", number(item.dim)),
     text.tokens && t("homeTrained", number(text.tokens))];
   return h("a", { class: "loaded", href: link("models", { name: item.name }) },
-    h("strong", {}, item.name), h("span", { class: "soft" }, [item.method, t(`kind_${item.kind}`)].filter(Boolean).join(" · ")),
+    h("strong", {}, item.name), h("span", { class: "soft" }, [methodOf(item), t(`kind_${item.kind}`)].filter(Boolean).join(" · ")),
     [...of, item.occurrences && t("homeOccurrences", number(item.occurrences))].filter(Boolean).map((line) => h("span", {}, line)));
 }
 

@@ -2,12 +2,14 @@
 
 import { get } from "../api.js";
 import { fill, h } from "../dom.js";
-import { code, empty, indexOf } from "../parts.js";
+import { code, empty, indexOf, methodOf } from "../parts.js";
 import { link } from "../router.js";
 import { curlGet, curlPost, quoted } from "../shell.js";
 import { getLanguage, number, t } from "../strings.js";
 
 const HIDDEN = new Set(["text", "tags", "tagged", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
+
+const NAMED = new Set(["kind", "method", "task", "states", "search"]); // facts whose values are names
 
 export async function render(root, state, { library, signal }) {
   if (!library.items.length) {
@@ -17,7 +19,7 @@ export async function render(root, state, { library, signal }) {
   const item = library.items.find((one) => one.name === state.name) ?? library.items[0];
   const list = h("nav", { class: "shelf", "aria-label": t("loaded") }, library.items.map((one) =>
     h("a", { href: link("models", { name: one.name }), id: `item-${one.name}`, "aria-current": one === item ? "true" : null },
-      h("strong", {}, one.name), h("span", { class: "soft" }, [one.method, t(`kind_${one.kind}`)].filter(Boolean).join(" · ")))));
+      h("strong", {}, one.name), h("span", { class: "soft" }, [methodOf(one), t(`kind_${one.kind}`)].filter(Boolean).join(" · ")))));
   const sheet = h("article", { class: "sheet" });
   fill(root, h("h1", { class: "unseen" }, t("models")), h("div", { class: "models-split" }, list, sheet));
   list.querySelector("[aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -36,7 +38,7 @@ export async function render(root, state, { library, signal }) {
 
 function facts(pairs) {
   return h("dl", { class: "facts" }, pairs.map(([key, value]) =>
-    h("div", {}, h("dt", {}, t(`fact_${key}`, key.replaceAll("_", " "))), h("dd", {}, plain(value)))));
+    h("div", {}, h("dt", {}, t(`fact_${key}`, key.replaceAll("_", " "))), h("dd", {}, NAMED.has(key) ? t(`value_${value}`, value) : plain(value)))));
 }
 
 function optionTable(options) {

@@ -70,7 +70,7 @@ function arrowKeysAcross(words) {
 
 function layerSlider(index, state, at) {
   const { layers } = index;
-  if (layers.length < 2) return h("span", { class: "soft one-layer", title: t("oneLayer") }, t("layer"), " ", layers[0]);
+  if (layers.length < 2) return h("span", { class: "soft check one-layer", title: t("oneLayer") }, t("layerOf", layers[0]));
   const asked = layers.indexOf(Number(state.layer ?? index.layer));
   const place = asked < 0 ? layers.indexOf(index.layer) : asked;
   const output = h("output", { for: "layer" }, layers[place]);
