@@ -318,7 +318,7 @@ def _probe(x: Any, tag: Any, held_out: Any) -> float:
 
 # ---- BERT beside ELMo
 
-BESIDE: dict[str, dict[str, Any]] = {"elmo": {}, "bert": {"size": "mini"}}
+BESIDE: dict[str, dict[str, Any]] = {"elmo": {}, "bert": {"size": "mini", "pairs": "none"}}
 BESIDE_MINUTES = 40  # CPU minutes: twenty minutes on two cores
 
 

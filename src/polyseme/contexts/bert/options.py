@@ -19,6 +19,7 @@ class BertOptions(ShapeOptions):
 
     pace: ClassVar[float] = 0.5  # the norm after each layer bears smaller steps than GPT's before it
 
+    batch_size: int = option(8, "batch size: examples per step", minimum=1)
     masking: str = option(
         "word", "masking unit: subword pieces, whole words as segmented in the corpus, or spans "
                 "of one to three words",

@@ -26,7 +26,7 @@ from polyseme.errors import OptionError
 from polyseme.store.model import Model
 
 LOWEST, HIGHEST = 0.05, 2.8  # angles by which the waves of a position turn from one position to the next
-SHARPNESS = 5.0  # how much the score of a head's own position is above the mean of those next to it
+SHARPNESS = 3.0  # how much the score of a head's own position is above the mean of those next to it
 RANDOM_SHARE = 0.3  # of a head's random weights that stay
 
 
@@ -61,6 +61,7 @@ def look_at_neighbours(bert: PreTrainedModel) -> None:
     angles = torch.linspace(LOWEST, HIGHEST, n)
     size = dim * float(words.var())  # of a word's vector, squared; a position has the same
     waves = torch.arange(length)[:, None] * angles
+    bert.embeddings.token_type_embeddings.weight *= RANDOM_SHARE**2  # else a third of the sum, the same in all places
     positions.zero_()
     positions[:, : 2 * n] = math.sqrt(size / n) * torch.stack([waves.cos(), waves.sin()], dim=2).flatten(1)
     # Layer norm makes a sum of word and position dim long, squared, so p(t)·p(t) is dim / 2.
