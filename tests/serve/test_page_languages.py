@@ -42,10 +42,7 @@ def test_what_is_wrong_is_said_in_chinese_on_the_chinese_page(
 
 
 def test_a_text_too_long_is_told_how_long_it_may_be(open_page: Open, task_address: str) -> None:
-    page = open_page("predict", base=task_address, lang="zh", model="classify")
-    page.fill("#text", "字" * 20_001)
-    page.click("button.primary")
-    page.wait_for_selector(".problem")
+    page = open_page("predict", base=task_address, lang="zh", model="classify", text="字" * 20_001)
     assert texts(page, ".problem") == ["出错了 太长了：最多 20,000 个字符，现在有 20,001 个。"]
 
 
