@@ -40,7 +40,7 @@ from polyseme.text.corpus import Corpus
 from tables import write_table
 
 PAGE = Path(__file__).parents[1] / "docs" / "results-transformers.md"
-BATCH, LENGTH = 32, 128
+BATCH, LENGTH = 8, 128
 PROBED = 6  # steps from which the number that fits is estimated
 RATES = {"Trainer, our learning rate": 0.0, "Trainer, its default": 5e-5}  # 0: ours
 
