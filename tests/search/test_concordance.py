@@ -257,6 +257,10 @@ def test_an_expression_without_end_is_given_up() -> None:
 def test_tags_need_a_tagged_corpus(corpus: Corpus) -> None:
     with pytest.raises(OptionError, match="no tags"):
         concordance(corpus, "打", tag="v")
+    with pytest.raises(OptionError, match="no tags"):
+        concordance(corpus, "打/v", "words")
+    slashes = Corpus.from_sentences([["80", "km/h"]], segment="space")
+    assert concordance(slashes, "km/h", "words").count == 1
 
 
 def test_a_concordance_shows_itself_in_a_notebook(corpus: Corpus) -> None:

@@ -111,5 +111,5 @@ def test_what_cannot_be_distilled_is_said(sentences):
     corpus = Corpus.from_sentences(sentences)
     with pytest.raises(OptionError, match="one layer"):
         polyseme.distil(ByPlace(), corpus, layers="all")
-    with pytest.raises(TrainingError, match="lower min_count"):
+    with pytest.raises(TrainingError, match="or min_count=1"):
         Distilled.of(ByPlace(), corpus, DistilOptions(min_count=100_000), Run())

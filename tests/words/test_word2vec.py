@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, used_as
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
 from polyseme.words.supervised import SupervisedOptions, train_supervised
@@ -154,7 +154,7 @@ def test_a_start_of_another_length_is_refused(topics):
     ("sentences", "options", "words"),
     [
         ([["猫"] * 9] * 9, {}, "needs two"),
-        ([["猫", "狗"]], {"min_count": 2}, "lower min_count"),
+        ([["猫", "狗"]], {"min_count": 2}, "give more text, or min_count=1"),
         ([["猫"], ["狗"]], {}, "in the same sentence"),
         ([["猫", "狗"] * 9] * 9, {"lr": 1e30}, "lower lr"),
     ],
@@ -164,6 +164,11 @@ def test_what_cannot_be_trained_is_told_in_one_line(sentences, options, words):
     with pytest.raises(TrainingError, match=words) as error:
         polyseme.train("word2vec", Corpus.from_sentences(sentences), **{**SMALL, **options})
     assert "\n" not in str(error.value)
+
+
+def test_advice_names_the_flag_of_the_command():
+    with used_as("command"), pytest.raises(TrainingError, match="give more text, or --min-count 1"):
+        polyseme.train("word2vec", Corpus.from_sentences([["猫", "狗"]]), **{**SMALL, "min_count": 2})
 
 
 def test_a_vocabulary_of_two_words_has_one_negative_and_trains():

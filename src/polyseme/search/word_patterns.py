@@ -13,6 +13,7 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 
 _BLOCK = 1 << 22  # words of the text looked at together
+_TAGGED = re.compile(r".*/[A-Za-z]{1,4}\*?")  # a word with a tag, if it is not just text
 
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -39,6 +40,8 @@ def find_words(corpus: Corpus, query: str) -> tuple[Places, Places]:
     sentences = np.searchsorted(corpus.sentence_offsets, first, side="right") - 1
     whole = first + length <= corpus.sentence_offsets[sentences + 1]  # not across two sentences
     first = first[whole]
+    if not len(first) and corpus.tags is None and any(map(_TAGGED.fullmatch, query.split())):
+        raise OptionError("the corpus has no tags to choose by")
     return sentences[whole], np.stack([first, first + length], axis=1)
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import TrainingError
+from polyseme.errors import TrainingError, as_given
 from polyseme.machine import cores
 from polyseme.nouns import Progress
 from polyseme.training.run import Run
@@ -185,7 +185,7 @@ class Epochs:
         if not predictions:
             raise TrainingError(
                 "no two words of the vocabulary occur in the same sentence, or frequent ones "
-                "were skipped: give more text, lower min_count, or set sample to 0"
+                f"were skipped: give more text, {as_given('min_count', 1)}, or {as_given('sample', 0)}"
             )
         mean = loss / predictions
         if not np.isfinite(mean) or not self.check():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
-from polyseme.errors import TrainingError
+from polyseme.errors import TrainingError, as_given
 from polyseme.nouns import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.words.chunks import chunk_bounds, preparing, read_only
@@ -87,7 +87,7 @@ def count_pairs(
     last = _emptied(keys, sums)
     if not runs and not len(last[0]):
         raise TrainingError(
-            "no two words of the vocabulary occur in the same sentence: give more text, or lower min_count"
+            f"no two words of the vocabulary occur in the same sentence: give more text, or {as_given('min_count', 1)}"
         )
     if folder is None:
         return Cooccurrence(*last, n_words, symmetric)

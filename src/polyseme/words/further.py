@@ -29,7 +29,7 @@ def frequent_words(corpus: Corpus, min_count: int, max_size: int | None) -> Voca
     if not len(vocabulary):
         raise TrainingError(
             f"none of the {len(corpus.all_words):,} words occurs {min_count} times or more: give "
-            "more text, or lower min_count"
+            f"more text, or {as_given('min_count', 1)}"
         )
     return vocabulary
 
@@ -46,7 +46,7 @@ def plan_words(corpus: Corpus, min_count: int, max_size: int | None, start: Word
     if len(vocabulary) < 2:
         raise TrainingError(
             f"{len(vocabulary)} of {len(corpus.vocabulary):,} words occur {min_count} times or "
-            "more, and training needs two: give more text, or lower min_count"
+            f"more, and training needs two: give more text, or {as_given('min_count', 1)}"
         )
     numbers = np.full(max(len(corpus.all_words), 1), len(vocabulary), dtype=np.int32)
     if start is None:

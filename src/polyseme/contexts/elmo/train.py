@@ -36,7 +36,7 @@ from polyseme.contexts.elmo.further import joined, take_over
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
-from polyseme.errors import OptionError, TrainingError
+from polyseme.errors import OptionError, TrainingError, as_given
 from polyseme.machine import cores
 from polyseme.neural.cnn import lay_out_by_offset
 from polyseme.neural.lstm import State, rows_of_states, states_of_rows
@@ -193,7 +193,9 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
         classes = joined(start.classes or start.alphabet.words, classes)
         characters = joined(start.alphabet.characters, characters)
     if not classes:
-        raise TrainingError(f"no word occurs {options.min_count} times or more: give more text, or lower min_count")
+        raise TrainingError(
+            f"no word occurs {options.min_count} times or more: give more text, or {as_given('min_count', 1)}"
+        )
     options = with_sizes(options)
     alphabet = make_alphabet(options, characters=characters, words=classes)
     words = WordTable(corpus.all_words, alphabet, classes)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from polyseme.contexts.ulmfit.awd import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
-from polyseme.errors import TrainingError
+from polyseme.errors import TrainingError, as_given
 from polyseme.neural.lstm import State, rows_of_states, states_of_rows
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.options import keeping_shape
@@ -142,7 +142,9 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
         options = keeping_shape(options, start.options)
     units = _units(corpus, options, start)
     if not units.known:
-        raise TrainingError(f"no unit occurs {options.min_count} times or more: give more text, or lower min_count")
+        raise TrainingError(
+            f"no unit occurs {options.min_count} times or more: give more text, or {as_given('min_count', 1)}"
+        )
     turn = -1 if options.direction == "backward" else 1
     text, kept_out = (stream_of(corpus, which, units)[::turn].copy() for which in (training, held_out))
     if len(text) < 4:
