@@ -65,7 +65,7 @@ def look_at_neighbours(bert: PreTrainedModel) -> None:
     positions.zero_()
     positions[:, : 2 * n] = math.sqrt(size / n) * torch.stack([waves.cos(), waves.sin()], dim=2).flatten(1)
     # Layer norm makes a sum of word and position dim long, squared, so p(t)·p(t) is dim / 2.
-    scale = math.sqrt(SHARPNESS * math.sqrt(width) / (dim / 2 * (1 - float(angles.cos().mean()))))
+    scale = math.sqrt(SHARPNESS * math.sqrt(width) / (dim / 2 * max(1 - float(angles.cos().mean()), 0.5)))
     for number in range(heads):
         rotation = _rotation(angles * (number // 2 + 1) * (-1 if number % 2 == 0 else 1))
         first, last = number * width, number * width + 2 * n
