@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_transformers import save_tiny
 
+from polyseme.text.corpus import Corpus
+
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Callable[[str], Path]:
@@ -24,3 +26,9 @@ def folders(tmp_path_factory) -> Callable[[str], Path]:
         return made[name]
 
     return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(fifty_lines) -> Corpus:
+    """Fifty lines of text."""
+    return Corpus.from_sentences(fifty_lines)

@@ -13,6 +13,11 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from tokenizers.implementations import BertWordPieceTokenizer
 
+# Options of a Transformer that is trained in a second.
+SMALL = {
+    "dim": 32, "n_layers": 2, "n_heads": 2, "max_size": 200, "length": 32, "batch_size": 16, "threads": 1, "seed": 1,
+}  # fmt: skip
+
 TEXTS = [
     "The history of word representations begins with counting.",
     "他打了个电话，说明天去公园。",
