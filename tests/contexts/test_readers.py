@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import polyseme
-from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig, Tokens
 from polyseme.contexts.elmo.readers import SPAN, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.packing import Packing
@@ -108,6 +108,21 @@ def test_the_transformer_is_torchs_with_a_mask_of_its_reach(length):
             x = plain.train()(x, src_mask=hidden)  # dropout 0; the quick path of eval() differs in rounding
         expected = nn.functional.layer_norm(x, (SIZE,))[0].detach()
         torch.testing.assert_close(read(net, [text])[0][-1][direction], expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_a_new_transformers_words_weigh_as_much_as_their_positions(projected):
+    size = 64
+    config = BiLMConfig(
+        n_characters=0, n_words=500, max_characters=5, char_dim=4, word_dim=96 if projected else size, filters=(),
+        activation="relu", n_highway=0, project=projected, hidden=size, projection=size, cell_clip=0.0,
+        projection_clip=0.0, skip=True, reader="transformer", n_layers=2, width=3, n_heads=2,
+    )  # fmt: skip
+    net = BiLM(config)
+    net.reset_parameters(torch.Generator().manual_seed(1))
+    words = net.encoder(Tokens(None, None, torch.arange(500)))
+    positions = with_positions(torch.zeros(2, 40, size), [1] * 40)[0]
+    assert 0.5 < float(words.std() / positions.std()) < 2
 
 
 @OTHERS

@@ -321,6 +321,10 @@ class BiLM(nn.Module):
         if encoder.projection is not None:
             normal(encoder.projection.weight, config.token_dim)
             encoder.projection.bias.zero_()
+        if config.reader == "transformer":  # else the positions, which are added to the small vectors, drown them
+            last = encoder.projection.weight if encoder.projection is not None else getattr(encoder, "words", None)
+            if last is not None:
+                last.mul_(math.sqrt(config.projection))
         for layer in self.layers:
             layer.reset(generator)  # type: ignore[operator]
         if config.n_classes:
