@@ -3,8 +3,9 @@
     python benchmarks/tuning.py --data ../shared/data --english FOLDER --chinese FOLDER [--only sst2,trec] [--seeds 3]
 
 Results are saved in ``--results`` one by one, and the tables in docs/results-transformers.md are written from all of
-them. ``--folds 1`` fits only the first of five folds. ``--only labels`` fits on few examples of TREC, ``--only layers``
-fine-tunes parts of the encoder.
+them. ``--folds 1`` fits only the first of five folds. ``--first sick`` fine-tunes the encoder on those pairs before the
+trial (Phang et al., "Sentence Encoders on STILTs", 2018). ``--only labels`` fits on few examples of TREC, ``--only
+layers`` fine-tunes parts of the encoder.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import polyseme
 from polyseme.api import plan_fit
 from polyseme.tasks.fit import FitPlan
+from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from tables import write_table
 
@@ -53,6 +55,15 @@ TRIALS = {
     "ocnli": Trial("pair", "ocnli/train.10k.json", None, "chinese", "accuracy", 58),
     "chnsenticorp": Trial("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv", "chinese", "accuracy", 92),
 }
+# Scored pairs on which an encoder can be fine-tuned before the trial itself: training file, columns and language.
+FIRST: dict[str, tuple[str, dict[str, str], str]] = {
+    "sick": (
+        "sick/SICK_train.txt",
+        {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"},
+        "english",
+    ),
+    "stsb_zh": ("stsb_zh_cnsd/cnsd-sts-train.txt", {}, "chinese"),
+}
 LABELS = (100, 300, 1000)  # examples of the curve of few labels
 PARTS: dict[str, dict[str, Any]] = {
     "all layers": {}, "the top two layers": {"top_layers": 2}, "the added layer alone": {"top_layers": 0}
@@ -68,6 +79,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--folds", type=int, default=1)
     parser.add_argument("--examples", type=int, default=0, help="examples to learn from; 0: all")
+    parser.add_argument("--first", choices=("", *FIRST), default="", help="pairs to fine-tune the encoder on first")
     parser.add_argument("--results", type=Path, default=Path("tuning.json"))
     parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "results-transformers.md")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of all trials")
@@ -76,6 +88,10 @@ def main() -> None:
     known = json.loads(options.results.read_text()) if options.results.exists() else {}
     encoders = {"english": polyseme.load(options.english), "chinese": polyseme.load(options.chinese)}
     more = {name: json.loads(value) for name, value in (given.split("=", 1) for given in options.set)}
+    if options.first:
+        language = FIRST[options.first][2]
+        encoders[language] = fitted_first(options.first, encoders[language], options)
+        more["first"] = options.first
     for name in options.only.split(","):
         for seed in range(1, options.seeds + 1):
             if name == "labels":
@@ -86,6 +102,15 @@ def main() -> None:
                     run(Fit("trec", seed, {**more, **part}), encoders, options, known)
             else:
                 run(Fit(name, seed, more, options.examples), encoders, options, known)
+
+
+def fitted_first(name: str, encoder: Any, options: argparse.Namespace) -> Any:
+    """The encoder after fine-tuning on other pairs, both texts as one input; kept next to the results."""
+    path, (file, columns, _) = options.results.parent / f"first-{name}", FIRST[name]
+    if not path.exists():
+        pairs = Examples.read(options.data / "tasks" / file, kind="pairs", **({"columns": columns} if columns else {}))
+        plan_fit("pair", pairs, None, encoder, head="cross", threads=1).fit(Run()).save(path)
+    return polyseme.load(path / "encoder")
 
 
 class Fit(NamedTuple):
@@ -105,9 +130,10 @@ class Fit(NamedTuple):
 def run(fit: Fit, encoders: dict[str, Any], options: argparse.Namespace, known: Any) -> None:
     """Fit and score on the dev data or the folds, unless that was done before."""
     trial, data = TRIALS[fit.trial], options.data / "tasks"
+    given = {name: value for name, value in fit.options.items() if name != "first"}
     plan = plan_fit(
         trial.task, data / trial.train, None if trial.dev is None else data / trial.dev, encoders[trial.language],
-        threads=1, seed=fit.seed, encoder_mode="finetune", **{**trial.options, **fit.options},
+        threads=1, seed=fit.seed, encoder_mode="finetune", **{**trial.options, **given},
     )  # fmt: skip
     found = known.setdefault(fit.key, {**fit._asdict(), "scores": [], "cpu": 0.0})
     for number in range(len(found["scores"]), 1 if trial.dev else options.folds):

@@ -42,7 +42,10 @@ MEASUREMENTS: dict[str, list[str]] = {
         f"contexts-{part}": ["contexts_quality.py", part, "--models", "{models}"]
         for part in ("ulmfit", "taglm", "cove", "readers", "bert")
     },
-    "contexts-ulmfit-zh": ["contexts_quality.py", "ulmfit", "--models", "{models}", "--set", "ChnSentiCorp"],
+    **{
+        f"contexts-{part}-zh": ["contexts_quality.py", part, "--models", "{models}", "--set", "ChnSentiCorp"]
+        for part in ("ulmfit", "bert")
+    },
     "translation": ["translation.py", "{data}/parallel/train.dedup.tsv.xz"],
     "senses": ["senses.py", "{models}/zhwiki.index"],
     "serve": ["serve.py"],
