@@ -19,7 +19,7 @@ from polyseme.sentences.learned import ClassifyTask
 from polyseme.sentences.steps import Dense
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
-from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, tuned_epochs
+from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
 
@@ -203,6 +203,19 @@ def test_the_wider_a_transformer_the_more_slowly_it_learns(dim, rate):
 
 def test_the_fewer_examples_the_more_passes_over_them():
     assert [tuned_epochs(n) for n in (50, 1000, 4000, 8000, 10**6)] == [20, 7, 3, 3, 2]
+
+
+def test_few_examples_are_all_learned_from_unless_a_part_is_asked_for(bert):
+    few = Examples.of(reviews(40))
+
+    def held_out_scores(**options):
+        return ["accuracy" in point for point in polyseme.fit("classify", few, None, bert, **options).about.curve]
+
+    tuned = {"encoder_mode": "finetune", "threads": 1, "epochs": 1}
+    assert held_out_scores(**tuned) == [False]
+    assert held_out_scores(**tuned, held_out=0.2) == [True]
+    assert held_out_scores(threads=1, epochs=1, head="linear") == [True]  # whose rate stays: it has to be stopped
+    assert held_out_share(ClassifyOptions(), head_options("classify", ClassifyOptions(head="ulmfit")), 500) == 0.1
 
 
 def test_fine_tuning_has_defaults_of_its_own_and_what_is_given_wins():

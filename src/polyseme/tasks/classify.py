@@ -35,7 +35,7 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
-from polyseme.tasks.labels import class_scorer, tell_odd_labels, tell_unknown_labels
+from polyseme.tasks.labels import class_scorer, tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
@@ -84,8 +84,7 @@ class Classify(TaskModel):
         tell_odd_labels(train, dev)
         if options.head == "fasttext":
             return cls._fit_fasttext(train, encoders, options, own, run)
-        if dev is None and options.held_out:
-            train, dev = train.split(options.held_out, own.seed)
+        train, dev = with_dev(train, dev, options, own)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
         score = class_scorer(options, train.labels, dev)
         if options.head == "ulmfit":

@@ -18,7 +18,7 @@ from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import Report, TaskModel
-from polyseme.tasks.options import SCORED_HEAD, TaskOptions, usual_head
+from polyseme.tasks.options import HELD_OUT, SCORED_HEAD, TaskOptions, usual_head
 from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from polyseme.words.files.published import PublishedFastText
@@ -74,9 +74,10 @@ class FitPlan:
         return dataclasses.replace(self.options, seed=seed)  # type: ignore[call-arg]
 
     def _share(self) -> float:
-        if not self.options.held_out:
+        share = HELD_OUT if self.options.held_out is None else self.options.held_out
+        if not share:
             raise OptionError("several seeds are compared on held-out examples: give dev, or a share held_out")
-        return self.options.held_out
+        return share
 
 
 def with_head(task: str, options: TaskOptions, encoders: Sequence[Any], train: Examples) -> TaskOptions:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from polyseme.nouns import FloatArray
 from polyseme.sentences.learned import held_out_score, targets_of
 from polyseme.tasks.metrics import PRIMARY, check_metric, classification
-from polyseme.tasks.options import TaskOptions
+from polyseme.tasks.options import TaskOptions, held_out_share
 from polyseme.text.examples import Examples
 from polyseme.training.task import Score
 
 log = logging.getLogger(__name__)
+
+
+def with_dev(train: Examples, dev: Examples | None, options: TaskOptions, own: Any) -> tuple[Examples, Examples | None]:
+    """The training examples and those that choose among weights: the given ones, or a part of the training examples."""
+    share = 0.0 if dev is not None else held_out_share(options, own, len(train))
+    return train.split(share, own.seed) if share else (train, dev)
 
 
 def class_scorer(options: TaskOptions, labels: list[str], dev: Examples | None) -> Callable[[FloatArray], Score] | None:

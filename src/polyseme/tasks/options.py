@@ -53,9 +53,10 @@ class TaskOptions:
 
     head: str = option("auto", "model on top of the encoder")
     metric: str | None = option(None, "metric that selects the best weights; default: the task's own")
-    held_out: float = option(
-        0.1,
-        "fraction of the examples held out for early stopping, if no dev examples are given",
+    held_out: float | None = option(
+        None,
+        "fraction of the examples held out for early stopping, if no dev examples are given; default: 0.1, or 0 where "
+        "that would be fewer than 50 in fine-tuning",
         minimum=0,
         maximum=0.9,
     )
@@ -249,6 +250,7 @@ class ReaderOptions(LearnedOptions):
 
 
 SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
+HELD_OUT, FEWEST = 0.1, 50  # usual fraction held out; with a rate that falls to zero, not if that is fewer examples
 SEEN, MOST_EPOCHS = 5_000, 20  # examples that fine-tuning sees next to two passes over all, and its most passes
 # What a head takes where encoders learn with it, unless it is given: rates that leave them most of what they know.
 FINETUNED: dict[str, Any] = {
@@ -319,6 +321,17 @@ def usual_head(task: str, *, tuned: bool = False) -> str:
 def tuned_epochs(n_examples: int) -> int:
     """Passes of fine-tuning over so many examples: the fewer there are, the more."""
     return min(2 + round(SEEN / max(n_examples, 1)), MOST_EPOCHS)
+
+
+def held_out_share(options: TaskOptions, own: Any, n_examples: int) -> float:
+    """The fraction of the examples to hold out.
+
+    If the learning rate falls to zero at the end (fine-tuning, ULMFiT), the last weights are good ones. A few dozen
+    examples could not choose better among the earlier ones, and are worth more in training.
+    """
+    if options.held_out is not None:
+        return options.held_out
+    return 0.0 if own.schedule == "slanted" and HELD_OUT * n_examples < FEWEST else HELD_OUT
 
 
 def head_options(task: str, options: TaskOptions, n_examples: int = 0) -> Any:

@@ -26,7 +26,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
-from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels
+from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.metrics import check_metric, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
@@ -80,8 +80,7 @@ class Pair(TaskModel):
         goal = goal_of(train, own)
         if isinstance(goal, Classes):
             tell_odd_labels(train, dev)
-        if dev is None and options.held_out:
-            train, dev = train.split(options.held_out, own.seed)
+        train, dev = with_dev(train, dev, options, own)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
         features = new_features(options.head, pairs_of(train), encoders, about, own)
         output = output_layer(features.dim, goal.n_outputs, own, own.classifier_units)

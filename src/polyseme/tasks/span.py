@@ -31,6 +31,7 @@ from polyseme.sentences.learned import ExampleTask
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.tasks.labels import with_dev
 from polyseme.tasks.metrics import PRIMARY, answers, check_metric
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import ReaderOptions, SpanOptions, TaskOptions, head_options
@@ -120,8 +121,7 @@ class Span(TaskModel):
         own = head_options(cls.method, options, len(train))
         if own.stride > own.window:
             raise OptionError(f"stride {own.stride} is more than window {own.window}: tokens between would not be read")
-        if dev is None and options.held_out:
-            train, dev = train.split(options.held_out, own.seed)
+        train, dev = with_dev(train, dev, options, own)
         about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
         rows: list[Any] = list(train)
         readings = Readings(rows, about.segmentation or Segmentation(), own.window, own.stride)

@@ -36,6 +36,7 @@ from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
 from polyseme.sentences.sources import Flat, Ints, offsets_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.tasks.labels import with_dev
 from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
@@ -153,8 +154,7 @@ class Tag(TaskModel):
         if isinstance(own, TagLmOptions) and not encoders:
             raise OptionError("the head taglm takes a language model: give an encoder")
         _tell_unknown_tags(train, dev)
-        if dev is None and options.held_out:
-            train, dev = train.split(options.held_out, own.seed)
+        train, dev = with_dev(train, dev, options, own)
         about = About(segmentation_of([], train.segmentation), train.facts, run.curve)
         rows: list[Any] = list(train)
         with torch.random.fork_rng(devices=[]):
