@@ -228,7 +228,7 @@ def _classified(name: str, encoders: list[Any], seed: int) -> dict[str, Any]:
 # ---- the readers of the biLM
 
 READERS = ("lstm", "cnn", "transformer")
-READING = 0.6  # CPU minutes of training
+READING = 1.5  # CPU minutes of training
 SENTENCES = 5000  # sentences whose words are encoded
 PROBED, PENALTY = 6_000, 1e-4  # words for training and testing the probe, and its weight decay
 FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second tag

@@ -26,7 +26,7 @@ from polyseme.api import plan_fit
 from polyseme.tasks.fit import FitPlan
 from polyseme.text.examples import Examples
 from polyseme.training.run import Run
-from tables import write_table
+from tables import read_table, write_table
 
 log = logging.getLogger("tuning")
 
@@ -157,8 +157,13 @@ def scored(plan: FitPlan, number: int, examples: int) -> tuple[Any, list[Any]]:
 
 
 def report(page: Path, known: dict[str, Any]) -> None:
-    """Write the tables from all results."""
-    write_table(page, "fine-tuning", rows_of(known))
+    """Write the tables from all results; a row without any keeps what the page says."""
+    header, *rows = rows_of(known)
+    measured = {tuple(row[:3]): row for row in rows}
+    before = {tuple(row[:3]): row for row in read_table(page, "fine-tuning")}
+    order = [*TRIALS]
+    told = sorted({**before, **measured}.values(), key=lambda row: (order.index(row[0]), row[2] != "none", row[1:3]))
+    write_table(page, "fine-tuning", [header, *told])
     for name, rows in (("few-labels", rows_of_labels(known)), ("layers", rows_of_parts(known))):
         if len(rows) > 2:  # more than the header and the fit with all examples and layers
             write_table(page, name, rows)
