@@ -111,9 +111,10 @@ def test_a_novel_is_searched_by_word_vectors_at_once_and_other_models_say_what_t
         assert "polyseme search context novel -o INDEX" in said
 
 
-def test_the_tabs_stand_in_one_row(open_page: Open) -> None:
+@pytest.mark.parametrize("width", [1400, 1280, 1024])
+def test_the_tabs_stand_in_one_row(open_page: Open, width: int) -> None:
     for lang in ("en", "zh"):
-        page = open_page(lang=lang, width=1400)
+        page = open_page(lang=lang, width=width)
         tops = page.locator(".tab").evaluate_all("tabs => tabs.map((tab) => tab.getBoundingClientRect().top)")
         assert len(set(tops)) == 1
 
