@@ -6,6 +6,7 @@ import re
 from rich.cells import cell_len
 
 from polyseme.cli.show import print_table, shown_progress
+from polyseme.words.chunks import PREPARING
 
 
 def test_columns_stand_under_each_other_whatever_the_script(capsys):
@@ -43,18 +44,45 @@ def test_the_end_is_said_once(capsys, monkeypatch):
     assert capsys.readouterr().err.splitlines() == ["reading 50% (11 s, 11 s left)", "reading 100% (22 s)"]
 
 
-def test_80_columns_show_loss_perplexity_and_the_time_that_is_left(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    """Standard error as a terminal of 80 columns."""
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "xterm")
-    figures = {"epoch": 0.27, "loss": 6.278, "forward_perplexity": 962.7, "backward_perplexity": 994.7}
+    def __init__(self, monkeypatch):
+        super().__init__()
+        monkeypatch.setattr("sys.stderr", self)
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setenv("TERM", "xterm")
+
+    def isatty(self):
+        return True
+
+    def lines(self):
+        return [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line).strip("\r") for line in self.getvalue().splitlines()]
+
+
+FIGURES = {"epoch": 0.27, "loss": 6.278, "forward_perplexity": 962.7, "backward_perplexity": 994.7}
+
+
+def test_80_columns_show_loss_perplexity_and_the_time_that_is_left(monkeypatch):
+    terminal = Terminal(monkeypatch)
     with shown_progress() as progress:
-        progress("training", 23, 100, **figures, tokens_per_second=3484)
-    lines = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line).strip("\r") for line in terminal.getvalue().splitlines()]
+        progress("training", 23, 100, **FIGURES, tokens_per_second=3484)
+    lines = terminal.lines()
     assert any("loss 6.278  ppl fwd 962.7  bwd 994.7" in line and " left " in line for line in lines), lines
     assert all(cell_len(line) <= 80 for line in lines)
+
+
+def test_the_long_name_of_what_is_done_takes_no_room_from_the_figures(monkeypatch):
+    terminal = Terminal(monkeypatch)
+    with shown_progress() as progress:
+        progress(PREPARING, 1, 1)
+        progress("training", 23, 100, **FIGURES)
+    assert any("loss 6.278  ppl fwd 962.7  bwd 994.7" in line for line in terminal.lines())
+
+
+def test_work_of_unknown_size_has_a_whole_clock_and_neither_a_share_nor_a_time_that_is_left(monkeypatch):
+    terminal = Terminal(monkeypatch)
+    with shown_progress() as progress:
+        progress(PREPARING, 0, None)
+    (line,) = {line.strip() for line in terminal.lines() if line.strip()}
+    assert re.fullmatch(re.escape(PREPARING) + r" +0:00:00", line)

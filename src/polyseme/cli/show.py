@@ -121,7 +121,7 @@ def shown_progress() -> Iterator[Progress]:
 
 @contextmanager
 def _live_bars() -> Iterator[Progress]:
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
     from rich.table import Column
 
@@ -132,11 +132,10 @@ def _live_bars() -> Iterator[Progress]:
     bars = Bars(
         TextColumn("{task.description}"),
         *bar,
-        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[share]:>4}", table_column=Column(min_width=4, no_wrap=True)),
         TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
+        _left_column(),
         console=to,
         expand=True,  # what does not fit is cut from the facts, never from the bar
     )
@@ -144,11 +143,28 @@ def _live_bars() -> Iterator[Progress]:
 
     def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
         if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total, facts="")
-        bars.update(tasks[what], completed=done, total=total, facts=_facts(_important(facts)))
+            for before in bars.tasks:  # its name would take room from the figures
+                bars.update(before.id, visible=not before.finished)
+            tasks[what] = bars.add_task(what, total=total, facts="", share="")
+        told: dict[str, Any] = {"facts": _facts(_important(facts)), "share": f"{done / total:.0%}" if total else ""}
+        bars.update(tasks[what], completed=done, total=total, visible=True, **told)
 
     with bars:
         yield progress
+
+
+def _left_column() -> Any:
+    from rich.progress import Task, TimeRemainingColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class Left(TimeRemainingColumn):
+        """The time that is left, where it is known how much there is to do."""
+
+        def render(self, task: Task) -> Text:
+            return Text("") if task.total is None else Text.assemble("left ", super().render(task))
+
+    return Left(table_column=Column(min_width=12, no_wrap=True))
 
 
 def _important(facts: dict[str, Any]) -> dict[str, Any]:
