@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 
 from rich.cells import cell_len
 
@@ -86,3 +87,22 @@ def test_work_of_unknown_size_has_a_whole_clock_and_neither_a_share_nor_a_time_t
         progress(PREPARING, 0, None)
     (line,) = {line.strip() for line in terminal.lines() if line.strip()}
     assert re.fullmatch(re.escape(PREPARING) + r" +0:00:00", line)
+
+
+def test_a_result_in_a_file_is_whole_while_the_terminal_shows_the_progress(monkeypatch):
+    terminal, file, line = Terminal(monkeypatch), io.StringIO(), "长" * 300
+    monkeypatch.setattr("sys.stdout", file)
+    with shown_progress("-") as progress:
+        sys.stdout.write(line + "\n")
+        progress("predicting", 1, 1)
+    assert file.getvalue() == line + "\n"
+    assert "predicting" in terminal.getvalue()
+
+
+def test_a_result_on_the_terminal_has_no_bar_between_its_lines(monkeypatch):
+    terminal = Terminal(monkeypatch)
+    monkeypatch.setattr("sys.stdout", terminal)
+    with shown_progress("-") as progress:
+        sys.stdout.write("长" * 300 + "\n")
+        progress("predicting", 1, 1)
+    assert terminal.getvalue() == "长" * 300 + "\n"

@@ -93,7 +93,7 @@ def encode(
             "features and pieces are vectors of words in context: not available for sentence models or with --pool"
         )
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
-    with shown_progress() as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
+    with shown_progress(out) as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
         lines = Lines(file, progress)
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):

@@ -27,7 +27,7 @@ def _predict(
         check_file(out, force=force)
     task = load_task(model)
     rows = task.rows_to_predict(file, **given_flags(ctx, flags))
-    with shown_progress() as progress, sink_of(out, force) as sink:
+    with shown_progress(out) as progress, sink_of(out, force) as sink:
         for done, record in enumerate(task.records(rows, attention=attention), start=1):
             line = json.dumps(record, ensure_ascii=False)
             sink.write((json_printable(line) if out == "-" else line) + "\n")

@@ -14,7 +14,7 @@ import click
 
 from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.errors import close_matches
-from polyseme.nouns import Progress
+from polyseme.nouns import Progress, silent
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -110,9 +110,14 @@ def plain(value: Any) -> str:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """A Progress on stderr: a live bar on a terminal, otherwise an occasional line."""
-    if sys.stderr.isatty():
+def shown_progress(out: str = "") -> Iterator[Progress]:
+    """A Progress on stderr: a live bar on a terminal, otherwise an occasional line.
+
+    Nothing where the result is printed on the terminal line by line (``out`` is -): the lines show how far it is.
+    """
+    if out == "-" and sys.stdout.isatty():
+        yield silent
+    elif sys.stderr.isatty():
         with _live_bars() as progress:
             yield progress
     else:
@@ -138,6 +143,7 @@ def _live_bars() -> Iterator[Progress]:
         _left_column(),
         console=to,
         expand=True,  # what does not fit is cut from the facts, never from the bar
+        redirect_stdout=False,  # a result that goes to a file or a pipe stays there, and its lines stay whole
     )
     tasks: dict[str, Any] = {}
 

@@ -40,7 +40,7 @@ def translate(model: str, given: str, out: str, beam: int, longest: int, force: 
     opened = load(model)
     if not getattr(opened, "translates", False):
         raise OptionError(f"{model} (method {opened.method}) cannot translate: train cove on parallel text")
-    with shown_progress() as progress, sink_of(out, force) as sink:
+    with shown_progress(out) as progress, sink_of(out, force) as sink:
         lines: Lines | None = Lines(given, progress) if _is_file(given) else None
         for found in opened.translate(lines or [given], beam=beam, longest=longest):
             source = lines.taken() if lines else given
