@@ -86,6 +86,8 @@ def test_figures_of_tasks_and_facts_of_their_data_are_in_chinese(open_page: Open
     for name in names:
         card = open_page("models", name=name, base=task_address, lang="zh")
         assert [label for label in texts(card, ".sheet dt") if ENGLISH.search(label)] == []
+    home = open_page("home", base=task_address, lang="zh")
+    assert [line for line in texts(home, ".loaded span") if line.startswith("类别：") and "," in line] == []
 
 
 def test_a_text_index_has_a_card_with_calls(open_page: Open, serving: Any, tmp_path: Path) -> None:
@@ -109,6 +111,12 @@ def test_a_novel_is_searched_by_word_vectors_at_once_and_other_models_say_what_t
         (said,) = texts(page, ".problem")
         assert "“novel”有 20,001 句" in said
         assert "polyseme search context novel -o INDEX" in said
+
+        page = open_page("search", base=address, lang="zh", query="苹果")  # nobody asked for the other model
+        page.wait_for_selector(".found li")
+        assert texts(page, ".problem") == []
+        assert page.is_checked("#chip-words")
+        assert not page.is_checked("#chip-context")
 
 
 @pytest.mark.parametrize("width", [1400, 1280, 1024])

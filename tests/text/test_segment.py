@@ -37,6 +37,8 @@ MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖�
         ("auto", "战线长达1,000公里，3 , 000", "战线 长达 1,000 公里 ， 3 , 000"),
         ("auto", "write to a.b-c@d.org or x+y.z@e.co.uk.", "write to a.b-c@d.org or x+y.z@e.co.uk ."),
         ("auto", "他👍🏽了，👩‍👩‍👧‍👦在🇨🇳🇯🇵，❤️吧1️⃣", "他 👍🏽 了 ， 👩‍👩‍👧‍👦 在 🇨🇳 🇯🇵 ， ❤️ 吧 1️⃣"),
+        ("auto", "他打了个盹。", "他 打了个 盹 。"),
+        ("auto", "他 打 了个盹。", "他 打 了 个 盹 。"),  # the page tells people to put spaces
         ("jieba", "他👩‍💻了❤️", "他 👩‍💻 了 ❤️"),
         ("english", "I 👍🏽👩‍💻 in 🇨🇳🇯🇵, ❤️ 1️⃣!", "I 👍🏽 👩‍💻 in 🇨🇳 🇯🇵 , ❤️ 1️⃣ !"),
         ("english", "می‌خواهم क्‍ष", "می‌خواهم क्‍ष"),

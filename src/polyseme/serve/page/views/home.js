@@ -34,7 +34,7 @@ function card(item) {
 
 const SHOWN = 6; // labels of a task
 
-const labels = (names) => [...names.slice(0, SHOWN), ...(names.length > SHOWN ? ["…"] : [])].join(", ");
+const labels = (names) => [...names.slice(0, SHOWN), ...(names.length > SHOWN ? ["…"] : [])].join(t("listComma"));
 
 function invitations(library) {
   const [index] = ofKind(library, "index"), [words] = ofKind(library, "words");

@@ -52,7 +52,7 @@ function plain(value) {
   if (typeof value === "number") return value !== 0 && Math.abs(value) < 1e-5 ? String(value) : number(value, 6);
   if (value === null) return "–";
   if (typeof value === "boolean") return t(value ? "yes" : "no");
-  if (Array.isArray(value)) return value.map(plain).join(", ") || "–";
+  if (Array.isArray(value)) return value.map(plain).join(t("listComma")) || "–";
   if (typeof value === "object") return Object.values(value).map(plain).filter((part) => !["–", "keep"].includes(part)).join(" · ");
   return String(value);
 }

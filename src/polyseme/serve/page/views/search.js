@@ -20,7 +20,7 @@ export async function render(root, state, { library, signal }) {
   const source = sources.find((item) => item.name === state.texts) ?? sources[0];
   const chosen = chosenModels(models, state);
   const how = HOWS.includes(state.how) ? state.how : "vectors";
-  const at = (changes) => ({ query: state.query, texts: source.name, models: chosen.join(","), how, ...changes });
+  const at = (changes) => ({ query: state.query, texts: source.name, models: state.models, how, ...changes });
   const submit = (event) => {
     event.preventDefault();
     const query = new FormData(event.target).get("query").trim();
@@ -44,6 +44,12 @@ export async function render(root, state, { library, signal }) {
   const answers = await Promise.all(chosen.map((model) =>
     post("/api/search", { model, ...asked }, signal).catch((error) => ({ error }))));
   if (signal.aborted) return;
+  // Where nobody chose the models, those that cannot search this text stand aside for those that can.
+  const able = chosen.filter((_, i) => !answers[i].error);
+  if (!state.models && able.length && able.length < chosen.length) {
+    go("search", at({ models: able.join(",") }), { replace: true });
+    return;
+  }
   fill(columns, chosen.map((name, i) => h("section", { class: "column" },
     columnHead(models.find((item) => item.name === name)),
     answers[i].error ? problem(answers[i].error) : found(answers[i].hits))));
