@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import shutil
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rich.cells import cell_len
 
 import polyseme
 from polyseme.cli.main import main
@@ -211,6 +213,10 @@ def test_the_demo_runs_on_a_file_of_ones_own_and_goes_on(home: Path, tmp_path: P
     assert "ELMo, layer 2" in shown.stdout
     assert "polyseme serve work/word2vec work/elmo work/index" in shown.stdout
     assert "done before" not in shown.stdout
+    assert max(map(cell_len, shown.stdout.splitlines())) <= 100
+    (asked,) = [line for line in shown.stdout.splitlines() if "work/index" in line and "--in" in line]
+    same = run(*shlex.split(asked)[1:], cwd=tmp_path)  # the question it proposes is about this text
+    assert same.code == 0, same.stderr
     again = run("demo", home / "text.txt", "-o", "work", *flags, cwd=tmp_path)
     assert again.stdout.count("done before") == 4
     other = run("demo", home / "corpus" / "words.txt", "-o", "work", *flags, cwd=tmp_path)

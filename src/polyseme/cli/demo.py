@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.show import shown_progress
 from polyseme.demo import MINUTES, Demo, Step
 from polyseme.search.agreement import Agreement
+from polyseme.search.hits import WordSenses
 
 TITLES = {
     "corpus": "corpus    语料",
@@ -46,13 +48,13 @@ def demo(files: tuple[str, ...], out: str, minutes: float, size: str | None) -> 
     steps = work.run()
     while step := _next(work, steps):
         took = f"{step.seconds:.0f} s" if step.seconds else "done before"
-        to.print(Text.assemble(("✓ ", "green"), (TITLES[step.name], "bold"), f"  {step.result}  ({took})"))
-    _show_words(to, work)
+        _told(to, Text.assemble(("✓ ", "green"), (TITLES[step.name], "bold"), f"  {step.result}  ({took})"))
+    shown = _show_words(to, work)
     with shown_progress() as progress:
         work.progress = progress
         agreement = work.agreement()
     _show_agreement(to, agreement, work)
-    _show_next(to, Path(out), time.monotonic() - started)
+    _show_next(to, Path(out), shown, time.monotonic() - started)
 
 
 def _next(work: Demo, steps: Iterator[Step]) -> Step | None:
@@ -61,18 +63,21 @@ def _next(work: Demo, steps: Iterator[Step]) -> Step | None:
         return next(steps, None)
 
 
-def _show_words(to: Console, work: Demo) -> None:
+def _show_words(to: Console, work: Demo) -> list[WordSenses]:
+    shown = []
     _heading(to, "One vector for a word, or one for each occurrence? 一词一向量，还是一处一向量？")
     for static, found in work.shown_words():
+        shown.append(found)
         n = len(found.senses)
         to.print(Text.assemble("\n", (found.word, "bold red"), f"  {found.count:,} occurrences"))
-        to.print(Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
+        _told(to, Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
         sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: overlapping)"
         to.print(f"  ELMo      {n} use{'s' if n > 1 else ''}{sure}")
         for number, sense in enumerate(found.senses, 1):
             label = "  ".join(sense.substitutes) or "–"
             to.print(Text.assemble(f"    {number}  ", (f"{sense.share:>4.0%}", "bold"), "  ≈ ", (label, "green")))
             print_kwic(to, sense.typical[:2], indent=7, scores=False)
+    return shown
 
 
 def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> None:
@@ -87,23 +92,26 @@ def _show_agreement(to: Console, agreement: Agreement | None, work: Demo) -> Non
     table.add_column("")
     table.add_column("10 nearest with the same tag", justify="right")
     table.add_column("their majority is right", justify="right")
-    table.add_row("by chance, by the commonest tag", f"{agreement.chance:.3f}", f"{agreement.commonest:.3f}")
+    table.add_row("chance, commonest tag", f"{agreement.chance:.3f}", f"{agreement.commonest:.3f}")
     layer = work.index.facts["layer"]
     table.add_row(Text(f"ELMo, layer {layer}", "bold"), f"{agreement.share:.3f}", f"{agreement.vote:.3f}")
     to.print()
     to.print(table)
-    to.print(
-        f"\nMean over the {len(agreement.words)} words with at least 200 occurrences and a second "
-        "tag on at least 60. The neighbours of an\noccurrence are chosen among all others of the "
-        "word in the corpus. ELMo never saw a tag."
+    _told(
+        to,
+        f"\nMean over the {len(agreement.words)} words with at least 200 occurrences and a second tag on at least 60. "
+        "The neighbours of an occurrence are chosen among all others of the word in the corpus. ELMo never saw a tag.",
     )
 
 
-def _show_next(to: Console, out: Path, seconds: float) -> None:
+def _show_next(to: Console, out: Path, shown: list[WordSenses], seconds: float) -> None:
     _heading(to, "Look at it 看一看")
     paths = " ".join(str(out / name) for name in ("word2vec", "elmo", "index"))
     _command(to, f"polyseme serve {paths}", "the page: concordance, uses, neighbours, maps")
-    _command(to, f'polyseme uses {out / "index"} 打 --in "他打了个电话。"', "occurrences used the same way")
+    for found in shown[:1]:
+        sentence = min((hit.text for sense in found.senses for hit in sense.typical), key=len)
+        asked = " ".join(map(shlex.quote, (str(out / "index"), found.word, "--in", sentence)))
+        _command(to, f"polyseme uses {asked}", "occurrences used the same way")
     _heading(to, "Your own text 用你自己的文本")
     for line, why in (
         ("polyseme corpus 我的文本.txt -o my.corpus", "any files; also .gz and GB18030"),
@@ -112,13 +120,19 @@ def _show_next(to: Console, out: Path, seconds: float) -> None:
         ("polyseme uses my.index 词", "its uses; --in SENTENCE: occurrences used the same way"),
     ):
         _command(to, line, why)
-    to.print(f"\n{seconds / 60:.1f} minutes in all. {out} keeps everything: run the demo again to continue from there.")
+    kept = f"{out} keeps everything: run the demo again to continue from there."
+    _told(to, f"\n{seconds / 60:.1f} minutes in all. {kept}")
 
 
 def _heading(to: Console, text: str) -> None:
     to.print()
-    to.print(Text(text, "bold"))
+    _told(to, Text(text, "bold"))
+
+
+def _told(to: Console, text: Text | str) -> None:
+    to.print(text, soft_wrap=False)  # broken between words
 
 
 def _command(to: Console, line: str, why: str) -> None:
-    to.print(Text.assemble("  ", (line, "cyan"), (f"   # {why}", "dim")))
+    to.print(Text(f"  # {why}", "dim"))
+    to.print(Text(f"  {line}", "cyan"))  # one line, to copy

@@ -151,7 +151,7 @@ def _live_bars() -> Iterator[Progress]:
         if what not in tasks:
             for before in bars.tasks:  # its name would take room from the figures
                 bars.update(before.id, visible=not before.finished)
-            tasks[what] = bars.add_task(what, total=total, facts="", share="")
+            tasks[what] = bars.add_task(what, total=total, facts="", share="0%" if total else "")
         told: dict[str, Any] = {"facts": _facts(_important(facts)), "share": f"{done / total:.0%}" if total else ""}
         bars.update(tasks[what], completed=done, total=total, visible=True, **told)
 
