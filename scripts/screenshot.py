@@ -35,13 +35,14 @@ def picture(url: str, *, width: int, height: int, dark: bool) -> bytes:
 
 
 def smaller(png: bytes) -> bytes:
-    """The picture with 256 colours where Pillow is there to choose them, as it is otherwise."""
+    """The picture with 256 colours where Pillow is there to choose them (small dots keep theirs), or as it is."""
     try:
         from PIL import Image
     except ImportError:
         return png
     out = io.BytesIO()
-    reduced = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=0)
+    whole = Image.open(io.BytesIO(png)).convert("RGB")
+    reduced = whole.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=3, dither=0)
     reduced.save(out, "PNG", optimize=True)
     return min(png, out.getvalue(), key=len)
 
