@@ -30,6 +30,8 @@ ENGLISH = re.compile(r"[A-Za-z]{2,}")
         ("senses", {"word": "打电"}, "语料里没有“打电”；你要找的是不是 '打'"),
         ("concordance", {"query": "打", "tag": "n"}, "这份语料没有词性标记。"),
         ("concordance", {"query": "打(", "mode": "regex"}, "正则表达式有误（缺少 )，位置 2）。"),
+        ("concordance", {"query": "[打", "mode": "regex"}, "正则表达式有误（方括号没有闭合，位置 2）。"),
+        ("concordance", {"query": "打(?z)", "mode": "regex"}, "正则表达式有误（写法有误，位置 3）。"),
         ("concordance", {"query": "a" * 501}, "太长了：最多 500 个字符，现在有 501 个。"),
     ],
 )

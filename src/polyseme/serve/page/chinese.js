@@ -103,7 +103,10 @@ const ERRORS = [
 ];
 
 const REGEX = [[/^missing (\S+)/, "缺少 $1"], [/^unbalanced parenthesis/, "括号不成对"], [/^nothing to repeat/, "前面没有可重复的内容"],
-  [/^multiple repeat/, "重复符号连用"], [/^bad escape/, "转义有误"], [/ ?at position (\d+)$/, "，位置 $1"]];
+  [/^multiple repeat/, "重复符号连用"], [/^bad escape/, "转义有误"], [/^unterminated character set/, "方括号没有闭合"],
+  [/^bad character range/, "字符范围有误"], [/^min repeat greater than max repeat/, "重复次数的下限大于上限"],
+  [/^(unknown|invalid) group( reference)?/, "没有这个分组"], [/^unknown property/, "没有这种字符属性"],
+  [/^[a-z].*?(?= at position|$)/, "写法有误"], [/ ?at position (\d+)$/, "，位置 $1"]];
 const regexInChinese = (why) => REGEX.reduce((text, known) => text.replace(...known), why);
 
 // The whole message in Chinese; nothing where a piece of it is not known.
