@@ -127,6 +127,7 @@ def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
         (["corpus", "小说.txt"], 2, "Missing option"),
         (["corpus", "小说.txt", "-o", "out", "--segment", "jeba"], 2, "jeba"),
         (["corpus", "小说.txt", "-o", "out", "--encoding", "utf-8"], 1, "offset 0 is not UTF-8"),
+        (["corpus", "小说.txt", "-o", "out", "--encoding", "utf-8"], 1, "give the right encoding (--encoding NAME)"),
     ],
 )
 def test_mistakes_are_one_line(novel: Path, arguments: list[str], code: int, message: str) -> None:

@@ -219,7 +219,7 @@ def not_text(name: str, head: bytes) -> TextError:
     detail = f"a NUL byte at offset {place:,}" if place >= 0 else _first_error(head)
     return TextError(
         f"{name} is not text in UTF-8, UTF-16, GB18030, Big5 or Windows-1252 ({detail}): "
-        f"give its encoding, or {as_given('errors', 'replace')}"
+        f"give its encoding ({as_given('encoding', 'NAME')}), or {as_given('errors', 'replace')}"
     )
 
 

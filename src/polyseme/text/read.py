@@ -214,7 +214,7 @@ class Reader:
     def _bad(self, what: str, at: int) -> TextError:
         return TextError(
             f"{self.name}: {what} at offset {at:,} is not {str(self.encoding).upper()} text: "
-            f"give the right encoding, or {as_given('errors', 'replace')}"
+            f"give the right encoding ({as_given('encoding', 'NAME')}), or {as_given('errors', 'replace')}"
         )
 
 
