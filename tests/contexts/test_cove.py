@@ -22,6 +22,7 @@ from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.kinds import evaluate_file
+from polyseme.neural.packing import Packing, mask_of
 from polyseme.text.parallel import Parallel
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -108,7 +109,7 @@ def test_beam_search_finds_the_likeliest_of_all_translations():
 
     def score(words: tuple[int, ...]) -> float:
         read, write = torch.tensor([[BOUNDARY, *words]]), [*words, BOUNDARY]
-        chances = network.decoder.log_probabilities(network.outputs(x, lengths, read)[0])
+        chances = network.decoder.log_probabilities(outputs(network, x, lengths, read)[0])
         return float(sum(chances[t, w] for t, w in enumerate(write))) / len(write)
 
     with torch.inference_mode():
@@ -126,11 +127,31 @@ def test_teacher_forcing_reads_the_word_before():
     network = Translator(CoveOptions(dim=6, hidden=4), n_source=5, n_target=9, dim=6).eval()
     network.decoder = decoder
     x, lengths = torch.randn(2, 3, 6), torch.tensor([3, 2])
-    one, other = (network.outputs(x, lengths, torch.tensor([[0, 3, w], [0, 5, w]])) for w in (4, 7))
+    one, other = (outputs(network, x, lengths, torch.tensor([[0, 3, w], [0, 5, w]])) for w in (4, 7))
     torch.testing.assert_close(one[:, :2], other[:, :2])
     assert not torch.allclose(one[:, 2], other[:, 2])
     x[1, 2] = 99.0  # behind the end of the second sentence
-    torch.testing.assert_close(network.outputs(x, lengths, torch.tensor([[0, 3, 4], [0, 5, 4]]))[1], one[1])
+    torch.testing.assert_close(outputs(network, x, lengths, torch.tensor([[0, 3, 4], [0, 5, 4]]))[1], one[1])
+
+
+def test_training_computes_what_translation_does_word_by_word():
+    torch.manual_seed(0)
+    network = Translator(CoveOptions(dim=6, hidden=4, n_layers=2), n_source=5, n_target=9, dim=6).eval()
+    x, lengths, read = torch.randn(3, 4, 6), torch.tensor([4, 1, 3]), torch.randint(0, 9, (3, 5))
+    mask = mask_of(lengths, 4, x.device)
+    planes, last = network.encoder(x, mask)
+    memory, cursor = network.decoder.begin(planes[-1], mask, last)
+    steps = []
+    for words in read.t():
+        fed, cursor, _ = network.decoder.step(words, memory, cursor)
+        steps.append(fed)
+    torch.testing.assert_close(outputs(network, x, lengths, read), torch.stack(steps, dim=1))
+
+
+def outputs(network: Translator, x: torch.Tensor, lengths: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    """h̃ ``(B, T, 2H)`` of target sentences of equal length."""
+    packing = Packing.of([read.shape[1]] * len(read))
+    return network.outputs(x, lengths, read.t().flatten(), packing).view(*read.t().shape, -1).transpose(0, 1)
 
 
 def test_published_weights_open_with_the_word_vectors_beside_them(tmp_path):

@@ -112,7 +112,7 @@ class _PackedLstm(torch.autograd.Function):
         # m = o·tanh(c) is the state itself, or is projected to it
         m = states if w_projection is None else x.new_empty(n_directions, n, hidden)
         cells[:, :rows], states[:, :rows] = c0, h0
-        cell = _cell(gates, cells, x.new_empty(n_directions, n, hidden), clips.cell)
+        cell = cell_of(gates, cells, x.new_empty(n_directions, n, hidden), clips.cell)
         recurrent = w_recurrent.transpose(1, 2)
         for start, size, before in steps_of(sizes, rows):
             gates[:, start : start + size].baddbmm_(states[:, before : before + size], recurrent)
@@ -141,7 +141,7 @@ class _PackedLstm(torch.autograd.Function):
         dh = dh if state_open is None else dh * state_open
         dc = cells.new_zeros(n_directions, rows, hidden) if grad_c is None else grad_c.clone()
         dh0 = cells.new_zeros(n_directions, rows, states.shape[2])
-        cell = _cell(gates, cells, tanh_c, ctx.clips.cell)
+        cell = cell_of(gates, cells, tanh_c, ctx.clips.cell)
         cell.prepare_backward(sizes)
         for start, size, before in reversed(list(steps_of(sizes, rows))):
             if w_projection is None:
@@ -184,7 +184,7 @@ def _of_the_outputs(grad: Tensor | None, of_last: Tensor | None, outputs: Tensor
     return found
 
 
-class _Cell:
+class Cell:
     """The elementwise part of a step, with torch operations. ``dz`` holds the gradients of the gates after backward."""
 
     def __init__(self, gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> None:
@@ -228,7 +228,7 @@ class _Cell:
         return z
 
 
-class _CompiledCell(_Cell):
+class _CompiledCell(Cell):
     """The same with compiled loops."""
 
     def __init__(self, gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> None:
@@ -252,9 +252,10 @@ class _CompiledCell(_Cell):
         return self.dz[:, start : start + size]
 
 
-def _cell(gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float) -> _Cell:
+def cell_of(gates: Tensor, cells: Tensor, tanh_c: Tensor, clip: float = 0.0) -> Cell:
+    """The compiled cell for float32 on the CPU, or the one of torch operations."""
     compiled = gates.dtype == torch.float32 and gates.device.type == "cpu"
-    return (_CompiledCell if compiled else _Cell)(gates, cells, tanh_c, clip)
+    return (_CompiledCell if compiled else Cell)(gates, cells, tanh_c, clip)
 
 
 def _open(values: Tensor, clip: float) -> Tensor | None:

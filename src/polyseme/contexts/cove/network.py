@@ -12,6 +12,7 @@ linear layers of the attention have no bias.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,9 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.cove.options import CoveOptions
+from polyseme.neural.attentional import Attended, LayerWeights, packed_decoder
 from polyseme.neural.dropout import dropout
 from polyseme.neural.lstm import State
-from polyseme.neural.packing import mask_of
+from polyseme.neural.packing import Packing, mask_of
 from polyseme.neural.pooling import softmax_over
 from polyseme.neural.recurrent import Recurrent
 
@@ -106,6 +108,16 @@ class Decoder(nn.Module):
         fed = torch.tanh(self.join(torch.cat([found, x], dim=1)))
         return fed, Cursor(torch.stack(hs), torch.stack(cs), fed), weights
 
+    def outputs(self, words: Tensor, sizes: Sequence[int], memory: Memory, cursor: Cursor) -> Tensor:
+        """h̃ ``(N, 2H)`` of all steps at once, for packed words ``(N,)`` that are known beforehand."""
+        x = F.embedding(words, self.table, sparse=True)
+        of_cells = (cell.parameters() for cell in self.cells)
+        layers = [LayerWeights(w_input, recurrent, one + other) for w_input, recurrent, one, other in of_cells]
+        kept = None
+        if self.training and self.dropout and len(layers) > 1:
+            kept = dropout(x.new_ones(len(layers) - 1, len(words), len(self.join.weight)), self.dropout)
+        return packed_decoder(x, sizes, Attended(*memory), cursor.h, cursor.c, layers, self.join.weight, kept)
+
     def log_probabilities(self, fed: Tensor) -> Tensor:
         """Log probabilities of the next word: h̃ ``(M, 2H) -> (M, words)``."""
         return torch.log_softmax(torch.addmm(self.softmax_bias, fed, self.softmax_weight.t()), dim=1)
@@ -121,14 +133,11 @@ class Translator(nn.Module):
         self.encoder = Encoder(dim, options)
         self.decoder = Decoder(n_target, options) if n_target else None
 
-    def outputs(self, x: Tensor, lengths: Tensor, read: Tensor) -> Tensor:
-        """h̃ ``(B, T, 2H)`` at every step, from source vectors ``x`` and the target words ``read (B, T)``."""
+    def outputs(self, x: Tensor, lengths: Tensor, read: Tensor, packing: Packing) -> Tensor:
+        """h̃ ``(N, 2H)`` of each packed target word, from source vectors ``x (B, S, D)`` and target words ``(N,)``."""
         assert self.decoder is not None
         mask = mask_of(lengths, x.shape[1], x.device)
         planes, last = self.encoder(x, mask)
         memory, cursor = self.decoder.begin(planes[-1], mask, last)
-        found = []
-        for words in read.t():
-            fed, cursor, _ = self.decoder.step(words, memory, cursor)
-            found.append(fed)
-        return torch.stack(found, dim=1)
+        order = torch.from_numpy(packing.order).to(x.device)
+        return self.decoder.outputs(read, packing.sizes, memory.rows(order), cursor.rows(order))

@@ -17,7 +17,7 @@ from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.dropout import dropout
-from polyseme.neural.packing import mask_of
+from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.nouns import WordVectors
 from polyseme.training.task import BatchTask, Part, Score
@@ -90,11 +90,11 @@ class TranslationTask(BatchTask):
     def _outputs(self, network: Translator, pairs: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
         """h̃ at every target word ``(M, 2H)``, and the ids of these words ``(M,)``."""
         source, lengths = padded([a for a, _ in pairs])
-        read, _ = padded([[BOUNDARY, *b] for _, b in pairs])
-        write, sizes = padded([[*b, BOUNDARY] for _, b in pairs])
-        outputs = network.outputs(self.source.vectors(network, source.to(self.device)), lengths, read.to(self.device))
-        real = mask_of(sizes, write.shape[1], write.device)
-        return outputs[real.to(self.device)], write[real].to(self.device)
+        read, sizes = padded([[BOUNDARY, *b] for _, b in pairs])
+        write, _ = padded([[*b, BOUNDARY] for _, b in pairs])
+        packing = Packing.of(sizes.numpy())
+        read, write = (words[packing.row, packing.time[0]].to(self.device) for words in (read, write))
+        return network.outputs(self.source.vectors(network, source.to(self.device)), lengths, read, packing), write
 
     def evaluate(self, module: nn.Module) -> Score | None:
         assert isinstance(module, Translator)
