@@ -154,6 +154,17 @@ def outputs(network: Translator, x: torch.Tensor, lengths: torch.Tensor, read: t
     return network.outputs(x, lengths, read.t().flatten(), packing).view(*read.t().shape, -1).transpose(0, 1)
 
 
+def test_the_forget_gates_of_encoder_and_decoder_start_open():
+    network = Translator(CoveOptions(dim=6, hidden=4, n_layers=2), n_source=5, n_target=9, dim=6)
+    for module in network.modules():
+        for end in ("", "_l0", "_l0_reverse"):
+            if isinstance(module, (nn.LSTM, nn.LSTMCell)) and hasattr(module, f"bias_ih{end}"):
+                total = getattr(module, f"bias_ih{end}") + getattr(module, f"bias_hh{end}")
+                expected = torch.zeros(4, module.hidden_size)
+                expected[1] = 1  # torch's order of the gates: i, f, g, o
+                torch.testing.assert_close(total, expected.flatten())
+
+
 def test_published_weights_open_with_the_word_vectors_beside_them(tmp_path):
     torch.manual_seed(0)
     plain = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True)

@@ -20,6 +20,16 @@ from polyseme.neural.lstm import LstmWeights, State, packed_lstm
 from polyseme.neural.packing import Packing
 
 
+@torch.no_grad()
+def open_forget_gates(rnn: nn.Module) -> None:
+    """Set the biases of an ``nn.LSTM`` or ``nn.LSTMCell`` to 0, those of the forget gates to 1."""
+    for name, bias in rnn.named_parameters():
+        if "bias" in name:
+            bias.zero_()
+        if "bias_ih" in name:
+            bias[len(bias) // 4 : len(bias) // 2] = 1
+
+
 class Recurrent(nn.Module):
     """Inputs ``(B, T, I)``, mask ``(B, T)`` → outputs ``(B, T, D·H)``, zero at padding, and each layer's last state."""
 
@@ -43,15 +53,7 @@ class Recurrent(nn.Module):
             dropout=dropout if n_layers > 1 else 0.0,
         )  # fmt: skip
         if kind == "lstm":
-            self._open_forget_gates()
-
-    @torch.no_grad()
-    def _open_forget_gates(self) -> None:
-        for name, bias in self.rnn.named_parameters():
-            if "bias" in name:
-                bias.zero_()
-            if "bias_ih" in name:
-                bias[self.hidden : 2 * self.hidden] = 1
+            open_forget_gates(self.rnn)
 
     def forward(self, x: Tensor, mask: Tensor, states: Sequence[State] | None = None) -> tuple[Tensor, list[State]]:
         """The outputs and last states. A state is ``h`` and ``c (D, B, H)``; in a GRU ``c`` is ``h``. Default: zero."""

@@ -25,7 +25,7 @@ from polyseme.neural.dropout import dropout
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of
 from polyseme.neural.pooling import softmax_over
-from polyseme.neural.recurrent import Recurrent
+from polyseme.neural.recurrent import Recurrent, open_forget_gates
 
 
 class Memory(NamedTuple):
@@ -87,6 +87,8 @@ class Decoder(nn.Module):
         self.softmax_weight = nn.Parameter(torch.empty(n_words, size).uniform_(-0.1, 0.1))
         self.softmax_bias = nn.Parameter(torch.zeros(n_words))
         self.dropout = options.dropout
+        for cell in self.cells:
+            open_forget_gates(cell)
 
     def begin(self, top: Tensor, mask: Tensor, last: list[State]) -> tuple[Memory, Cursor]:
         """The memory to attend to, and the initial state of the decoder."""
