@@ -27,9 +27,9 @@ class CoveOptions(TrainingOptions):
         "auto", "decoder units: words or characters; auto: characters for Chinese", choices=TARGET_UNITS
     )
     dropout: float = option(0.2, "dropout between layers and before the softmax", minimum=0, maximum=0.95)
-    lr: float = option(2e-3, "learning rate", minimum=0)
+    lr: float = option(4e-3, "learning rate", minimum=0)
     clip_norm: float = option(5.0, "maximum gradient norm (clipping); 0: no limit", minimum=0)
-    batch_tokens: int = option(1600, "words per step, source and target together", minimum=1)
+    batch_tokens: int = option(400, "words per step, source and target together", minimum=1)
     longest: int = option(80, "maximum words of a sentence; longer pairs are skipped", minimum=2)
     negative: int = option(1024, "sampled softmax: words to score per step besides the targets; 0: all", minimum=0)
     hold_out: float = option(
