@@ -102,9 +102,8 @@ ULMFIT = {  # labels used, and how
     "without the LM's fine-tuning, a tenth of the labels": (0.1, "two"),
     "from scratch, a tenth of the labels": (0.1, "scratch"),
 }
-GENERAL = {"TREC": ("en", "words"), "ChnSentiCorp": ("zh", "chars")}
-LONGEST = 100  # characters of a review that are used
-PRETRAINING = 20  # CPU minutes on the Wikipedia sample
+GENERAL = {"TREC": ("en", "words", 20), "ChnSentiCorp": ("zh", "chars", 12)}  # language, units, CPU minutes
+LONGEST, REVIEWS = 100, 0.25  # characters of a review that are used, and the share of the reviews
 
 
 def general(folder: Path, language: str) -> Corpus:
@@ -119,17 +118,17 @@ def general(folder: Path, language: str) -> Corpus:
 
 def ulmfit(bench: Bench, name: str) -> None:
     """ULMFiT with all three stages, and without some of them."""
-    language, units = GENERAL[name]
+    language, units, minutes = GENERAL[name]
 
     def pretrain(path: Path) -> None:
         polyseme.train(
-            "ulmfit", general(bench.folder, language), out=path, minutes=PRETRAINING, units=units, threads=1, **SMALL
+            "ulmfit", general(bench.folder, language), out=path, minutes=minutes, units=units, threads=1, **SMALL
         )
 
     general_model = bench.model(f"{language}.ulmfit", pretrain)
 
     def measure(row: str, seed: int) -> dict[str, Any]:
-        train, test = _fold(name, seed)
+        train, test = _fold(name, seed, REVIEWS)
         share, stages = ULMFIT[row]
         labelled = train if share == 1 else train.split(share, seed)[1]
         words = general_model.about.segmentation
@@ -149,13 +148,13 @@ def ulmfit(bench: Bench, name: str) -> None:
         write_section(f"ulmfit-{name}", table(["stages", "CPU s", "seeds", "accuracy"], rows), PAGE)
 
 
-def _fold(name: str, seed: int) -> tuple[Examples, Examples]:
+def _fold(name: str, seed: int, share: float = 0.5) -> tuple[Examples, Examples]:
     """Training and test examples: one of five folds of TREC, or ChnSentiCorp with its dev set, reviews cut short."""
     if name == "TREC":
         return list(Examples.read(TASKS / "trec" / "TREC.train", label_parts=1).folds(5, 1))[seed - 1]
     parts = (Examples.read(TASKS / "chnsenticorp" / f"{part}.tsv") for part in ("train", "dev"))
     train, dev = (Examples.of([(row.text[:LONGEST], str(row.label)) for row in part]) for part in parts)  # type: ignore[union-attr]
-    return train.split(0.5, 1)[1], dev
+    return train.split(share, 1)[1], dev
 
 
 # ---- TagLM
@@ -228,7 +227,7 @@ def _classified(name: str, encoders: list[Any], seed: int) -> dict[str, Any]:
 # ---- the readers of the biLM
 
 READERS = ("lstm", "cnn", "transformer")
-READING = 1.5  # CPU minutes of training
+READING = 1.0  # CPU minutes of training
 SENTENCES = 5000  # sentences whose words are encoded
 PROBED, PENALTY = 6_000, 1e-4  # words for training and testing the probe, and its weight decay
 FEWEST, SECOND = 40, 12  # occurrences of a homograph, and those with its second tag
