@@ -74,7 +74,7 @@ def test_the_perplexity_of_a_masked_model_masks_every_piece_in_turn(folders):
     assert (found.tokens, found.sentences) == (len(ids) - 2, 1)
 
 
-@pytest.mark.parametrize("name", ["gpt2", "openai-gpt"])
+@pytest.mark.parametrize("name", ["gpt2", "openai-gpt", "llama4"])
 def test_the_perplexity_of_a_causal_model_is_that_of_its_loss(name, folders):
     model = polyseme.load(folders(name))
     tokenizer, network = theirs(folders(name), transformers.AutoModelForCausalLM)

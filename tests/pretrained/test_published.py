@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from tiny_transformers import KINDS, SIZES, TEXTS, save_tokenizer, theirs, wordpiece
 
 import polyseme
@@ -122,6 +123,31 @@ def test_settings_that_do_not_name_the_architecture_are_read_by_the_names_of_the
     found = next(encoder.encode_pieces(TEXTS[1:2]))
     assert found.tokens == pieces
     np.testing.assert_allclose(found.layers, states, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("setting", ["dtype", "torch_dtype", None])
+@pytest.mark.parametrize("form", ["safetensors", "bin", "several safetensors"])
+def test_weights_of_another_precision_are_computed_with_in_float32(dtype, setting, form, folders, tmp_path):
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(folders("roberta") / name, tmp_path / name)
+    settings = json.loads((folders("roberta") / "config.json").read_text())
+    settings.pop("dtype")
+    (tmp_path / "config.json").write_text(json.dumps(settings if setting is None else {**settings, setting: dtype}))
+    weights = load_file(folders("roberta") / "model.safetensors")
+    weights = {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
+    if form == "bin":
+        torch.save(weights, tmp_path / "pytorch_model.bin")
+    elif form == "safetensors":
+        save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    else:
+        places = {name: f"model-0000{number % 2 + 1}-of-00002.safetensors" for number, name in enumerate(weights)}
+        for file in set(places.values()):
+            save_file({n: t for n, t in weights.items() if places[n] == file}, tmp_path / file, {"format": "pt"})
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    states, _, _ = theirs(tmp_path, TEXTS[0])
+    assert states.dtype == np.float32
+    np.testing.assert_allclose(next(polyseme.load(tmp_path).encode_pieces(TEXTS[:1])).layers, states, atol=1e-5)
 
 
 def test_a_limit_that_is_set_as_the_longest_sequence_is_kept(tmp_path):

@@ -100,7 +100,15 @@ KINDS: dict[str, tuple[Any, type, Callable[[], tuple[Tokenizer, dict[str, str]]]
         transformers.OpenAIGPTLMHeadModel,
         lambda: byte_bpe(around=False),
     ),
-}
+    "llama4": (  # whose encoder is not where its base_model_prefix says
+        transformers.Llama4TextConfig(
+            **SIZES, intermediate_size_mlp=48, num_key_value_heads=2, head_dim=8, num_local_experts=2,
+            bos_token_id=0, eos_token_id=2, pad_token_id=1,
+        ),
+        transformers.Llama4ForCausalLM,
+        lambda: byte_bpe(around=False),
+    ),
+}  # fmt: skip
 
 DECODERS = {  # with a decoder beside the encoder
     "bart": (
@@ -143,7 +151,7 @@ def save_tiny(name: str, folder: Path) -> Path:
 def theirs(folder: Path, text: str) -> tuple[np.ndarray, list[str], list[tuple[int, int]]]:
     """The hidden states ``(L, T, D)`` that transformers computes for a text, its tokens and their offsets."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    network = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    network = transformers.AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
     found = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
     spans = found.pop("offset_mapping")[0].tolist()
     found = {name: tensor for name, tensor in found.items() if name != "token_type_ids"}

@@ -79,6 +79,9 @@ class Network(nn.Module):
         """The encoder without its head."""
         whole = self.whole
         found: nn.Module = whole.get_encoder() if whole.config.is_encoder_decoder else whole.base_model
+        # Llama 4 does not tell where its encoder is.
+        if found is whole and whole.get_output_embeddings() is not None:  # type: ignore[operator]
+            found = next((module for module in whole.children() if isinstance(module, PreTrainedModel)), whole)
         return found
 
     def forward(self, batch: Batch) -> tuple[Tensor, ...]:
