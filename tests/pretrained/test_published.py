@@ -150,6 +150,16 @@ def test_weights_of_another_precision_are_computed_with_in_float32(dtype, settin
     np.testing.assert_allclose(next(polyseme.load(tmp_path).encode_pieces(TEXTS[:1])).layers, states, atol=1e-5)
 
 
+def test_settings_of_a_tokenizer_that_list_thousands_of_tokens_are_read(folders, tmp_path):
+    shutil.copytree(folders("bert"), tmp_path / "m")
+    file = tmp_path / "m/tokenizer_config.json"
+    unused = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": False}
+    tokens = {str(n): {"content": f"<unused{n}>{' ' * 100}", **unused} for n in range(300, 6300)}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "extra": tokens}))
+    assert file.stat().st_size > 1 << 20  # as in Gemma's
+    assert polyseme.load(tmp_path / "m").n_layers == 3
+
+
 def test_a_limit_that_is_set_as_the_longest_sequence_is_kept(tmp_path):
     config = transformers.MptConfig(vocab_size=400, d_model=32, n_heads=4, n_layers=1, max_seq_len=16)
     transformers.MptModel(config).save_pretrained(tmp_path)

@@ -29,18 +29,20 @@ from polyseme.neural.torch_file import read_tensors
 from polyseme.store import tensors as tensor_file
 from polyseme.store.model import About
 
+_CONFIGS = ("config.json", "bert_config.json")  # the second in the first releases of Chinese BERTs for torch
 _TOKENIZER_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 
 
 def open_huggingface(path: str | Path) -> TransformerEncoder:
     """The encoder in a Hugging Face folder."""
     folder = Path(path)
-    record = read_settings(folder / "config.json")
+    file = next((folder / name for name in _CONFIGS if (folder / name).is_file()), folder / _CONFIGS[0])
+    record = read_settings(file)
     tensors = None
     if "model_type" not in record:  # as in the first years: the names of the weights tell it
         tensors = read_weights(folder)
         record["model_type"] = next((k for name in tensors if (k := name.partition(".")[0]) in CONFIG_MAPPING), None)
-    config = configuration(record, where=folder / "config.json")
+    config = configuration(record, where=file)
     network = build(config, read_weights(folder) if tensors is None else tensors, where=folder)
     pieces = read_tokenizer(folder, config)
     check_vocabulary(network, pieces, where=folder)

@@ -21,7 +21,7 @@ def tells_huggingface(path: Path, head: bytes) -> bool:
     """Is this a Hugging Face model folder?"""
     if not path.is_dir():
         return False
-    if any((path / name).is_file() for name in WEIGHTS):
+    if _has_weights(path):
         return True
     try:
         return "model_type" in read_settings(path / "config.json")
@@ -30,10 +30,14 @@ def tells_huggingface(path: Path, head: bytes) -> bool:
 
 
 def tells_tensorflow(path: Path, head: bytes) -> bool:
-    """Is this a folder with a TensorFlow checkpoint of BERT, or one of the checkpoint's files?"""
+    """Is this a folder with a TensorFlow checkpoint of BERT and no other weights, or one of the checkpoint's files?"""
     if path.is_dir():
-        return bool(indexes(path)) or (path / "bert_config.json").is_file()
+        return not _has_weights(path) and (bool(indexes(path)) or (path / "bert_config.json").is_file())
     return bool(indexes(path.parent)) and (path.suffix == ".index" or ".data-" in path.name)
+
+
+def _has_weights(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in WEIGHTS)
 
 
 def indexes(folder: Path) -> list[Path]:

@@ -38,6 +38,7 @@ _NAMES = (
     ("_embeddings", "_embeddings.weight"),
     ("/", "."),
 )
+_WORDS = "embeddings/word_embeddings"
 _SPECIALS = {
     "pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]",
 }  # fmt: skip
@@ -58,9 +59,9 @@ def open_tensorflow(path: str | Path) -> TransformerEncoder:
     network = build(configuration(record, where=described), tensors, where=bundle.index)
     pieces = _wordpiece(_one_of(folder, ("vocab.txt",)), network.positions())
     check_vocabulary(network, pieces, where=folder)
-    if len(pieces) < network.whole.config.vocab_size:
+    if len(pieces.names) < network.whole.config.vocab_size:
         wanted = network.whole.config.vocab_size
-        raise FormatError(f"{folder / 'vocab.txt'} is truncated: {len(pieces):,} pieces of {wanted:,}")
+        raise FormatError(f"{folder / 'vocab.txt'} is truncated: {len(pieces.names):,} pieces of {wanted:,}")
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
 
 
@@ -97,22 +98,28 @@ def _index(path: Path, folder: Path) -> Path:
 
 
 def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
+    names = [name for name in bundle.entries if not _OF_TRAINING.fullmatch(name)]
+    scope = next((name.removesuffix(_WORDS) for name in names if f"/{name}".endswith(f"/{_WORDS}")), None)
+    if scope is None:
+        raise FormatError(f"{bundle.index} is a checkpoint of something else: it has no tensor bert/…")
+    around = re.sub(r"(^|/)bert/$", r"\1", scope)  # the heads are beside the encoder
     found: dict[str, Tensor] = {}
-    for name in bundle.entries:
-        if _OF_TRAINING.fullmatch(name) or not name.startswith(("bert/", "cls/")):
+    for name in names:
+        if name.startswith(tuple(f"{scope}{part}/" for part in ("embeddings", "encoder", "pooler"))):
+            ours = f"bert/{name.removeprefix(scope)}"
+        elif name.startswith(f"{around}cls/"):
+            ours = name.removeprefix(around)
+        else:
             continue
         tensor = torch.from_numpy(bundle.read(name)).float()
-        ours = name
         for theirs, own in _NAMES:
             ours = ours.replace(theirs, own)
         found[ours] = tensor.t().contiguous() if name.endswith("/kernel") else tensor
-    if not found:
-        raise FormatError(f"{bundle.index} is a checkpoint of something else: it has no tensor bert/…")
     return found
 
 
 def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
-    """Google's tokenizer. No file says whether it lowercases: it does if no subword has a capital letter."""
+    """Google's tokenizer. It lowercases if the settings say so or, without settings, if no word has capital letters."""
     try:
         if vocabulary.stat().st_size > _LARGEST_VOCABULARY:
             raise FormatError(f"{vocabulary} is too large to be a vocabulary")
@@ -125,10 +132,12 @@ def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
     missing = [name for name in _SPECIALS.values() if name not in names]
     if missing:
         raise FormatError(f"{vocabulary} is not a BERT vocabulary: it has no {missing[0]}")
-    capitals = any(name != name.lower() for name in names if name not in _SPECIALS.values() and name.isascii())
+    capitals = any(re.fullmatch("(##)?[a-z]*[A-Z][A-Za-z]*", name) for name in names)  # <S> and [CLS] are no words
+    said = vocabulary.with_name("tokenizer_config.json")
+    lower = read_settings(said).get("do_lower_case", not capitals) if said.is_file() else not capitals
     numbers = {name: number for number, name in enumerate(names)}
     try:
-        tokenizer = BertWordPieceTokenizer(numbers, lowercase=not capitals)
+        tokenizer = BertWordPieceTokenizer(numbers, lowercase=bool(lower))
         return Pieces(tokenizer._tokenizer, {**_SPECIALS, "model_max_length": limit})
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{vocabulary} is not a readable vocabulary ({reason(error)})") from None
