@@ -133,6 +133,13 @@ def test_substitutes_of_a_causal_model_make_what_follows_likely(folders):
     assert math.log(best[1] / second[1]) == pytest.approx(scores[best[0]] - scores[second[0]], abs=0.02)
 
 
+@pytest.mark.parametrize("name", ["roberta", "gpt2"])
+def test_a_word_longer_than_the_network_reads_has_substitutes_too(name, folders):
+    found = polyseme.load(folders(name)).substitutes(["Deep", "x" * 2000, "works"], 1, topn=3)
+    assert len(found) == 3
+    assert all(0 <= p <= 1 for _, p in found)
+
+
 def test_an_encoder_without_a_head_is_no_language_model(folders):
     model = polyseme.load(folders("electra"))
     assert model.language is None

@@ -31,6 +31,7 @@ from polyseme.errors import OptionError, TextError
 from polyseme.nouns import Progress, silent
 
 BEAM = 48  # beam width for words of several subwords
+LONGEST_WORD = 32  # subwords of a word that is predicted
 REREAD = 64  # words that a causal model reranks by the right side
 TEXTS_AT_ONCE = 256
 

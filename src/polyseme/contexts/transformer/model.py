@@ -17,7 +17,13 @@ import torch
 
 from polyseme.contexts.transformer.attention import Attending, Attention
 from polyseme.contexts.transformer.encode import Runner, word_states
-from polyseme.contexts.transformer.language import Expectation, Place, TextPerplexity, split_at_masks
+from polyseme.contexts.transformer.language import (
+    LONGEST_WORD,
+    Expectation,
+    Place,
+    TextPerplexity,
+    split_at_masks,
+)
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
 from polyseme.contexts.transformer.packed import packed
@@ -221,7 +227,7 @@ class TransformerEncoder(Model, ContextEncoder):
     def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
         """The words that the model predicts in place of a word, with their probabilities, best first.
 
-        They have as many subwords as the word there, which is not itself used.
+        They have as many subwords as the word there (at most 32), which is not itself used.
         """
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
@@ -231,7 +237,8 @@ class TransformerEncoder(Model, ContextEncoder):
         cut = self.pieces.cut([given.text])[0]
         first, last = cut.words(given.spans, self.pieces.bare)[position].tolist()
         ids = cut.ids.tolist()
-        place = Place(ids[:first], max(last - first, 1), ids[last:])
+        n_pieces = min(max(last - first, 1), LONGEST_WORD, self.runner.room)
+        place = Place(ids[:first], n_pieces, ids[last:])
         return self.expectation.words(place, topn, own=given.tokens[position])
 
     def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
