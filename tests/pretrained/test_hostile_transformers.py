@@ -65,6 +65,12 @@ def test_settings_that_cannot_be_are_refused(settings, said, folder):
     refused(folder, said)
 
 
+def test_a_number_of_modules_by_any_name_is_bounded(folders, tmp_path):
+    shutil.copytree(folders("mobilebert"), tmp_path / "m")
+    change(tmp_path / "m/config.json", num_feedforward_networks=9_999_999)
+    refused(tmp_path / "m", "more than 30,000 modules")
+
+
 def test_labels_that_are_only_counted_are_not_made(folder):
     change(folder / "config.json", num_labels=100_000)
     assert polyseme.load(folder).network.whole.config.num_labels == 2
@@ -111,6 +117,18 @@ def test_weights_of_eight_bits_are_read_as_the_numbers_they_are(folder):
     save_file(tensors, folder / "model.safetensors")
     found = polyseme.load(folder).network.whole.state_dict()[name]
     torch.testing.assert_close(found, tensors[name].float(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("form", ["zip", "stream"])
+@pytest.mark.parametrize("kept", [0, 18, 0.3, 0.6, -1])
+def test_torch_files_that_are_cut_short_are_refused(form, kept, folder):
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin", _use_new_zipfile_serialization=form == "zip")
+    content = (folder / "pytorch_model.bin").read_bytes()
+    end = int(kept * len(content)) if isinstance(kept, float) else kept
+    (folder / "pytorch_model.bin").write_bytes(content[:end])
+    refused(folder, "pytorch_model.bin")
 
 
 def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import struct
 import warnings
 import zipfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from polyseme.errors import FormatError
 # What torch.load raises for files that are truncated, altered, or contain something other than data.
 _DAMAGES = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, RuntimeError, ValueError, TypeError, EOFError, LookupError),
-    *(AttributeError, MemoryError, OverflowError, AssertionError, NotImplementedError),
+    *(AttributeError, MemoryError, OverflowError, AssertionError, NotImplementedError, struct.error),
 )
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import (
     CONFIG_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -35,6 +37,7 @@ _DROPPED = re.compile(
 )
 _REPEATED = re.compile(r"(layers?|groups?|group_num|experts?|blocks?|labels)$")  # numbers of modules to construct
 _MOST_REPEATED = 1000
+_MOST_MODULES = 30_000  # Switch Transformers of 128 experts have half as many
 _LARGEST = 10_000_000
 _HEADS = re.compile(r"(cls\.predictions|lm_head|predictions|generator_|vocab_|pred_layer|mlm)\b|lm_head|_projector")
 # Classes with a masked-LM head and a head for pairs of sentences.
@@ -330,12 +333,30 @@ def _check_size(
     wanted = math.prod(sizes) if len(sizes) == 2 else 0
     if wanted <= 4 * held + _LARGEST:
         try:
-            with offline(), torch.device("meta"):
+            with offline(), torch.device("meta"), _few_modules():
                 wanted = sum(parameter.numel() for parameter in cls(config).parameters())
         except Exception as error:  # constructors raise errors of many kinds
             raise FormatError(f"{where} does not describe a valid {config.model_type} ({reason(error)})") from None
     if wanted > 4 * held + _LARGEST:
         raise FormatError(f"{where} describes at least {wanted:,} weights, but there are {held:,}")
+
+
+@contextmanager
+def _few_modules() -> Iterator[None]:
+    """Inside, constructing a network with too many modules fails: any number of a configuration can be that of some."""
+    made = 0
+
+    def count(*_: object) -> None:
+        nonlocal made
+        made += 1
+        if made > _MOST_MODULES:
+            raise ValueError(f"it has more than {_MOST_MODULES:,} modules")
+
+    counting = register_module_module_registration_hook(count)
+    try:
+        yield
+    finally:
+        counting.remove()
 
 
 def _lacking(report: Mapping[str, Any], whole: PreTrainedModel) -> str:
