@@ -170,6 +170,12 @@ def test_wrong_usage_names_the_help_of_the_command_itself():
     assert "(polyseme train word2vec --help)" in run("train", "word2vec", "x.txt", "-o", "m", "--dmi", "8").stderr
 
 
+def test_advice_stands_in_one_bracket_and_names_the_flag_that_was_meant():
+    assert run("train", "wrd2vec", "x").stderr.endswith("(see polyseme methods; polyseme train --help)\n")
+    told = run("train", "word2vec", "x.txt", "-o", "m", "--mincount", "8").stderr
+    assert told.startswith("polyseme: there is no option '--mincount'; did you mean '--min-count'")
+
+
 def test_a_command_that_is_asked_to_end_removes_its_temporary_files(tmp_path):
     command = [sys.executable, "-m", "polyseme", "corpus", "-", "-o", str(tmp_path / "c"), "--workers", "1"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

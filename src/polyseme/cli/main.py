@@ -114,7 +114,9 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "polyseme"
-        _fail(f"{_known_elsewhere(error) or error.format_message()} ({command} --help)", 2)
+        message = _no_such_option(error) or error.format_message()
+        told, bracket = (message[:-1], "; ") if message.endswith(")") else (message, " (")  # one bracket, not two
+        _fail(f"{told}{bracket}{command} --help)", 2)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -133,15 +135,16 @@ def main() -> None:
         _fail(f"{name}{error.strerror or error}", 1)
 
 
-def _known_elsewhere(error: click.UsageError) -> str | None:
-    """A flag by its name in gensim or fastText, and what it is called here."""
+def _no_such_option(error: click.UsageError) -> str | None:
+    """A flag that does not exist: what gensim's or fastText's is called here, or flags with a similar name."""
     if not isinstance(error, click.NoSuchOption) or not error.ctx:
         return None
     from polyseme.options import ELSEWHERE
 
     here = ELSEWHERE.get(error.option_name.strip("-").replace("-", "_"), "").replace("_", "-")
-    known = any(f"--{here}" in option.opts for option in error.ctx.command.params)
-    return f"No such option '{error.option_name}': here it is called '--{here}'." if known else None
+    flags = [flag for option in error.ctx.command.params for flag in option.opts if flag.startswith("--")]
+    meant = f"; here it is called '--{here}'" if f"--{here}" in flags else close_matches(error.option_name, flags)
+    return f"there is no option '{error.option_name}'{meant}"
 
 
 def _end(number: int, frame: FrameType | None) -> None:
