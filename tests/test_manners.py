@@ -19,7 +19,9 @@ from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.notebook import points_picture
 from polyseme.nouns import EncodedSentence
 from polyseme.progress import shown
+from polyseme.search.concordances import Line
 from polyseme.search.hits import Hit, Sense, WordSenses
+from polyseme.search.listing import UsedSo
 
 SENTENCE = "昨天晚上老王在家里坐着没事情做，他打了个电话给他的老朋友，说了一个小时。"
 
@@ -40,6 +42,11 @@ def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
     assert repr(hit()) == "Hit(0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
     assert "他<b>打</b>了个电话" in hit()._repr_html_()
     assert "&lt;i&gt;<b>打</b>" in Hit(0, 0, 0, "打", 0.5, "<i>打", 3, 4, "v")._repr_html_()
+    place = SENTENCE.index("打")
+    line = Line(0, "信.txt", 3, 9, place, place + 2, SENTENCE, None, "前一句。", "后一句。")
+    assert repr(line) == "Line(信.txt: '…王在家里坐着没事情做，他[打了]个电话给他的老朋友，说了…')"
+    used = UsedSo(2, 0.5, 0.1, 0, "信.txt", 3, 9, None, "前一句。", SENTENCE, place, place + 1, "后一句。")
+    assert repr(used) == "UsedSo(2, 0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
 
 
 def test_senses_are_told_in_one_line_and_as_a_table_and_a_picture() -> None:

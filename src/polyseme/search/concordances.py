@@ -18,6 +18,7 @@ import numpy as np
 from polyseme.errors import OptionError
 from polyseme.notebook import rows_table
 from polyseme.search.collocates import SCORES, Collocate, collocates
+from polyseme.search.hits import excerpt
 from polyseme.search.patterns import Found, find
 from polyseme.search.places import decoded, words_of
 from polyseme.search.text_units import short_names
@@ -31,7 +32,7 @@ _WORDS_COMPARED = 3  # on the side that is sorted by
 _NOTHING = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line:
     """One hit in its sentence: ``text[start:end]`` is what was found."""
 
@@ -45,6 +46,9 @@ class Line:
     tag: str | None
     before: str  # the sentence before, and the one behind, of the same document
     behind: str
+
+    def __repr__(self) -> str:
+        return f"Line({self.source}: {excerpt(self.text, self.start, self.end)!r})"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,13 @@ from polyseme.nouns import FloatArray
 _AROUND = 12  # characters of the sentence that a hit is shown with, to each side
 
 
+def excerpt(text: str, start: int, end: int) -> str:
+    """``text[start:end]`` in brackets, and what is next to it."""
+    first, last = max(0, start - _AROUND), end + _AROUND
+    before, after = ("…" if first else "") + text[first:start], text[end:last] + ("…" if last < len(text) else "")
+    return f"{before}[{text[start:end]}]{after}"
+
+
 @dataclass(frozen=True, repr=False)
 class Hit:
     """One occurrence of a word: ``text`` is its sentence as it was written, ``text[start:end]`` the word in it."""
@@ -40,10 +47,7 @@ class Hit:
 
     def excerpt(self) -> str:
         """The word in brackets, and what is next to it."""
-        first, last = max(0, self.start - _AROUND), self.end + _AROUND
-        before = ("…" if first else "") + self.text[first : self.start]
-        after = self.text[self.end : last] + ("…" if last < len(self.text) else "")
-        return f"{before}[{self.text[self.start : self.end]}]{after}"
+        return excerpt(self.text, self.start, self.end)
 
 
 @dataclass(frozen=True, repr=False)

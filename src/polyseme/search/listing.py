@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyseme.errors import OptionError
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.search.concordances import SORTS, Concordance
-from polyseme.search.hits import WordSenses
+from polyseme.search.hits import WordSenses, excerpt
 from polyseme.search.patterns import Found
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ USE_SORTS = ("score", *SORTS)
 UNSURE = 0.0  # an occurrence with this margin lies as near to another use
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UsedSo:
     """One occurrence of a use: its sentence, and those before and after it."""
 
@@ -42,6 +42,9 @@ class UsedSo:
     start: int
     end: int
     behind: str
+
+    def __repr__(self) -> str:
+        return f"UsedSo({self.use}, {self.score:.3f}: {excerpt(self.text, self.start, self.end)!r})"
 
 
 class Listing:
