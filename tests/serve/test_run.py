@@ -17,7 +17,7 @@ from polyseme.api import train
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import build_index
 from polyseme.serve.library import Library
-from polyseme.serve.run import FIRST_PORT, check_host, listening_socket, serve, shown_host
+from polyseme.serve.run import FIRST_PORT, check_host, listening_socket, serve, shown_hosts
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 
@@ -95,12 +95,19 @@ def test_this_machine_needs_no_token_and_others_do() -> None:
     for host in ("127.0.0.1", "localhost", "::1"):
         check_host(host, None)
     check_host("0.0.0.0", "long-enough-token")
-    assert shown_host("0.0.0.0") == socket.gethostname()  # an address that other machines can open
-    assert shown_host("::1") == "[::1]"
+    assert shown_hosts("::1") == ["[::1]"]
     with pytest.raises(OptionError, match="token"):
         check_host("192.168.1.5", None)
     with pytest.raises(OptionError, match="ASCII"):
         check_host("127.0.0.1", "有空 格的令牌啊")
+
+
+def test_other_machines_are_told_the_name_and_the_address_of_this_one() -> None:
+    name, *addresses = shown_hosts("0.0.0.0")
+    assert name == socket.gethostname()
+    for address in addresses:  # none without a network
+        assert address != "0.0.0.0"
+        listening_socket(address, 0).close()  # it is this machine's
 
 
 def test_an_index_uses_the_model_that_is_served_beside_it(

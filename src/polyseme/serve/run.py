@@ -17,7 +17,7 @@ from polyseme.nouns import SentenceEncoder
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-EVERYWHERE = ("0.0.0.0", "::")  # not addresses to open from another machine: the name of this one is
+EVERYWHERE = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}  # with an address elsewhere, reserved for documents
 FIRST_PORT = 8617
 PORTS_TRIED = 20
 CONNECTIONS = 1000
@@ -75,10 +75,20 @@ def _bound(host: str, port: int, *, asked: bool) -> socket.socket | None:
         return None
 
 
-def shown_host(host: str) -> str:
-    """The host as an address has it; for all addresses of this machine its name, which others can open."""
-    named = socket.gethostname() if host in EVERYWHERE else host
-    return f"[{named}]" if ":" in named else named
+def shown_hosts(host: str) -> list[str]:
+    """The host as a URL has it; for all addresses of this machine what others can open: its name and its address."""
+    named = [socket.gethostname(), *_own_address(host)] if host in EVERYWHERE else [host]
+    return [f"[{name}]" if ":" in name else name for name in named]
+
+
+def _own_address(everywhere: str) -> list[str]:
+    """The address from which this machine would reach others, where it has one. Nothing is sent."""
+    with socket.socket(socket.AF_INET6 if ":" in everywhere else socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect((EVERYWHERE[everywhere], FIRST_PORT))
+        except OSError:  # no network
+            return []
+        return [way.getsockname()[0]]
 
 
 def serve(
@@ -122,9 +132,9 @@ def serve(
         if not local or public:
             library.hide_paths()
         app = create_app(library, token=token, hosts=LOCAL if local else None, public_url=public, cache=cache)
-        shown = shown_host(host)
         fragment = f"#token={quote(token, safe='')}" if token else ""
-        say(f"page: {public or f'http://{shown}:{listener.getsockname()[1]}'}/{fragment}")
+        pages = [public] if public else [f"http://{shown}:{listener.getsockname()[1]}" for shown in shown_hosts(host)]
+        say(f"page: {' or '.join(f'{page}/{fragment}' for page in pages)}")
         say("API:  the page describes it (and /openapi.json, for programs); Ctrl-C stops the server")
         server_of(app, Connections(in_all=most_connections())).run(sockets=[listener])
 
