@@ -175,3 +175,14 @@ def test_hits_in_a_text_lead_to_its_own_index_or_nowhere(open_page: Open, servin
         page = open_page("concordance", base=address, query="打", corpus="other")
         assert texts(page, "#lines mark") == ["打"]
         assert page.locator(line).get_attribute("href") is None
+
+
+def test_a_wrong_token_is_told_in_chinese_alone(open_page: Open, library: Library, serving: Any) -> None:
+    with serving(create_app(library, token="a-long-token")) as base:
+        page = open_page(base=base, lang="zh", until="#token")
+        page.fill("#token", "another-token")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".problem")
+        assert "令牌不对。" in page.inner_text(".problem")
+        assert "token" not in page.inner_text(".problem")
+        page.close()

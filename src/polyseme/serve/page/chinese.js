@@ -94,6 +94,7 @@ const ERRORS = [
   [/^this regular expression takes longer than (.+) s: make it simpler$/, "这个正则表达式耗时超过 $1 秒，请写得简单些"],
   [/^the corpus has no tags to choose by$/, "这份语料没有词性标记"],
   [/^the query is empty$/, "查询是空的"],
+  [/^too many wrong tokens from this address: try again in (\d+) s$/, "错误的令牌太多，请 $1 秒后再试"],
   [/^the index has layer (.+), not (\d+) \(.*\)$/, "索引只存有第 $1 层，没有第 $2 层（polyseme index --layers all 会保存全部各层）"],
   [/^(\w+(?:\.\w+)*): at most ([\d,]+) characters; this has (.+)$/, "太长了：最多 $2 个字符，现在有 $3 个"],
   [/^the sentence has (\d+) words: (\d+) at most$/, "句子有 $1 个词，最多 $2 个"],

@@ -148,8 +148,11 @@ export function problem(error) {
 export function reason(error) {
   if (error instanceof TypeError) return t("unreachable");
   const own = t(`error_${error.type}`, "");
-  return getLanguage() === "zh" && own ? errorInChinese(error.message) ?? `${own}（${error.message}）` : own || error.message;
+  if (getLanguage() !== "zh" || !own) return own || error.message;
+  return errorInChinese(error.message) ?? (VAGUE.includes(error.type) ? `${own}（${error.message}）` : own);
 }
+
+const VAGUE = ["unknown_word", "unknown_name", "option_error", "invalid_request"]; // what is wrong is only in the server's words
 
 // A button for the next page, which comes once however often it is clicked; beside it what went wrong.
 export function moreButton(load) {
