@@ -10,12 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from polyseme.api import options_of
 from polyseme.catalog import COMPOSED, METHODS, PUBLISHED, TASKS
 from polyseme.catalog.chinese import in_chinese
-from polyseme.cli.main import COMMANDS
+from polyseme.cli.main import COMMANDS, polyseme
 from polyseme.search import IndexOptions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +44,21 @@ def test_every_command_a_readme_shows_exists(name):
     shown = re.findall(r"^(?:\$ )?polyseme ([a-z]+)", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert shown
     assert set(shown) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", [*READMES, *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md")))])
+def test_every_flag_that_a_page_gives_to_a_command_exists(name):
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    for line, words in re.findall(r"^((?:\$ )?polyseme ([^#\n|]+))", text, flags=re.MULTILINE):
+        command, context = polyseme, click.Context(polyseme)
+        for word in words.split():
+            if not isinstance(command, click.Group) or word.startswith("-"):
+                break
+            command = command.get_command(context, word)
+            assert command, line
+        flags = {flag for param in command.params for flag in param.opts} | {"--help", "--version"}
+        given = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"\".*?\"|'.*?'", "", words))
+        assert set(given) <= flags, line
 
 
 def test_both_readmes_have_the_same_code_and_the_same_sections():
