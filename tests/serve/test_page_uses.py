@@ -88,6 +88,7 @@ def test_a_point_shows_its_sentence(open_page: Open) -> None:
 def test_all_occurrences_of_a_use_are_listed_sorted_and_exported(open_page: Open) -> None:
     page = open_page("senses", word="打")
     assert "sure" in page.inner_text("h2")
+    columns = csv.DictReader(io.StringIO(saved(page, "#export-csv"))).fieldnames  # of all uses
     assert page.locator(".card").first.locator("h3").inner_text().count("%") == 1
     page.click(".card:first-of-type .small-link")
     page.wait_for_selector("#lines .kwic")
@@ -95,6 +96,7 @@ def test_all_occurrences_of_a_use_are_listed_sorted_and_exported(open_page: Open
     page.click("#more")
     page.wait_for_function("() => document.querySelectorAll('#lines .kwic').length === 100")
     rows = list(csv.DictReader(io.StringIO(saved(page, "#export-csv"))))
+    assert list(rows[0]) == columns
     assert {row["match"] for row in rows} == {"打"}
     assert rows[0]["behind"]
     assert len(rows) == len({row["sentence"] for row in rows}) > 100

@@ -55,6 +55,10 @@ function examples(index) {
       split.has(word) && h("span", { class: "score", title: t("sureHelp") }, ` ${split.get(word).toFixed(2)}`)))));
 }
 
+// One occurrence in an exported file.
+const row = (one) => ({ use: one.use, score: one.score, margin: one.margin, document: one.document, source: one.source,
+  sentence: one.sentence, tag: one.tag, before: one.before, ...hitRow(one), behind: one.behind });
+
 async function oneUse(root, index, { word, use, sort: asked }, signal) {
   const sort = SORTS.includes(asked) ? asked : "score";
   const question = { index: index.name, word, use, sort };
@@ -72,8 +76,6 @@ async function oneUse(root, index, { word, use, sort: asked }, signal) {
   const more = moreButton(async () => {
     add((await get("/api/uses", { ...question, limit: PAGE, offset: list.children.length }, signal)).occurrences);
   });
-  const row = (one) => ({ use: one.use, score: one.score, margin: one.margin, document: one.document, source: one.source,
-    sentence: one.sentence, tag: one.tag, before: one.before, ...hitRow(one), behind: one.behind });
   fill(root, h("h2", {}, t("useOf", word, use), " ", h("a", { class: "soft small-link", href: link("senses", { index: index.name, word }) }, t("backToUses", word))),
     h("div", { class: "ask" }, choice({ id: "sort", label: t("sortBy"), value: sort, options: SORTS.map((key) => [key, t(`sort_${key}`)]),
       onchange: (next) => go("senses", { index: index.name, word, use, sort: next }, { replace: true }) })),
@@ -97,8 +99,7 @@ function show(root, found, item, signal) {
   h("div", { class: "senses-split" },
     h("div", { class: "plane-box" }, canvas, under, h("p", { class: "export" }, pictureButton(found.word, () => canvas))),
     h("div", { class: "cards" }, cards, tagLegend(item, tags))),
-  exportButtons(found.word, pagesOf("/api/uses", { index, word: found.word }, "occurrences",
-    (one) => ({ use: one.use, score: one.score, margin: one.margin, source: one.source, sentence: one.sentence, tag: one.tag, before: one.before, ...hitRow(one), behind: one.behind }))));
+  exportButtons(found.word, pagesOf("/api/uses", { index, word: found.word }, "occurrences", row)));
   const points = found.points.map(({ x, y, sense, sure, hit }) => ({ x, y, group: sense, faint: found.sure !== null && sure < UNSURE, hit }));
   const plane = scatter(canvas, points, {
     signal,
