@@ -5,6 +5,7 @@ Every test fails on a console error, an exception in the page, or a request that
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -182,6 +183,71 @@ def test_words_within_a_line_on_the_map_are_listed_and_the_map_is_saved(open_pag
     page.wait_for_function("() => location.hash.includes('only')")
     page.wait_for_selector("[data-ready] canvas")
     assert len(list(csv.DictReader(io.StringIO(saved(page, "#export-words"))))) == 20
+    page.fill("#only", "没有的字")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('main').innerText.includes('None of these words contains')")
+
+
+def test_the_list_of_words_is_that_of_the_line_drawn_on_the_map(open_page: Open) -> None:
+    page = open_page("map", model="words", size=300)
+    box = page.locator("canvas").bounding_box()
+    middle, top = box["x"] + box["width"] / 2, box["y"] + 9
+    page.keyboard.down("Shift")
+    page.mouse.move(box["x"] + 9, top)
+    page.mouse.down()
+    for x, y in ((middle, top), (middle, box["y"] + box["height"] - 9), (box["x"] + 9, box["y"] + box["height"] - 9)):
+        page.mouse.move(x, y)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    page.wait_for_selector(".picked a")
+    rows = list(csv.DictReader(io.StringIO(saved(page, "#export-words"))))
+    assert [row["word"] for row in rows] == texts(page, ".picked a")
+    assert 0 < len(rows) < 60
+    assert all(float(row["x"]) < 0 for row in rows)
+
+
+def test_a_word_chosen_by_keys_is_read_out_and_opened(open_page: Open) -> None:
+    page = open_page("map", model="words", size=300)
+    page.focus("canvas")
+    page.keyboard.press("n")
+    page.wait_for_function("() => document.getElementById('live').textContent")
+    word = page.inner_text("#live")
+    page.keyboard.press("Enter")
+    page.wait_for_function("word => document.getElementById('word')?.value === word", arg=word)
+
+
+def test_a_saved_picture_has_the_ground_of_the_page(open_page: Open) -> None:
+    page = open_page("map", model="words", size=300)
+    with page.expect_download() as waiting:
+        page.click("#export-picture")
+    picture = base64.b64encode(Path(waiting.value.path()).read_bytes()).decode()
+    corner = """async (picture) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${picture}`;
+      await image.decode();
+      const context = document.createElement("canvas").getContext("2d");
+      context.drawImage(image, 0, 0);
+      return [...context.getImageData(0, 0, 1, 1).data];
+    }"""
+    assert page.evaluate(corner, picture) == [255, 255, 255, 255]
+
+
+def test_points_use_the_longer_side_of_a_canvas_whichever_it_is(open_page: Open) -> None:
+    page = open_page()
+    drawn = """async ([width, height]) => {
+      const { scatter } = await import("/page/scatter.js");
+      const canvas = document.createElement("canvas");
+      canvas.style.cssText = `position: fixed; width: ${width}px; height: ${height}px`;
+      document.body.append(canvas);
+      scatter(canvas, [{ x: -1, y: -1 }, { x: 1, y: 1 }], { signal: new AbortController().signal });
+      await new Promise((done) => setTimeout(done, 100));
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const seen = [...Array(width * height).keys()].filter((i) => data[4 * i + 3] > 180);
+      const extent = (places) => Math.max(...places) - Math.min(...places);
+      return [extent(seen.map((i) => i % width)), extent(seen.map((i) => Math.floor(i / width)))];
+    }"""
+    assert page.evaluate(drawn, [300, 450]) == pytest.approx([252, 378], abs=12)
+    assert page.evaluate(drawn, [450, 300]) == pytest.approx([378, 252], abs=12)
 
 
 def test_what_is_expected_and_what_is_hardly_used_alike_is_told(open_page: Open) -> None:

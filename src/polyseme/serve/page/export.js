@@ -51,7 +51,17 @@ export function exportButtons(name, ask) {
 
 export function pictureButton(name, canvas) {
   return h("button", { type: "button", class: "small", id: "export-picture",
-    onclick: () => canvas().toBlob((blob) => download(`${name}.png`, blob)) }, t("picture"));
+    onclick: () => opaque(canvas()).toBlob((blob) => download(`${name}.png`, blob)) }, t("picture"));
+}
+
+// The picture on the page's ground: the ink of one theme cannot be read on a ground of the other.
+function opaque(canvas) {
+  const copy = h("canvas", { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d");
+  context.fillStyle = getComputedStyle(canvas).getPropertyValue("--card").trim();
+  context.fillRect(0, 0, copy.width, copy.height);
+  context.drawImage(canvas, 0, 0);
+  return copy;
 }
 
 // One hit as a row: what stands to its left, the hit, what stands to its right.

@@ -52,10 +52,10 @@ export function scatter(canvas, points, { labels = false, onpick = () => {}, onh
   };
 }
 
-// Pixels from the middle to x = 1 and y = 1. A wide canvas is used in its width, up to one and a half times the height.
+// Pixels from the middle to x = 1 and y = 1. The longer side of a canvas is used up to one and a half times the shorter.
 function reach({ width, height, view }) {
-  const side = (Math.min(width, height) / 2 - 24) * view.scale;
-  return [side * Math.min(1.5, Math.max(1, width / Math.max(1, height))), side];
+  const short = Math.max(1, Math.min(width, height));
+  return [width, height].map((side) => (short / 2 - 24) * Math.min(1.5, side / short) * view.scale);
 }
 
 function place(picture, point) {

@@ -193,7 +193,9 @@ const STRINGS = {
   colour_tag: ["tag", "词性"],
   otherTags: ["others", "其他"],
   mapFilter: ["Only words with", "只显示含有"],
+  noneWith: ["None of these words contains {0}", "这些词都不含“{0}”"],
   picked: ["{0} words selected", "已选 {0} 个词"],
+  pickedOne: ["1 word selected", "已选 1 个词"],
   wordList: ["Words (CSV)", "词表（CSV）"],
 
   run: ["Predict", "预测"],

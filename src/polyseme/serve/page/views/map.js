@@ -1,7 +1,7 @@
 // The frequent words on a plane: PCA at once, t-SNE when it is ready.
 
 import { get } from "../api.js";
-import { fill, h } from "../dom.js";
+import { announce, fill, h } from "../dom.js";
 import { download, pictureButton, written } from "../export.js";
 import { choice, empty, ofKind, segmented, waiting } from "../parts.js";
 import { go, link } from "../router.js";
@@ -72,19 +72,26 @@ function draw(box, found, { find, only, colour, tags }, note, signal) {
   const picked = h("p", { class: "picked", "aria-live": "polite" });
   const group = { cluster: (point) => point.cluster, tag: (point) => tagColour(found, point), none: () => undefined }[colour];
   const shown = found.points.filter((point) => !only || point.word.includes(only));
+  let listed = shown; // or those within the line
   const rows = (points) => points.map(({ word, count, cluster, tag, x, y }) => ({ word, count, cluster, tag, x, y }));
+  const opening = (word) => h("a", { href: link("neighbours", { word, models: found.model }) }, word);
   fill(box, canvas, legend(found, colour, tags), picked,
   h("p", { class: "export" }, pictureButton(`map-${found.model}`, () => canvas),
     h("button", { type: "button", class: "small", id: "export-words",
-      onclick: () => download(`map-${found.model}.csv`, written(rows(shown), "csv"), "text/csv") }, t("wordList"))));
+      onclick: () => download(`map-${found.model}.csv`, written(rows(listed), "csv"), "text/csv") }, t("wordList"))));
   const most = Math.log(1 + (found.points[0]?.count ?? 0)) || 1;
   const points = found.points.map((point) => ({ x: point.x, y: point.y, label: point.word, weight: Math.log(1 + point.count) / most, group: group(point) }));
   const plane = scatter(canvas, points, { labels: true, signal,
-    onlasso: (inside) => fill(picked, h("strong", {}, t("picked", number(inside.length))), " ",
-      inside.slice(0, 200).map((point) => h("a", { href: link("neighbours", { word: point.label, models: found.model }) }, point.label))),
+    onhover: (point) => point && announce(point.label),
+    onlasso: (inside) => {
+      const words = new Set(inside.map((point) => point.label));
+      listed = words.size ? found.points.filter((point) => words.has(point.word)) : shown;
+      fill(picked, h("strong", {}, words.size === 1 ? t("pickedOne") : t("picked", number(words.size))), " ", [...words].slice(0, 200).map(opening));
+    },
     onpick: (point) => { location.hash = link("neighbours", { word: point.label, models: found.model }); } });
   if (only) plane.keep((point) => point.label.includes(only));
-  if (find && !plane.find(find)) note.textContent = t("notOnMap", find);
+  if (!shown.length) note.textContent = t("noneWith", only);
+  else if (find && (!shown.some((point) => point.word === find) || !plane.find(find))) note.textContent = t("notOnMap", find);
 }
 
 // Longer words first: the most frequent ones of all are words of grammar.
