@@ -2,11 +2,11 @@
 
     python benchmarks/translation.py train.dedup.tsv.xz [--minutes 4] [--held-out 1000]
 
-Both are trained on the same pairs with the same vocabulary, for equal CPU time on one thread. The Transformer is
-torch's own, with two layers on each side and a width that gives it CoVe's number of weights; full softmax, label
-smoothing, Adam with warm-up and linear decay. It decodes greedily; CoVe does so too, and with a beam of five. BLEU is
-sacrebleu's, for Chinese by characters. Results are saved in ``--results``; the table in docs/results-contexts.md is
-made from them.
+Both are trained on the same pairs with the same vocabulary in batches of the same size, for equal CPU time on one
+thread. The Transformer is torch's own, with two layers on each side and a width that gives it CoVe's number of weights;
+full softmax, label smoothing, Adam with warm-up and linear decay. It decodes greedily; CoVe does so too, and with a
+beam of five. BLEU is sacrebleu's, for Chinese by characters. Results are saved in ``--results``; the table in
+docs/results-contexts.md is made from them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def plain_transformer(cove: Cove, training: Parallel, minutes: float) -> Plain:
     model = Plain(*sizes, width)
     pairs = [(cove.source_words.numbers(a), cove.target_words.numbers(b)) for a, b in cut(cove, training)]
     pairs = [(a, b) for a, b in pairs if 0 < len(a) < LONGEST and 0 < len(b) < LONGEST]
-    batches = BudgetBatches([len(a) + len(b) + 1 for a, b in pairs], tokens=1600, seed=1, padded=True)
+    lengths_of = [len(a) + len(b) + 1 for a, b in pairs]
+    batches = BudgetBatches(lengths_of, tokens=cove.options.batch_tokens, seed=1, padded=True)
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98))
     begun, epoch = time.process_time(), 0
     while True:
