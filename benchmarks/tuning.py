@@ -3,9 +3,9 @@
     python benchmarks/tuning.py --data ../shared/data --english FOLDER --chinese FOLDER [--only sst2,trec] [--seeds 3]
 
 Results are saved in ``--results`` one by one, and the tables in docs/results-transformers.md are written from all of
-them. ``--folds 1`` fits only the first of five folds. ``--first sick`` fine-tunes the encoder on those pairs before the
-trial (Phang et al., "Sentence Encoders on STILTs", 2018). ``--only labels`` fits on few examples of TREC, ``--only
-layers`` fine-tunes parts of the encoder.
+them; a fit whose result is there is not repeated. ``--folds 1`` fits only the first of five folds. ``--first sick``
+fine-tunes the encoder on those pairs before the trial (Phang et al., "Sentence Encoders on STILTs", 2018). ``--only
+labels`` fits on few examples of TREC, ``--only layers`` fine-tunes parts of the encoder.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=1)
     parser.add_argument("--examples", type=int, default=0, help="examples to learn from; 0: all")
     parser.add_argument("--first", choices=("", *FIRST), default="", help="pairs to fine-tune the encoder on first")
-    parser.add_argument("--results", type=Path, default=Path("tuning.json"))
+    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "records" / "tuning.json")
     parser.add_argument("--page", type=Path, default=Path(__file__).parents[1] / "docs" / "results-transformers.md")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of all trials")
     options = parser.parse_args()

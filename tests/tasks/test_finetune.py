@@ -101,6 +101,30 @@ def test_the_cross_encoder_reads_both_texts_as_one(bert, tmp_path):
         polyseme.fit("pair", pairs(24), head="cross")
 
 
+def test_pairs_learned_in_a_random_order_are_read_as_the_mean_of_both(bert, tmp_path):
+    tuned = {"head": "cross", "threads": 1, "epochs": 1, "batch_size": 8, "held_out": 0}
+    model, again, in_order = (
+        polyseme.fit("pair", pairs(24), encoder=bert, orders=orders, **tuned) for orders in ("random", "random", "one")
+    )
+    rows = [("房间很干净。", "服务很热情。"), ("房间" * 400, "前台")]
+    found = model.probabilities(rows)
+    np.testing.assert_allclose(model.probabilities([row[::-1] for row in rows]), found, atol=1e-6)
+    np.testing.assert_array_equal(again.probabilities(rows), found)  # the orders drawn depend on the seed alone
+    network, pieces = model.features.encoder.network, model.features.encoder.pieces
+    first, second = rows[0]
+    with torch.no_grad():
+        states = []
+        for ids, types in (pieces.pair(first, second), pieces.pair(second, first)):
+            given = {"input_ids": torch.from_numpy(ids)[None], "token_type_ids": torch.from_numpy(types)[None]}
+            states.append(network.whole.base_model(**given).last_hidden_state[:, 0])
+        expected = torch.softmax(model.net.output((states[0] + states[1]) / 2), dim=1)
+    np.testing.assert_allclose(found[:1], expected.numpy(), atol=1e-5)
+    weight = next(iter(in_order.net.output.parameters()))
+    assert not torch.equal(weight, next(iter(model.net.output.parameters())))  # it did learn from other inputs
+    model.save(tmp_path / "m")
+    np.testing.assert_allclose(polyseme.load(tmp_path / "m").probabilities(rows), found, atol=1e-5)
+
+
 def test_an_encoder_that_cannot_learn_says_so(vectors):
     with pytest.raises(OptionError, match="cannot be fine-tuned"):
         polyseme.fit(

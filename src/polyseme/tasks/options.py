@@ -198,9 +198,9 @@ class CrossOptions(_Pairs, LearnedOptions):
 
     orders: str = option(
         "auto",
-        "read pairs in the given order, or in both orders with the states added; auto: both for "
-        "scores with a causal model",
-        choices=("auto", "one", "both"),
+        "read pairs in the given order; in both, with the states added; or, where order means nothing, in a random one "
+        "in training and the mean of both in prediction; auto: both for scores with a causal model, else one",
+        choices=("auto", "one", "both", "random"),
     )
     encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross, cosine)", choices=("finetune",))
     classifier_units: int = option(0, "units of the layer over a pair's features; 0: none", minimum=0)

@@ -196,7 +196,7 @@ class PairTask(ExampleTask):
         self.dev_pairs = model.features.prepare(pairs_of(dev), progress) if dev is not None else None
 
     def loss_of(self, rows: Ints) -> Tensor:
-        outputs, penalty = self.module(self.pairs.batch(rows, self.device))
+        outputs, penalty = self.module(self.pairs.training_batch(rows, self.device))
         loss: Tensor = self.goal.loss(outputs, self.targets[rows]) + penalty
         return loss
 

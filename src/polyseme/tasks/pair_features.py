@@ -85,6 +85,10 @@ class PreparedPairs(ABC):
     def batch(self, rows: Ints, device: torch.device) -> Any:
         """What the net reads of these pairs."""
 
+    def training_batch(self, rows: Ints, device: torch.device) -> Any:
+        """What the net reads of them to learn; may be drawn with torch's random numbers."""
+        return self.batch(rows, device)
+
 
 class TextPairs(PreparedPairs):
     """Pairs as token vectors."""
@@ -192,23 +196,25 @@ class Matching(Features):
 class Cross(Features):
     """A Transformer that reads both texts as one input and learns with the task: the state of the first piece.
 
-    Likeness has no order: a causal Transformer that learns scores reads a pair in both, and the states are added.
+    Likeness has no order: a causal Transformer that learns scores reads a pair in both, and the states are added. Any
+    Transformer can learn from pairs in a random order, which costs nothing, and give the mean of both.
     """
 
     def __init__(self, encoder: TransformerEncoder, options: CrossOptions) -> None:
         self.encoder, self.dim = encoder, encoder.dim
-        self.orders, self.both = options.orders, options.orders == "both"
+        self.orders = options.orders
         self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
-        self._net = CrossNet(FirstState(encoder.network, options.lm_weight))
+        self._net = CrossNet(FirstState(encoder.network, options.lm_weight), mean=self.orders == "random")
 
     def begin(self, *, scored: bool) -> None:
         """Choose the orders by what is learned."""
-        self.both = self.orders == "both" or (self.orders == "auto" and scored and self.encoder.network.causal)
+        if self.orders == "auto":
+            self.orders = "both" if scored and self.encoder.network.causal else "one"
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
         segmentation = self.encoder.segmentation
         raw = [tuple(segmentation.normalised(_raw(text)) for text in pair) for pair in pairs]
-        return CrossPairs(PairReader(self.runner), raw, both=self.both)
+        return CrossPairs(PairReader(self.runner), raw, self.orders)
 
     def net(self) -> nn.Module:
         return self._net
@@ -226,28 +232,36 @@ class CrossPairs(PreparedPairs):
 
     at_once = BATCH_PIECES
 
-    def __init__(self, read: PairReader, pairs: Sequence[Any], *, both: bool) -> None:
-        self.read, self.orders = read, [read.cut(pairs)]
-        if both:
+    def __init__(self, read: PairReader, pairs: Sequence[Any], orders: str) -> None:
+        self.read, self.orders, self.random = read, [read.cut(pairs)], orders == "random"
+        if orders in ("both", "random"):
             self.orders.append(read.cut([(second, first) for first, second in pairs]))
         self.sizes = np.array([len(ids) for ids, _ in self.orders[0]], dtype=np.int64)
 
     def batch(self, rows: Ints, device: torch.device) -> list[tuple[Tensor, ...]]:
-        chosen = [[cut[row] for row in rows.tolist()] for cut in self.orders]
-        return [tuple(tensor.to(device) for tensor in self.read.together(some)) for some in chosen]
+        return [self._together([cut[row] for row in rows.tolist()], device) for cut in self.orders]
+
+    def training_batch(self, rows: Ints, device: torch.device) -> list[tuple[Tensor, ...]]:
+        if not self.random:
+            return self.batch(rows, device)
+        drawn = torch.randint(2, (len(rows),)).tolist()
+        return [self._together([self.orders[n][row] for n, row in zip(drawn, rows.tolist(), strict=True)], device)]
+
+    def _together(self, cut: Sequence[Any], device: torch.device) -> tuple[Tensor, ...]:
+        return tuple(tensor.to(device) for tensor in self.read.together(cut))
 
 
 class CrossNet(nn.Module):
     """A network that learns with the task."""
 
-    def __init__(self, network: FirstState) -> None:
+    def __init__(self, network: FirstState, *, mean: bool) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.mean = network, mean
 
     def forward(self, batch: list[tuple[Tensor, ...]]) -> tuple[Tensor, Tensor]:
-        """The states of all orders added, ``(B, D)``, and the mean of what is added to the losses."""
+        """The states of all orders added or their mean, ``(B, D)``, and the mean of what is added to the losses."""
         found = [self.network(*order) for order in batch]
-        states = torch.stack([states for states, _ in found]).sum(dim=0)
+        states = torch.stack([states for states, _ in found]).sum(dim=0) / (len(found) if self.mean else 1)
         return states, torch.stack([penalty for _, penalty in found]).mean(dim=0).sum()
 
 
