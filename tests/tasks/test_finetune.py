@@ -125,6 +125,20 @@ def test_pairs_learned_in_a_random_order_are_read_as_the_mean_of_both(bert, tmp_
     np.testing.assert_allclose(polyseme.load(tmp_path / "m").probabilities(rows), found, atol=1e-5)
 
 
+def test_tags_are_learned_from_the_first_piece_of_a_word(bert):
+    rows = [(["unbelievable", "酒店"], ["B-X", "O"]), (["好", "unbelievable"], ["O", "B-X"])] * 10
+    model = polyseme.fit("tag", Examples.of(rows, kind="tags"), encoder=bert, encoder_mode="finetune", **SMALL)
+    words, encoder = ["酒店", "unbelievable"], model.inputs.encoders[0]
+    text_ids = encoder.pieces.ids(["酒店unbelievable"])[0]  # of the words as they are joined
+    assert len(text_ids) > 3  # the second word has several pieces
+    ids = torch.tensor([[*encoder.pieces.before, *text_ids, *encoder.pieces.behind]])
+    with torch.no_grad():
+        states = encoder.network.whole.base_model(ids).last_hidden_state[0]
+        found = model.net.inputs(model.inputs.prepare([words]).batch(np.array([0]))).x[0]
+    torch.testing.assert_close(found, states[[1, 3]], atol=1e-4, rtol=1e-4)  # 酒 of 酒店, and the other word's first
+    assert bert.options.pieces == "mean"  # the given one stays
+
+
 def test_an_encoder_that_cannot_learn_says_so(vectors):
     with pytest.raises(OptionError, match="cannot be fine-tuned"):
         polyseme.fit(

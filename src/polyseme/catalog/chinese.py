@@ -88,6 +88,7 @@ OPTIONS = {
     "long_texts": "长文本的处理：重叠窗口、截断，或去掉中间",
     "longest": "一句的最大词数",
     "longest_answer": "答案的最大词数",
+    "longest_question": "cross 读入的问题的最大 token 数",
     "loss": "训练目标",
     "lower": "分词之前转为小写",
     "lr": "学习率",

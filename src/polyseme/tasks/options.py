@@ -249,7 +249,19 @@ class ReaderOptions(LearnedOptions):
     lr: float = option(2e-3, "learning rate", minimum=0)
 
 
-SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions}
+@dataclass(frozen=True)
+class SpanCrossOptions(LearnedOptions):
+    """A Transformer that reads question and passage as one input, fine-tuned."""
+
+    encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross)", choices=("finetune",))
+    max_pieces: int = option(384, "fine-tuning under cross: maximum tokens of a question and a window", minimum=8)
+    longest_question: int = option(64, "maximum number of question tokens under cross", minimum=1)
+    stride: int = option(128, "stride between windows, in tokens", minimum=1)
+    longest_answer: int = option(60, "maximum number of answer tokens", minimum=1)
+    batch_size: int = option(16, "batch size: examples per step", minimum=1)
+
+
+SPAN_HEADS: dict[str, type] = {"reader": ReaderOptions, "cross": SpanCrossOptions}
 HELD_OUT, FEWEST = 0.1, 50  # usual fraction held out; with a rate that falls to zero, not if that is fewer examples
 SEEN, MOST_EPOCHS = 5_000, 20  # examples that fine-tuning sees next to two passes over all, and its most passes
 # What a head takes where encoders learn with it, unless it is given: rates that leave them most of what they know.
@@ -259,7 +271,7 @@ FINETUNED: dict[str, Any] = {
     "weight_decay": 0.01, "clip_norm": 1.0, "patience": 0,
 }  # fmt: skip
 # The head over a Transformer that learns with the task, unless one is given.
-TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear"}
+TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear", "span": "cross"}
 SCORED_HEAD = "cosine"  # of pairs with scores, over a sentence encoder, whose cosines tell much of them already
 HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
 

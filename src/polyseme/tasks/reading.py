@@ -21,16 +21,21 @@ _COMMAS = frozenset('，、：,:—（）()“”"《》「」')
 
 @dataclass(frozen=True)
 class Window:
-    """Some tokens of a passage and a question on it, by their numbers among all token lists."""
+    """Some tokens of a passage that are read together, for a question on it."""
 
     example: int  # which question of all
-    text: int  # number of the window's token list
-    question: int  # number of the question's token list
-    first: int  # its first token in the passage
     spans: list[tuple[int, int]]  # (start, end) of each token in the passage's text
+    start: int  # the answer's first and last token in the window; -1: it is not here
+    end: int
+
+
+@dataclass(frozen=True)
+class TokenWindow(Window):
+    """A window and its question by their numbers among all token lists."""
+
+    text: int
+    question: int
     features: FloatArray  # (T, N_FEATURES)
-    start: int = -1  # the answer's first and last token in the window; -1: it is not here
-    end: int = -1
 
 
 class Readings:
@@ -40,7 +45,7 @@ class Readings:
         self.rows = rows
         self.lists: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
-        self.windows: list[Window] = []
+        self.windows: list[TokenWindow] = []
         self.unplaced: list[int] = []  # questions whose answers are in no window
         cut = _Cutter(segmentation, [text for row in rows for text in (row.passage, row.question)])
         for number, row in enumerate(rows):
@@ -50,17 +55,14 @@ class Readings:
         tokens, spans = cut.tokens(row.passage), cut.spans(row.passage)
         question = cut.tokens(row.question)
         features = shared_features(tokens, question)
-        answer = _token_span(row, spans)
+        answer = answer_tokens(row, spans)
         placed = not row.answers
         for first in window_starts(len(tokens), window, stride):
             last = min(first + window, len(tokens))
-            inside = answer is not None and first <= answer[0] and answer[1] < last
-            start, end = (answer[0] - first, answer[1] - first) if inside and answer else (-1, -1)
-            placed = placed or inside
-            text = self._listed(tokens[first:last])
-            self.windows.append(
-                Window(number, text, self._listed(question), first, spans[first:last], features[first:last], start, end)
-            )
+            start, end = answer_in(answer, first, last)
+            placed = placed or start >= 0
+            numbers = self._listed(tokens[first:last]), self._listed(question)
+            self.windows.append(TokenWindow(number, spans[first:last], start, end, *numbers, features[first:last]))
         if not placed:
             self.unplaced.append(number)
 
@@ -96,7 +98,14 @@ def window_starts(n: int, window: int, stride: int) -> list[int]:
     return [*range(0, n - window, stride), n - window]
 
 
-def _token_span(row: Passage, spans: list[tuple[int, int]]) -> tuple[int, int] | None:
+def answer_in(answer: tuple[int, int] | None, first: int, last: int) -> tuple[int, int]:
+    """The answer's first and last token counted from ``first``, if both are before ``last``; else -1 and -1."""
+    if answer is None or answer[0] < first or answer[1] >= last:
+        return -1, -1
+    return answer[0] - first, answer[1] - first
+
+
+def answer_tokens(row: Passage, spans: list[tuple[int, int]]) -> tuple[int, int] | None:
     """The first answer's first and last token; None if it touches none."""
     if not row.answers:
         return None

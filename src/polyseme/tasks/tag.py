@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
@@ -34,6 +35,7 @@ from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
 from polyseme.sentences.modules import with_beside
 from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
 from polyseme.sentences.sources import Flat, Ints, offsets_of
+from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.labels import with_dev
@@ -157,9 +159,10 @@ class Tag(TaskModel):
         train, dev = with_dev(train, dev, options, own)
         about = About(segmentation_of([], train.segmentation), train.facts, run.curve)
         rows: list[Any] = list(train)
+        given = [_by_first_pieces(one) for one in encoders] if own.encoder_mode == "finetune" else encoders
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(own.seed)
-            inputs = Inputs.of([row.tokens for row in rows], encoders, train.segmentation, own)
+            inputs = Inputs.of([row.tokens for row in rows], given, train.segmentation, own)
             free = not kept_to(train.labels, [row.tags for row in rows])
             net = Tagger(inputs.module, train.labels, own, free=free)
         fit(TagTask(inputs, net, train, dev, options, own, run), own, run)
@@ -313,6 +316,12 @@ class TagTask(ExampleTask):
 
 def _decoder(module: Tagger) -> CRF:
     return module.crf.cpu() if module.output.weight.device.type != "cpu" else module.crf
+
+
+def _by_first_pieces(encoder: Any) -> Any:
+    """A Transformer that learns to tag a word by its first subword (Devlin et al., "BERT", 2018)."""
+    inner = encoder.encoder if isinstance(encoder, SentenceTransformer) else encoder
+    return inner.pooled_by("first") if isinstance(inner, TransformerEncoder) else encoder
 
 
 def _settled(options: TaskOptions, train: Examples) -> TaskOptions:

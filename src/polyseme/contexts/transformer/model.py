@@ -8,6 +8,7 @@ vectors that do not depend on the batch.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -117,6 +118,12 @@ class TransformerEncoder(Model, ContextEncoder):
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted))
+
+    def pooled_by(self, pieces: str) -> Self:
+        """The same model with another pooling of a word's subwords."""
+        found = copy.copy(self)
+        found.options = dataclasses.replace(self.options, pieces=pieces)
+        return found
 
     # ---- reading sentences
 

@@ -7,6 +7,7 @@ So the gradient of the embedding table is sparse, and the optimiser updates only
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -97,6 +98,15 @@ class WordLayers(nn.Module):
         return (summed / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])
 
 
+class Parted(NamedTuple):
+    """A pair of texts as one input in three parts, each of (id, token type), and the second text's (start, end)s."""
+
+    before: list[tuple[int, int]]
+    inside: list[tuple[int, int]]
+    behind: list[tuple[int, int]]
+    spans: list[tuple[int, int]]
+
+
 class PairReader:
     """Turns each pair of texts into one input, as for a cross-encoder.
 
@@ -120,6 +130,18 @@ class PairReader:
         marked = [[start, *ids[:middle], delimiter, *ids[middle:], end] for ids, middle in halves]
         return [(ids, [0] * len(ids)) for ids in marked]
 
+    def parted(self, first: str, second: str) -> Parted:
+        """A pair of any length as one input, with the second text apart from what is before and behind it."""
+        found = self.runner.pieces.encoded_pair(first, second)
+        both = list(zip(found.ids, found.type_ids, strict=True))
+        own = [place for place, text in enumerate(found.sequence_ids) if text == 1]
+        begin, end = (own[0], own[-1] + 1) if own else (len(both), len(both))
+        before, inside, behind = both[:begin], both[begin:end], both[end:]
+        if self.marks is not None:
+            start, delimiter, last = ((mark, 0) for mark in self.marks)
+            before, behind = [start, *before, delimiter], [last]
+        return Parted(before, inside, behind, [_trimmed(second, *found.offsets[place]) for place in own])
+
     def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
         """Pairs as one batch: ids ``(B, P)``, mask and token types."""
         ids, mask = padded_pieces([ids for ids, _ in cut], self.runner.padding)
@@ -136,6 +158,13 @@ class PairReader:
                 second = second[: max(int(len(second) * share), 0)]
             found = self.runner.pieces.encoded_pair(first, second)
         return found
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without the blanks at its start, which some tokenizers count to a subword."""
+    while start < end and text[start].isspace():
+        start += 1
+    return start, end
 
 
 class FirstState(nn.Module):
