@@ -55,7 +55,7 @@ TRIALS = {
     "ocnli": Trial("pair", "ocnli/train.10k.json", None, "chinese", "accuracy", 58),
     "chnsenticorp": Trial("classify", "chnsenticorp/train.tsv", "chnsenticorp/dev.tsv", "chinese", "accuracy", 92),
 }
-# Scored pairs on which an encoder can be fine-tuned before the trial itself: training file, columns and language.
+# Pairs on which an encoder can be fine-tuned before the trial itself: training file, columns and language.
 FIRST: dict[str, tuple[str, dict[str, str], str]] = {
     "sick": (
         "sick/SICK_train.txt",
@@ -63,8 +63,10 @@ FIRST: dict[str, tuple[str, dict[str, str], str]] = {
         "english",
     ),
     "stsb_zh": ("stsb_zh_cnsd/cnsd-sts-train.txt", {}, "chinese"),
+    "lcqmc": ("lcqmc/dev.tsv", {}, "chinese"),
 }
 LABELS = (100, 300, 1000)  # examples of the curve of few labels
+ALL = 4_362  # training examples of a fold of TREC
 PARTS: dict[str, dict[str, Any]] = {
     "all layers": {}, "the top two layers": {"top_layers": 2}, "the added layer alone": {"top_layers": 0}
 }  # fmt: skip
@@ -167,6 +169,24 @@ def report(page: Path, known: dict[str, Any]) -> None:
     for name, rows in (("few-labels", rows_of_labels(known)), ("layers", rows_of_parts(known))):
         if len(rows) > 2:  # more than the header and the fit with all examples and layers
             write_table(page, name, rows)
+    draw_labels(page.parent / "images" / "few-labels.png", known)
+
+
+def draw_labels(path: Path, known: dict[str, Any]) -> None:
+    """The curve of few labels, with the spread over seeds and folds."""
+    found = [(n or ALL, mean_of(known, trial="trec", options={}, examples=n)[0]) for n in (*LABELS, 0)]
+    points = [(n, np.mean(scores), np.std(scores)) for n, scores in found if scores]
+    if len(points) < 2:
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.errorbar(*zip(*points, strict=True), fmt="o-", capsize=3)
+    axes.set(xlabel="labelled questions of TREC", ylabel="accuracy, %", xscale="log")
+    axes.set_xticks([n for n, _, _ in points], [f"{n:,}" for n, _, _ in points], minor=False)
+    axes.minorticks_off()
+    figure.savefig(path, dpi=120)
 
 
 def mean_of(known: dict[str, Any], **wanted: Any) -> tuple[list[float], float]:
@@ -182,7 +202,7 @@ def rows_of_labels(known: dict[str, Any]) -> list[list[str]]:
     for n in (*LABELS, 0):
         scores, minutes = mean_of(known, trial="trec", options={}, examples=n)
         if scores:
-            rows.append([f"{n or 'all (4,362)'}", f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
+            rows.append([f"{n or f'all ({ALL:,})'}", f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
     return rows
 
 
