@@ -171,6 +171,8 @@ class Network(nn.Module):
     @torch.inference_mode()
     def _probed(self) -> tuple[int, int, bool]:
         """The number of layers, the dimension of a state, and whether it is causal, found by a trial run."""
+        if not hasattr(self.whole.config, "vocab_size"):  # CANINE
+            raise FormatError("it has no vocabulary of subwords")
         most = self.whole.config.vocab_size - 1
         batch = Batch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
         with offline():
@@ -230,7 +232,7 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
         wide = tensor.float() if tensor.element_size() == 1 else tensor  # torch cannot ask this of numbers of 8 bits
         if tensor.is_floating_point() and not bool(torch.isfinite(wide).all()):
             raise FormatError(f"{where}: {name!r} holds numbers that are not finite")
-    problem = f"it has no weights for {config.model_type}"
+    problem = f"has no weights for {config.model_type}"
     for cls in _candidates(config, tensors):
         _check_size(cls, config, tensors, where)
         try:
@@ -240,14 +242,15 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
                     attn_implementation=_attention(cls), ignore_mismatched_sizes=True, local_files_only=True,
                     trust_remote_code=False, use_safetensors=True,
                 )  # fmt: skip
-                problem = _lacking(report, whole)
-                if not problem:
+                lacking = _lacking(report, whole)
+                if not lacking:
                     return Network(whole.eval())
+                problem = f"does not contain the weights its configuration describes: {lacking}"
         except FormatError as error:
-            problem = str(error)
+            problem = f"cannot be opened as {config.model_type}: {error}"
         except Exception as error:  # architectures raise errors of many kinds
-            problem = reason(error)
-    raise FormatError(f"{where} does not contain the weights its configuration describes: {problem}")
+            problem = f"cannot be opened as {config.model_type} ({reason(error)})"
+    raise FormatError(f"{where} {problem}")
 
 
 def state(network: Network) -> dict[str, Tensor]:

@@ -54,20 +54,37 @@ class Cut:
         return np.stack([first, last], axis=1)
 
 
+@dataclass(frozen=True)
+class PairCut:
+    """Two texts as one input, with special tokens: one entry per subword, by the names of ``tokenizers``."""
+
+    ids: list[int]
+    type_ids: list[int]
+    sequence_ids: list[int | None]  # 0 or 1, the text; None at special tokens
+    special_tokens_mask: list[int]
+    offsets: list[tuple[int, int]]
+
+
 class Pieces:
     """A tokenizer and its special tokens."""
 
     def __init__(self, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
-        """``settings`` are those of tokenizer_config.json: the special tokens and ``model_max_length``."""
+        """``settings`` are those of tokenizer_config.json: the special tokens and ``model_max_length``.
+
+        Subwords from the number ``known_pieces`` on are merged into others, and unknown to the network themselves.
+        """
         numbers = tokenizer.get_vocab(with_added_tokens=True).values()
         if (last := max(numbers, default=0)) > len(numbers) + MOST_UNUSED:
             raise ValueError(f"one of its {len(numbers):,} pieces has the number {last:,}")
+        self.n_numbers = last + 1
         self.tokenizer = tokenizer
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.specials = {name: str(settings[name]) for name in SPECIALS if isinstance(settings.get(name), str)}
         said = settings.get("model_max_length")
         self.limit = int(said) if isinstance(said, (int, float)) and 0 < said < NO_LIMIT else 0
+        most = settings.get("known_pieces")
+        self.n_known = most if isinstance(most, int) and 0 < most < self.n_numbers else 0  # 0: all are known
         self.tokenizer.encode("☃ 𐍈 龘")  # raises if there is no unknown token
         around = self.tokenizer.encode("a")
         inner = [place for place, special in enumerate(around.special_tokens_mask) if not special] or [0]
@@ -90,6 +107,7 @@ class Pieces:
             "tokenizer_class": "PreTrainedTokenizerFast",
             **self.specials,
             **({"model_max_length": self.limit} if self.limit else {}),
+            **({"known_pieces": self.n_known} if self.n_known else {}),
         }
         return {
             "tokenizer.json": self.tokenizer.to_str().encode(),
@@ -127,17 +145,17 @@ class Pieces:
         names = [""] * (max(numbers.values(), default=-1) + 1)
         for name, number in numbers.items():
             names[number] = name
-        return names
+        return names[: self.n_known or None]
 
     def cut(self, texts: Sequence[str]) -> list[Cut]:
         """The subwords of each text and their positions in it."""
         found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
-        return [_cut(encoding) for encoding in found]
+        return [self._cut(encoding) for encoding in found]
 
     def ids(self, texts: Sequence[str]) -> list[Ints]:
         """The subword ids of each text, without positions, which is faster."""
         found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
-        return [np.array(encoding.ids, dtype=np.int64) for encoding in found]
+        return [self._known(encoding.ids) for encoding in found]
 
     def spelt(self, ids: Sequence[int]) -> str:
         """Subwords as text, without special tokens."""
@@ -149,9 +167,20 @@ class Pieces:
         found = self.encoded_pair(first, second)
         return np.array(found.ids, dtype=np.int64), np.array(found.type_ids, dtype=np.int64)
 
-    def encoded_pair(self, first: str, second: str) -> Encoding:
-        """Two texts as one input, as the full encoding of the tokenizer."""
-        return self.tokenizer.encode(readable(first), readable(second))
+    def encoded_pair(self, first: str, second: str) -> PairCut:
+        """Two texts as one input, with all that the tokenizer tells."""
+        found: Encoding = self.tokenizer.encode(readable(first), readable(second))
+        ids: list[int] = self._known(found.ids).tolist()
+        return PairCut(ids, found.type_ids, found.sequence_ids, found.special_tokens_mask, found.offsets)
+
+    def _cut(self, encoding: Encoding) -> Cut:
+        offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+        return Cut(self._known(encoding.ids), offsets[:, 0], offsets[:, 1])
+
+    def _known(self, ids: Sequence[int]) -> Ints:
+        """The ids, with the unknown token in place of subwords that the network does not know."""
+        found = np.array(ids, dtype=np.int64)
+        return np.where(found < self.n_known, found, self.id_of("unk") or 0) if self.n_known else found
 
 
 def readable(text: str) -> str:
@@ -172,8 +201,3 @@ def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         spans.append((length, length + len(word)))
         length, before = length + len(word), word or before
     return "".join(parts), spans
-
-
-def _cut(encoding: Encoding) -> Cut:
-    offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-    return Cut(np.array(encoding.ids, dtype=np.int64), offsets[:, 0], offsets[:, 1])

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from tokenizers import Encoding
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import joined, readable
+from polyseme.contexts.transformer.pieces import PairCut, joined, readable
 
 LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
 
@@ -147,7 +146,7 @@ class PairReader:
         ids, mask = padded_pieces([ids for ids, _ in cut], self.runner.padding)
         return ids, mask, filled([types for _, types in cut], 0)
 
-    def fitted(self, first: str, second: str) -> Encoding:
+    def fitted(self, first: str, second: str) -> PairCut:
         """One pair, truncated until the network can read it."""
         found = self.runner.pieces.encoded_pair(first, second)
         while len(found.ids) > self.limit:

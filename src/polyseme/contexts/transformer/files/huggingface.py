@@ -6,17 +6,22 @@ Weights are read as data (safetensors, or torch files that contain only tensors)
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedConfig
 
 from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
+from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, word_bpe
 from polyseme.contexts.transformer.library import offline, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
@@ -58,10 +63,30 @@ def write_huggingface(model: TransformerEncoder, path: str | Path, *, force: boo
 def write_into(model: TransformerEncoder, folder: Path) -> None:
     """Write the model's files into an existing folder."""
     parts = model.parts()
-    for name, content in parts.files.items():
-        (folder / name).write_bytes(content)
+    files = dict(parts.files)
     tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
+    if model.pieces.n_known:
+        tensors = _with_unknown_rows(tensors, model.pieces, model.network.vocabulary_size)
+        config = {**json.loads(files["config.json"]), "vocab_size": model.pieces.n_numbers}
+        files["config.json"] = json.dumps(config, indent=2).encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     tensor_file.write(folder / "model.safetensors", tensors, {"format": "pt"})
+
+
+def _with_unknown_rows(tensors: Mapping[str, NDArray[Any]], pieces: Pieces, size: int) -> dict[str, NDArray[Any]]:
+    """The tensors, with a copy of the unknown token's row for each subword that the network does not know.
+
+    ``transformers`` looks up the numbers of all subwords. The language model does not predict the new ones.
+    """
+    more = pieces.n_numbers - pieces.n_known
+    found = dict(tensors)
+    for name, array in tensors.items():
+        if array.ndim and len(array) == size:
+            row = array[pieces.id_of("unk") or 0] if array.ndim > 1 else -1e4
+            rows = np.full((more, *array.shape[1:]), row, dtype=array.dtype)
+            found[name] = np.concatenate([array[: pieces.n_known], rows])
+    return found
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -104,6 +129,8 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     named = settings.get("tokenizer_class")
     if settings.get("auto_map") or (named and not _TOKENIZER_CLASS.fullmatch(str(named))):
         raise FormatError(f"{folder / 'tokenizer_config.json'} asks to run its own code, which is not executed")
+    if kind := word_bpe(folder, settings, config):
+        return read_word_bpe(folder, kind, settings, config)
     try:
         with offline():
             tokenizer = AutoTokenizer.from_pretrained(
@@ -116,7 +143,7 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
     found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
-    found["model_max_length"] = tokenizer.model_max_length
+    found |= {"model_max_length": tokenizer.model_max_length, "known_pieces": settings.get("known_pieces")}
     try:
         return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare exceptions
