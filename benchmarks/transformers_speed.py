@@ -254,7 +254,7 @@ def main() -> None:
             known[name] = encode(options.model, lines, pairs, options.rounds)
         elif name == "base":
             with tempfile.TemporaryDirectory() as folder:
-                known[name] = encode(random_base(options.model, Path(folder)), lines[:40], pairs[:8], options.rounds)
+                known[name] = encode(random_base(options.model, Path(folder)), lines, pairs[:8], options.rounds)
         elif name == "pretrain":
             known[name] = pretrain(texts, options.steps, options.rounds)
         else:

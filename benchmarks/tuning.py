@@ -62,6 +62,7 @@ FIRST: dict[str, tuple[str, dict[str, str], str]] = {
         {"first": "sentence_A", "second": "sentence_B", "label": "relatedness_score"},
         "english",
     ),
+    "stsb": ("stsb/stsb-en-train.csv", {}, "english"),
     "stsb_zh": ("stsb_zh_cnsd/cnsd-sts-train.txt", {}, "chinese"),
     "lcqmc": ("lcqmc/dev.tsv", {}, "chinese"),
 }
@@ -110,9 +111,19 @@ def fitted_first(name: str, encoder: Any, options: argparse.Namespace) -> Any:
     """The encoder after fine-tuning on other pairs, both texts as one input; kept next to the results."""
     path, (file, columns, _) = options.results.parent / f"first-{name}", FIRST[name]
     if not path.exists():
-        pairs = Examples.read(options.data / "tasks" / file, kind="pairs", **({"columns": columns} if columns else {}))
-        plan_fit("pair", pairs, None, encoder, head="cross", threads=1).fit(Run()).save(path)
+        data = options.data / "tasks"
+        pairs = Examples.read(data / file, kind="pairs", **({"columns": columns} if columns else {}))
+        trials = [Examples.read(data / TRIALS[one].train, kind="pairs") for one in options.only.split(",")]
+        known = {bare(text) for trial in trials for row in trial for text in row[:2]}
+        fitted = pairs.subset(n for n, row in enumerate(pairs) if known.isdisjoint(map(bare, row[:2])))
+        log.info("%s: %d of %d pairs have no text of the trial", name, len(fitted), len(pairs))
+        plan_fit("pair", fitted, None, encoder, head="cross", threads=1).fit(Run()).save(path)
     return polyseme.load(path / "encoder")
+
+
+def bare(text: str) -> str:
+    """A text without case, blanks and punctuation: STS-B has texts of MRPC, written a little differently."""
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 class Fit(NamedTuple):
