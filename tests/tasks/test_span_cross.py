@@ -32,13 +32,13 @@ def model(folder):
 
 
 def test_windows_are_those_of_the_tokenizer_cut_with_a_stride(folder):
-    reader = CrossReader(polyseme.load(folder), SpanCrossOptions(max_pieces=40, stride=20), no_answer=False)
+    reader = CrossReader(polyseme.load(folder), SpanCrossOptions(max_pieces=40, stride=12), no_answer=False)
     row = Passage(PASSAGE, QUESTION, [Answer("上海", PASSAGE.rindex("上海"))])
     windows = reader.windows(0, row)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     room = 40 - len(tokenizer(QUESTION, add_special_tokens=False)["input_ids"]) - 3
     expected = tokenizer(
-        QUESTION, PASSAGE, truncation="only_second", max_length=40, stride=room - 20,
+        QUESTION, PASSAGE, truncation="only_second", max_length=40, stride=room - 12,
         return_overflowing_tokens=True, return_offsets_mapping=True,
     )  # fmt: skip
     assert len(windows) > 5
@@ -53,6 +53,12 @@ def test_windows_are_those_of_the_tokenizer_cut_with_a_stride(folder):
     for window in holding:
         begin, end = window.spans[window.start][0], window.spans[window.end][1]
         assert (begin, PASSAGE[begin:end]) == (PASSAGE.rindex("上海"), "上海")
+
+
+def test_windows_overlap_even_if_the_network_reads_less_than_the_stride(folder):
+    reader = CrossReader(polyseme.load(folder), SpanCrossOptions(max_pieces=40, stride=128), no_answer=False)
+    rows = [Passage(PASSAGE, QUESTION, [Answer(PASSAGE[n : n + 9], n)]) for n in range(0, len(PASSAGE) - 9, 5)]
+    assert not reader.read(rows).unplaced
 
 
 def test_scores_are_a_layer_over_the_states_that_transformers_computes(folder):

@@ -235,9 +235,14 @@ PAIR_HEADS: dict[str, type] = {
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
 
 
+PASSAGE_PIECES = "fine-tuning under cross: maximum tokens of a question and a window together"
+
+
 @dataclass(frozen=True)
 class ReaderOptions(LearnedOptions):
     """A reader of passages."""
+
+    max_pieces: int = option(384, PASSAGE_PIECES, minimum=8)
 
     cell: str = option("lstm", "recurrent cells", choices=CELLS)
     hidden: int = option(64, "units of a hidden layer, or of a recurrent layer per direction", minimum=1)
@@ -254,8 +259,8 @@ class SpanCrossOptions(LearnedOptions):
     """A Transformer that reads question and passage as one input, fine-tuned."""
 
     encoder_mode: str = option("finetune", "the encoder is fine-tuned (cross)", choices=("finetune",))
-    max_pieces: int = option(384, "fine-tuning under cross: maximum tokens of a question and a window", minimum=8)
-    longest_question: int = option(64, "maximum number of question tokens under cross", minimum=1)
+    max_pieces: int = option(384, PASSAGE_PIECES, minimum=8)
+    longest_question: int = option(64, "maximum number of question tokens", minimum=1)
     stride: int = option(128, "stride between windows, in tokens", minimum=1)
     longest_answer: int = option(60, "maximum number of answer tokens", minimum=1)
     batch_size: int = option(16, "batch size: examples per step", minimum=1)

@@ -272,7 +272,7 @@ class CrossReader(PassageReader):
         return PiecePassages(self, rows)
 
     def windows(self, number: int, row: Passage) -> list[PieceWindow]:
-        """The windows of a passage, each after the question, which is cut where it is too long."""
+        """The windows of a passage, each after the question, which is cut where it is too long; they overlap."""
         segmentation, pieces = self.encoder.segmentation, self.encoder.pieces
         passage, question = segmentation.normalised(row.passage), segmentation.normalised(row.question)
         asked = pieces.cut([question])[0]
@@ -285,7 +285,7 @@ class CrossReader(PassageReader):
         room = max(self.runner.limit - len(before) - len(behind), 1)
         answer = answer_tokens(row, spans)
         found = []
-        for first in window_starts(len(inside), room, min(self.options.stride, room)):
+        for first in window_starts(len(inside), room, min(self.options.stride, max(room // 2, 1))):
             last = min(first + room, len(inside))
             one = [*before, *inside[first:last], *behind] or [(self.runner.padding, 0)]
             known = number, spans[first:last], *answer_in(answer, first, last)
