@@ -9,7 +9,8 @@ import pytest
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError
-from polyseme.tasks.reading import Readings, shared_features, window_starts
+from polyseme.tasks.reading import Readings, Window, shared_features, window_starts
+from polyseme.tasks.span import SpanTask, _Found
 from polyseme.text.examples import Answer, Examples, Passage
 from polyseme.text.segment import Segmentation
 
@@ -75,6 +76,38 @@ def test_questions_may_have_no_answer():
     )
     assert [answer.text for answer in found] == ["", "李红"]
     assert found[0].start == -1
+
+
+def test_windows_without_the_answer_do_not_outvote_the_one_that_has_it():
+    def answered(*windows):  # of two places each: their scores as start and end, and those of "none"
+        found = _Found()
+        for number, (places, none) in enumerate(windows):
+            spans = [(4 * number, 4 * number + 2), (4 * number + 2, 4 * number + 4)]
+            scores = np.array([[place, place] for place in (*places, none)], dtype=np.float32)
+            found.see(Window(0, spans, -1, -1), scores, 1)
+        return found.answer("零零一一二二三三").text
+
+    assert answered(((0, 1), 5), ((4, 0), -2)) == "二二"  # the first window has no answer, and is sure of it
+    assert answered(((0, 1), 5), ((0, 1), 3)) == ""
+    assert answered(((0, 1), 0.5)) == "一一"
+
+
+def test_a_question_whose_answer_is_in_no_window_does_not_teach_that_there_is_none(caplog):
+    rows = [*questions(8, unanswered=True), Passage("他叫王小明。" * 9, "他叫什么？", [Answer("王小明" * 9, 2)], "x")]
+    seen: list[int] = []
+
+    class Watched(SpanTask):
+        def __init__(self, *given):
+            super().__init__(*given)
+            seen.extend(window.example for window in self.windows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyseme.tasks.span.SpanTask", Watched)
+        more = {"epochs": 1, "held_out": 0.0, "window": 20, "stride": 10}
+        polyseme.fit("span", Examples.of(rows, segment="char"), **{**SMALL, **more})
+    assert "1 questions have no answer that fits" in caplog.text
+    assert 8 not in seen
+    assert 3 in seen  # which has none
 
 
 def test_windows_overlap_so_that_no_answer_is_cut():

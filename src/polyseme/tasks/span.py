@@ -139,16 +139,20 @@ class Span(TaskModel):
 
 
 class _Found:
-    """The best answer so far of a question, and what all answers weigh together."""
+    """The best answer so far of a question, and what all answers weigh together.
+
+    Windows without the answer say "none" with good reason, so it counts as in the window that says it least (as in
+    Devlin et al.'s program for SQuAD 2.0).
+    """
 
     def __init__(self) -> None:
-        self.score, self.none, self.total = -np.inf, -np.inf, -np.inf
+        self.score, self.none, self.total = -np.inf, np.inf, -np.inf
         self.span: tuple[int, int] | None = None
 
     def see(self, window: Window, scores: Any, longest: int) -> None:
         """``scores (T + 1, 2)`` of one of its windows."""
         n = len(window.spans)
-        self.none = max(self.none, float(scores[-1].sum()))
+        self.none = min(self.none, float(scores[-1].sum()))
         start, end = scores[:n, 0], scores[:n, 1]
         pairs = start[:, None] + end[None, :]
         near = np.subtract.outer(np.arange(n), np.arange(n))
@@ -175,8 +179,13 @@ class SpanTask(ExampleTask):
     unit = "questions"
 
     def __init__(self, model: Span, passages: Passages, dev: Examples | None, own: Any, progress: Progress) -> None:
-        # A window without its question's answer teaches something only where "no answer" is an answer.
-        self.windows = [window for window in passages.windows if window.start >= 0 or model.net.no_answer]
+        # A window without its question's answer teaches something only where "no answer" is an answer, and not if the
+        # answer is in no window at all.
+        unplaced = {*passages.unplaced}
+        self.windows = [
+            window for window in passages.windows
+            if window.start >= 0 or (model.net.no_answer and window.example not in unplaced)
+        ]  # fmt: skip
         if not self.windows:
             raise TrainingError("no question has an answer in its passage: there is nothing to learn")
         self.model, self.passages = model, passages
