@@ -336,13 +336,21 @@ def load_task(path: str | Path) -> TaskModel:
     return as_task(load(path), path)
 
 
-def _named_models(options: Any) -> dict[str, Model]:
-    """Open the models named by options."""
-    fields = [field for field in dataclasses.fields(options) if field.metadata.get("names") == "model"]
-    return {field.name: load(path) for field in fields if (path := getattr(options, field.name))}
+def _named_models(options: Any) -> dict[str, Any]:
+    """Open the models and tokenizers named by options."""
+    openers = {"model": load, "tokenizer": _tokenizer}
+    named = [(field.name, openers.get(field.metadata.get("names") or "")) for field in dataclasses.fields(options)]
+    return {name: opened(path) for name, opened in named if opened is not None and (path := getattr(options, name))}
 
 
-def _fingerprints(options: Any, models: dict[str, Model]) -> dict[str, str]:
+def _tokenizer(path: str) -> Any:
+    """A model whose tokenizer is wanted, or the tokenizer in a file of its own."""
+    if not Path(path).is_file():
+        return load(path)
+    return _named("polyseme.contexts.transformer.files.vocabulary:read_vocabulary")(path)
+
+
+def _fingerprints(options: Any, models: dict[str, Any]) -> dict[str, str]:
     """Fingerprints of the models named by options."""
     return {name: model_fingerprint(getattr(options, name)) for name in models}
 

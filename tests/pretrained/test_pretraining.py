@@ -15,7 +15,7 @@ from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.start import bert_config, fresh, look_at_neighbours
-from polyseme.errors import OptionError, PolysemeError
+from polyseme.errors import FormatError, OptionError, PolysemeError
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import Part
 
@@ -139,6 +139,41 @@ def test_a_causal_model_is_not_trained_further_as_a_masked_one(gpt, corpus, fold
 def test_pieces_of_another_model_may_be_taken(corpus, folders):
     model = polyseme.train("bert", corpus, tokenizer=str(folders("bert")), epochs=1, pairs="none", **SMALL)
     assert model.pieces.names == polyseme.load(folders("bert")).pieces.names
+
+
+def test_a_vocabulary_alone_is_a_tokenizer_too(corpus, folders, tmp_path):
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"打电话了个他天今"]
+    (tmp_path / "vocab.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    model = polyseme.train("bert", corpus, tokenizer=str(tmp_path / "vocab.txt"), epochs=1, pairs="none", **SMALL)
+    assert model.pieces.names == names
+    given = folders("bert") / "tokenizer.json"
+    again = polyseme.train("bert", corpus, tokenizer=str(given), epochs=1, pairs="none", **SMALL)
+    assert again.pieces.names == polyseme.load(folders("bert")).pieces.names
+    (tmp_path / "words.csv").write_text("a", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"neither a vocabulary \(vocab.txt\) nor tokenizer.json"):
+        polyseme.train("bert", corpus, tokenizer=str(tmp_path / "words.csv"), **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "lacking"), [("bert", "gpt2", "cls"), ("gpt", "bert", "eos"), ("xlm", "bert", "bos")]
+)
+def test_a_tokenizer_without_what_the_method_needs_is_refused(method, name, lacking, corpus, folders):
+    data = {"zh": corpus} if method == "xlm" else corpus
+    more = {"objective": "mlm"} if method == "xlm" else {}
+    with pytest.raises(OptionError, match=f"has no {lacking} token"):
+        polyseme.train(method, data, tokenizer=str(folders(name)), **SMALL, **more)
+
+
+def test_what_a_published_model_cannot_do_is_told(folders, corpus, caplog):
+    model = polyseme.train(
+        "bert", corpus, start=polyseme.load(folders("roberta")), epochs=1, **{**SMALL, "length": 5000}
+    )
+    most = model.network.positions()
+    assert f"reads at most {most} subwords at once: length={most}" in caplog.text
+    assert "has no head for pairs of sentences: pairs=none" in caplog.text
+    assert (model.options.length, model.options.pairs) == (most, "none")
+    gpt = polyseme.train("gpt", corpus, start=polyseme.load(folders("gpt2")), epochs=1, norm="post", **SMALL)
+    assert gpt.options.norm == "pre"  # as the network is
 
 
 def test_the_sizes_are_those_that_are_published():

@@ -13,7 +13,10 @@ import polyseme
 from polyseme.contexts.transformer.learn import learn_byte_pairs
 from polyseme.contexts.transformer.network import Batch
 from polyseme.contexts.transformer.pieces import Cut
+from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.xlm.examples import Mixture, Translations
+from polyseme.contexts.xlm.options import XlmOptions
+from polyseme.contexts.xlm.train import _sources
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus
 from polyseme.text.parallel import Parallel
@@ -94,6 +97,18 @@ def test_xlm_predicts_the_next_piece_of_each_language(dictionary, corpus):
     assert model.about.curve[-1]["perplexity"] > 1
     with pytest.raises(OptionError, match="parallel"):
         polyseme.train("xlm", {"zh": corpus}, **{**options, "objective": "tlm"})
+
+
+def test_pairs_that_are_held_out_are_in_no_text_to_learn_from(dictionary):
+    options = with_shape(XlmOptions(objective="mlm+tlm", translates="en-zh", hold_out=0.2))
+    (learned, kept), texts = _sources({"parallel": dictionary}, options)
+    assert len(kept) == 120
+    for number, name in enumerate(("en", "zh")):
+        known = {"".join(sentence) for sentence in texts[name]}
+        sides = [{pair[number].replace(" ", "") for pair in pairs} for pairs in (learned, kept)]
+        assert known == sides[0]
+        assert sides[1] - sides[0]
+        assert known.isdisjoint(sides[1] - sides[0])
 
 
 @pytest.fixture(scope="module")

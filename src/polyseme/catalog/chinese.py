@@ -166,7 +166,7 @@ OPTIONS = {
     "target_units": "解码器的单位：词或字；auto：中文用字",
     "texts": "文本单位；auto：文档，只有一个文档时为句子",
     "threads": "使用的 CPU 核数（只影响速度）",
-    "tokenizer": "沿用哪个 Transformer 的分词器",
+    "tokenizer": "沿用哪个 Transformer 的分词器，或 vocab.txt（WordPiece）、tokenizer.json 文件",
     "top_layers": "微调时训练最上面的多少层；默认全部",
     "transformer": "预训练的 Transformer；默认从头训练",
     "translates": "平行语料的两种语言，写作 源-目标",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import shape_of, with_shape
+from polyseme.contexts.transformer.shape import readable_length, shape_of, with_shape
 from polyseme.contexts.transformer.start import (
     bert_config,
     expect_frequent,
@@ -32,6 +33,8 @@ from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 
+log = logging.getLogger(__name__)
+
 B = TypeVar("B", bound=Bert)
 
 
@@ -43,7 +46,7 @@ def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> 
     options.shares()
     started = further(run.start, "masked", options.seed)
     if started is None:
-        pieces = given_pieces(run.models) or _learned(corpus, options)
+        pieces = given_pieces(run.models, "cls", "sep", "mask") or _learned(corpus, options)
         network = _network(pieces, options)
     else:
         network, pieces = started
@@ -100,10 +103,11 @@ def _network(pieces: Pieces, options: BertOptions) -> Network:
 
 
 def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:
-    """The given options with the shape of the model to train further."""
-    length = min(options.length, network.positions() or options.length)
-    pairs = options.pairs if network.tells_pairs else "none"
-    return replace(options, length=length, pairs=pairs, **shape_of(network))
+    """The given options with the shape of the model to train further; what it cannot do is told."""
+    if options.pairs != "none" and not network.tells_pairs:
+        log.warning("this %s has no head for pairs of sentences: pairs=none", network.whole.config.model_type)
+        options = replace(options, pairs="none")
+    return replace(options, length=readable_length(network, options.length), **shape_of(network))
 
 
 def _frequencies(task: MaskedTask, network: Network) -> np.ndarray:

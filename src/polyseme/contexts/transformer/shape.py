@@ -6,6 +6,7 @@ those of BERT.
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from polyseme.contexts.transformer.network import Network
+
+log = logging.getLogger(__name__)
 
 # layers, dimension of a vector, learning rate
 SIZES: dict[str, tuple[int, int, float]] = {
@@ -49,7 +52,10 @@ class ShapeOptions(TrainingOptions):
     n_heads: int | None = option(None, "attention heads per layer; default: dim / 64", minimum=1)
     inner: int | None = option(None, "feed-forward dimension of a layer; default: 4 × dim", minimum=1)
     max_size: int = option(8000, "vocabulary size of the tokenizer learned from the text", minimum=50)
-    tokenizer: str = option("", "use the tokenizer of this Transformer instead", names="model")
+    tokenizer: str = option(
+        "", "use the tokenizer of this Transformer instead, or this vocab.txt (WordPiece) or tokenizer.json",
+        names="tokenizer",
+    )  # fmt: skip
     length: int = option(
         128, "tokens per training example, including special tokens; longer text is read in windows",
         minimum=8, maximum=8192,
@@ -99,6 +105,14 @@ def shape_of(network: Network) -> dict[str, Any]:
         "n_heads": getattr(config, "num_attention_heads", None),
         "inner": inner,
     }
+
+
+def readable_length(network: Network, wanted: int) -> int:
+    """The wanted length of the inputs, or the longest that a network to train further can read, which is told."""
+    most = network.positions() or wanted
+    if wanted > most:
+        log.warning("this %s reads at most %d subwords at once: length=%d", network.whole.config.model_type, most, most)
+    return min(wanted, most)
 
 
 def check_inner(options: ShapeOptions) -> None:

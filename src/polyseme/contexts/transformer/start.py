@@ -133,12 +133,15 @@ def expect_frequent(bias: Tensor, frequencies: Ints) -> None:
     bias.copy_(torch.from_numpy(np.log(counts / counts.sum())).to(bias.dtype))
 
 
-def given_pieces(models: Mapping[str, Any]) -> Pieces | None:
-    """The tokenizer of the model that the option ``tokenizer`` names."""
-    model = models.get("tokenizer")
-    if model is None:
+def given_pieces(models: Mapping[str, Any], *needed: str) -> Pieces | None:
+    """The tokenizer that the option ``tokenizer`` names, with all special tokens ``needed``."""
+    given = models.get("tokenizer")
+    if given is None:
         return None
-    if not isinstance(model, TransformerEncoder):
-        raise OptionError(f"option 'tokenizer' must name a Transformer, but this has method {model.method}")
-    pieces: Pieces = model.pieces
+    if not isinstance(given, (TransformerEncoder, Pieces)):
+        raise OptionError(f"option 'tokenizer' must name a Transformer, but this has method {given.method}")
+    pieces: Pieces = given if isinstance(given, Pieces) else given.pieces
+    for name in needed:
+        if pieces.id_of(name) is None:
+            raise OptionError(f"the given tokenizer has no {name} token, which this method needs: use another, or none")
     return pieces

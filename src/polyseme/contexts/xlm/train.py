@@ -15,7 +15,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import check_inner, initial_deviation, shape_of, with_shape
+from polyseme.contexts.transformer.shape import check_inner, initial_deviation, readable_length, shape_of, with_shape
 from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
@@ -41,6 +41,9 @@ SPECIALS = {
 }  # fmt: skip
 
 
+SplitPairs = tuple[Parallel | None, Parallel | None]  # to learn from, and held out
+
+
 def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOptions, run: Run) -> X:
     """Train an XLM on ``data``, starting from ``run.start`` if it is given."""
     start = run.start
@@ -53,7 +56,8 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
     if start is None:
         languages, vocabulary = list(texts), _shared_vocabulary(list(texts.values()), options.exponent)
         segmentation = next(iter(texts.values())).segmentation
-        pieces = given_pieces(run.models) or _learned(vocabulary, segmentation, options)
+        given = given_pieces(run.models, "bos", "eos", "pad", "unk", "mask")
+        pieces = given or _learned(vocabulary, segmentation, options)
         network = _network(pieces, len(languages), options)
     else:
         languages, network, pieces, options = _taken_over(start, texts, options)
@@ -69,7 +73,7 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
 
 
 def make_task(
-    network: Network, pieces: Pieces, tables: dict[str, PieceTable], languages: list[str], pairs: Parallel | None,
+    network: Network, pieces: Pieces, tables: dict[str, PieceTable], languages: list[str], pairs: SplitPairs,
     options: XlmOptions,
 ) -> MaskedTask | CausalTask:  # fmt: skip
     """The training task, ready for the first step."""
@@ -90,12 +94,9 @@ def make_task(
                     sizes.append(text.n_pieces)
     weights = [(size / sum(sizes)) ** options.exponent for size in sizes]
     weights = [weight / sum(weights) for weight in weights]
-    if pairs is not None and "tlm" in options.objective:
-        learned, kept = pairs, None
-        if options.hold_out and len(pairs) > 1:
-            learned, kept = pairs.split(options.hold_out, options.seed)
+    if "tlm" in options.objective:
         source, target = (languages.index(name) for name in options.sides())
-        for parts, some in ((training, learned), (held_out, kept)):
+        for parts, some in zip((training, held_out), pairs, strict=True):
             if some is not None:
                 parts.append(
                     Translations(some, pieces, (source, target), end=end, length=options.length, seed=options.seed)
@@ -118,19 +119,25 @@ def make_task(
     )  # fmt: skip
 
 
-def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[Parallel | None, dict[str, Corpus]]:
-    """The parallel text, and a corpus for every language; a language without one uses its side of the parallel text."""
+def _sources(data: dict[str, Corpus | Parallel], options: XlmOptions) -> tuple[SplitPairs, dict[str, Corpus]]:
+    """The parallel text, and a corpus for every language; a language without one uses its side of the parallel text.
+
+    Pairs that are held out for translations are not in that text either.
+    """
     pairs = data.get(PARALLEL)
     texts = {name: text for name, text in data.items() if isinstance(text, Corpus)}
     if not isinstance(pairs, Parallel):
         if "tlm" in options.objective:
             raise OptionError(f"objective {options.objective} needs parallel text: give it as {PARALLEL}=…")
-        return None, texts
+        return (None, None), texts
+    kept = None
+    if "tlm" in options.objective and options.hold_out and len(pairs) > 1:
+        pairs, kept = pairs.split(options.hold_out, options.seed)
     for number, name in enumerate(options.sides()):
         if name not in texts:
             sentences = (pair[number] for pair in pairs)
             texts[name] = Corpus.from_sentences(sentences, segment=pairs.segmentations[number], documents="line")
-    return pairs, texts
+    return (pairs, kept), texts
 
 
 def _shared_vocabulary(texts: list[Corpus], exponent: float) -> Vocabulary:
@@ -179,7 +186,7 @@ def _taken_over(
     whole = start.network.whole
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), options.seed)
     network.whole.load_state_dict(whole.state_dict())
-    length = min(options.length, network.positions())
+    length = readable_length(network, options.length)
     return start.languages, network, start.pieces, replace(options, length=length, **shape_of(network))
 
 

@@ -57,7 +57,7 @@ def open_tensorflow(path: str | Path) -> TransformerEncoder:
     name = "BertForPreTraining" if all(heads) else "BertForMaskedLM" if heads[0] else "BertModel"
     record = {**settings, "model_type": "bert", "architectures": [name]}
     network = build(configuration(record, where=described), tensors, where=bundle.index)
-    pieces = _wordpiece(_one_of(folder, ("vocab.txt",)), network.positions())
+    pieces = read_wordpiece(_one_of(folder, ("vocab.txt",)), network.positions())
     check_vocabulary(network, pieces, where=folder)
     if len(pieces.names) < network.whole.config.vocab_size:
         wanted = network.whole.config.vocab_size
@@ -118,7 +118,7 @@ def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
     return found
 
 
-def _wordpiece(vocabulary: Path, limit: int) -> Pieces:
+def read_wordpiece(vocabulary: Path, limit: int) -> Pieces:
     """Google's tokenizer. It lowercases if the settings say so or, without settings, if no word has capital letters."""
     try:
         if vocabulary.stat().st_size > _LARGEST_VOCABULARY:
