@@ -166,6 +166,39 @@ def test_pairs_are_of_one_document_or_of_two(fifty_lines):
     assert 0.4 < np.mean(labels) < 0.75
 
 
+def in_documents(corpus: Corpus, size: int) -> PieceCorpus:
+    """All sentences of the corpus, as documents of ``size`` sentences."""
+    corpus.document_offsets = np.arange(0, len(corpus) + 1, size)
+    corpus.__dict__.pop("sentence_documents", None)
+    pieces = learn_wordpieces(corpus.vocabulary, 50, corpus.segmentation, limit=64)
+    return PieceCorpus(PieceTable(corpus, pieces), np.arange(len(corpus)))
+
+
+def test_lengths_do_not_tell_whether_a_pair_is_true():
+    random = np.random.default_rng(1)
+    corpus = Corpus.from_sentences([["a"] * n for n in random.integers(3, 30, size=10_000).tolist()])
+    examples = PairExamples(in_documents(corpus, 100), kind="nsp", room=125, cls=2, sep=3, seed=1)
+    sizes: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    for n in range(examples.n_examples(0)):
+        example = examples.example(0, n)
+        sizes[example.label].append((int((example.types == 0).sum()) - 1, int((example.types == 1).sum())))
+    true, other = (np.array(sizes[label]) for label in (0, 1))
+    assert min(len(true), len(other)) > 800
+    assert (true[:, 0] > true[:, 1]).mean() == pytest.approx((other[:, 0] > other[:, 1]).mean(), abs=0.06)
+    alike = [(np.abs(part[:, 0] - part[:, 1]) <= 1).mean() for part in (true, other)]  # as if both were truncated
+    assert alike[0] == pytest.approx(alike[1], abs=0.05)
+
+
+def test_documents_of_one_sentence_leave_few_true_pairs_and_that_is_said(caplog):
+    lines = ["a b c d", "b c d a"] * 100
+    PairExamples(in_documents(Corpus.from_sentences(lines), 10), kind="nsp", room=20, cls=2, sep=3, seed=1).n_examples(
+        0
+    )
+    assert not caplog.records
+    PairExamples(in_documents(Corpus.from_sentences(lines), 1), kind="nsp", room=20, cls=2, sep=3, seed=1).n_examples(0)
+    assert "only 0 of 200 pairs are consecutive sentences" in caplog.text
+
+
 def test_of_pairs_in_order_half_are_swapped(table, corpus):
     examples = PairExamples(PieceCorpus(table, np.arange(len(corpus))), kind="sop", room=40, cls=2, sep=3, seed=1)
     swapped = [n for n in range(examples.n_examples(0)) if examples._plan(0)[n][2] == 1]
@@ -203,3 +236,16 @@ def test_long_documents_leave_room_for_others_among_the_held_out():
     for seed in range(5):
         _, held_out = split(table, 0.02, seed=seed)
         assert len(set(corpus.sentence_documents[held_out].tolist())) > 4
+
+
+@pytest.mark.parametrize("sizes", [[1, *[60] * 40], [200] * 30, [3, 5, *[30] * 20, *[500] * 5], [3] * 10 + [900]])
+def test_what_is_held_out_of_a_small_corpus_is_not_next_to_nothing(sizes):
+    corpus = Corpus.from_sentences([["a", "b", "c", "d"]] * sum(sizes))
+    corpus.document_offsets = np.concatenate([[0], np.cumsum(sizes)])
+    corpus.__dict__.pop("sentence_documents", None)
+    table = PieceTable(corpus, learn_wordpieces(corpus.vocabulary, 50, corpus.segmentation, limit=32))
+    total = table.sentence_sizes.sum()
+    for seed in range(5):
+        training, held_out = split(table, 0.05, seed=seed)
+        assert len(training) + len(held_out) == len(corpus)
+        assert min(0.02 * total, 300) <= table.sentence_sizes[held_out].sum() <= 0.1 * total

@@ -6,6 +6,7 @@ position, so that the text is cut differently every time.
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -14,7 +15,11 @@ import numpy as np
 from polyseme.contexts.transformer.pieces import Ints
 from polyseme.contexts.transformer.streams import FEW_DOCUMENTS, PieceCorpus, Stretch
 
+log = logging.getLogger(__name__)
+
 SHORT = 0.1  # share of pairs that are shorter than the maximum
+FEW_TRUE = 0.1  # with a smaller share of true pairs, next-sentence prediction learns little but "no"
+FEW_PAIRS = 20  # among fewer, the share of true pairs is left to chance
 BLOCK = 20  # sentences that count as a document in a text with few documents
 
 
@@ -98,6 +103,12 @@ class PairExamples:
         plan = []
         for document in range(len(ends)):
             plan += self._of_document(int(starts[document]), int(ends[document]), starts, ends, random)
+        true = sum(label == 0 for _, _, label in plan)
+        if self.kind == "nsp" and epoch == 0 and len(plan) >= FEW_PAIRS and true < FEW_TRUE * len(plan):
+            log.warning(
+                "only %d of %d pairs are consecutive sentences, because most documents have one: use pairs=none",
+                true, len(plan),
+            )  # fmt: skip
         order = random.permutation(len(plan)) if epoch >= 0 else range(len(plan))
         return [plan[n] for n in order]
 
@@ -116,7 +127,8 @@ class PairExamples:
             n = end - place
             cut = place + (int(random.integers(1, n)) if n > 1 else 1)
             if self.kind == "nsp" and len(ends) > 1 and (n == 1 or random.random() < 0.5):
-                found.append(((place, cut), self._elsewhere(first, wanted, starts, ends, random), 1))
+                rest = wanted - int(sizes[place:cut].sum())
+                found.append(((place, cut), self._elsewhere(first, rest, starts, ends, random), 1))
                 place = cut  # the rest is used again
                 continue
             if n > 1:
@@ -128,11 +140,11 @@ class PairExamples:
     def _elsewhere(
         self, first: int, wanted: int, starts: Ints, ends: Ints, random: np.random.Generator
     ) -> tuple[int, int]:
-        """The range of sentences of another document, from a random sentence on."""
+        """The range of sentences of another document, from a random sentence on: at least one."""
         other = int(random.integers(len(ends) - 1))
         other += int(starts[other] >= first)
         begin = int(random.integers(starts[other], ends[other]))
-        end, size = begin, 0
+        end, size = begin + 1, int(self.text.sizes[begin])
         while end < ends[other] and size < wanted:
             size += int(self.text.sizes[end])
             end += 1

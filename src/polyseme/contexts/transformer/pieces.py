@@ -157,6 +157,19 @@ class Pieces:
         found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
         return [self._known(encoding.ids) for encoding in found]
 
+    def between_masks(self, parts: Sequence[str]) -> list[Ints]:
+        """The subword ids of the parts of a text between its masks.
+
+        The tokenizer sees the text with its own masks, which may belong to the space before them.
+        """
+        mask = self.id_of("mask")
+        if mask is not None:
+            ids = self.ids([self.specials["mask_token"].join(parts)])[0]
+            places = np.flatnonzero(ids == mask)
+            if len(places) == len(parts) - 1:
+                return [part[number > 0 :] for number, part in enumerate(np.split(ids, places))]
+        return self.ids(parts)
+
     def spelt(self, ids: Sequence[int]) -> str:
         """Subwords as text, without special tokens."""
         text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
@@ -188,13 +201,18 @@ def readable(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
+def is_unspaced(character: str) -> bool:
+    """Whether there is no space next to this character, as in Chinese."""
+    return _UNSPACED.match(character) is not None
+
+
 def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     """The words joined into a text, and the start and end of each in it."""
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
     length, before = 0, ""
     for word in words:
-        if before and word and not (_UNSPACED.match(before[-1]) or _UNSPACED.match(word)):
+        if before and word and not (is_unspaced(before[-1]) or is_unspaced(word[0])):
             parts.append(" ")
             length += 1
         parts.append(word)

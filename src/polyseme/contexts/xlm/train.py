@@ -61,7 +61,7 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
         network = _network(pieces, len(languages), options)
     else:
         languages, network, pieces, options = _taken_over(start, texts, options)
-    tables = {name: PieceTable(text, pieces) for name, text in texts.items()}
+    tables = {name: PieceTable(text, pieces, texts="sentence") for name, text in texts.items()}
     frequencies = _frequencies(tables, languages, network.vocabulary_size, start)
     if start is None:
         expect_frequent(network.whole.pred_layer.proj.bias, (frequencies.mean(axis=0) * 1e9).astype(np.int64))
