@@ -186,6 +186,32 @@ def test_a_tokenizer_larger_than_the_network_is_refused(number, said, folder):
     refused(folder, said)
 
 
+@pytest.mark.parametrize(
+    ("name", "missing", "wanted"),
+    [
+        ("bert-tiny-zh", ("vocab.txt", "tokenizer.json", "tokenizer_config.json"), "tokenizer.json or vocab.txt"),
+        ("bert-tiny-zh", ("vocab.txt", "tokenizer.json"), "tokenizer.json or vocab.txt"),
+        ("gpt2-tiny", ("vocab.json", "merges.txt"), "tokenizer.json or vocab.json and merges.txt"),
+    ],
+)
+def test_a_folder_without_a_vocabulary_is_refused(name, missing, wanted, shared_data, tmp_path):
+    shutil.copytree(shared_data / "models/hf_tiny" / name, tmp_path / "m")
+    for file in missing:
+        (tmp_path / "m" / file).unlink()
+    refused(tmp_path / "m", f"m has no tokenizer: copy {wanted} into it$")
+
+
+def test_a_truncated_vocabulary_is_refused_and_one_that_is_padded_is_not(shared_data, tmp_path):
+    shutil.copytree(shared_data / "models/hf_tiny/bert-tiny-zh", tmp_path / "m")
+    (tmp_path / "m/tokenizer.json").unlink()
+    vocabulary = tmp_path / "m/vocab.txt"
+    pieces = vocabulary.read_text(encoding="utf-8").splitlines()
+    vocabulary.write_text("\n".join(pieces[:641]), encoding="utf-8")
+    refused(tmp_path / "m", "vocab.txt is truncated: 641 pieces of 1,281$")
+    vocabulary.write_text("\n".join(pieces[:1200]), encoding="utf-8")
+    assert len(polyseme.load(tmp_path / "m").pieces) == 1200
+
+
 def test_weights_spread_over_files_are_read_and_lead_nowhere_else(folder):
     whole = polyseme.load(folder)
     file = folder / "model.safetensors"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 
 import numpy as np
@@ -37,6 +38,32 @@ def test_a_mask_is_filled_with_the_probabilities_of_the_network(name, folders):
     kept = [n for n in ranked if n not in tokenizer.all_special_ids and n < len(tokenizer)][:3]
     assert model.language == "masked"
     np.testing.assert_allclose([p for _, p in found], expected[kept], rtol=1e-4)
+
+
+@pytest.mark.parametrize("text", ["Deep {} works", "{} learning", "Deep {} {} well", "Deep{}", "电话 {}话"])
+def test_a_mask_that_takes_the_space_before_it_is_read_as_transformers_does(text, folders, tmp_path):
+    shutil.copytree(folders("roberta"), tmp_path / "m")
+    record = json.loads((tmp_path / "m/tokenizer.json").read_text())
+    for token in record["added_tokens"]:
+        token["lstrip"] = token["content"] == "<mask>"  # as in RoBERTa and XLM-R
+    (tmp_path / "m/tokenizer.json").write_text(json.dumps(record))
+    tokenizer, network = theirs(tmp_path / "m", transformers.AutoModelForMaskedLM)
+    ids = tokenizer(text.replace("{}", "<mask>"), return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        expected = network(ids).logits[0, ids[0] == tokenizer.mask_token_id].softmax(-1)
+    kept = [n for n in range(len(tokenizer)) if n not in tokenizer.all_special_ids]
+    expected = expected[:, kept].max(dim=1).values
+    model = polyseme.load(tmp_path / "m")
+    for mask in ("[MASK]", "<mask>"):
+        found = [answers[0][1] for answers in model.fill(text.replace("{}", mask), topn=1)]
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_null_character_is_no_mask(folders):
+    model = polyseme.load(folders("bert"))
+    with pytest.raises(OptionError, match="mark the position"):
+        model.fill("他\0打")
+    assert len(model.fill("他\0打[MASK]")) == 1
 
 
 def test_substitutes_have_the_pieces_of_the_word_and_do_not_look_at_it(folders):

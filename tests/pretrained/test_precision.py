@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers
 from click.testing import CliRunner
+from tiny_transformers import GPT, byte_bpe, save_tokenizer
 
 import polyseme
 from polyseme.cli.main import polyseme as commands
@@ -30,7 +32,9 @@ def test_rows_of_weights_have_scales_of_their_own():
     np.testing.assert_allclose(found[:, 1:], wanted[:, 1:], atol=0.05)
 
 
-def test_vectors_are_nearly_the_same_and_the_model_itself_is_not_touched(bert):
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_vectors_are_nearly_the_same_and_the_model_itself_is_not_touched(name, folders):
+    bert = polyseme.load(folders(name))
     quick = bert.at_precision("int8")
     for a, b, again in zip(
         bert.encode_tokens(LINES), quick.encode_tokens(LINES), polyseme_of(bert).encode_tokens(LINES), strict=True
@@ -60,6 +64,17 @@ def test_a_machine_that_cannot_reads_in_floats_and_says_so(bert, monkeypatch, ca
     (wanted,) = bert.encode_tokens(LINES[:1])
     np.testing.assert_array_equal(found.layers, wanted.layers)
     assert [record.message for record in caplog.records] == ["int8 does not run on this machine: reading in fp32"]
+
+
+def test_a_network_without_layers_to_quantise_reads_in_floats_and_says_so(tmp_path, caplog):
+    config = transformers.GPT2Config(**{**GPT, "n_layer": 0}, bos_token_id=0, eos_token_id=2)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, byte_bpe(around=False))
+    model = polyseme.load(tmp_path)
+    assert model.at_precision("int8").reading is model.network
+    assert [record.message for record in caplog.records] == [
+        "this gpt2 has no linear layers to quantise: reading in fp32"
+    ]
 
 
 def test_precision_by_command(folders, tmp_path, bert):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_transformers import SMALL
+from tiny_transformers import SIZES, SMALL, save_tokenizer, wordpiece
 
 import polyseme
 from polyseme.contexts.bert.options import BertOptions
@@ -127,6 +127,18 @@ def test_published_models_are_trained_further_with_a_fresh_head_where_they_have_
     assert model.language == ("causal" if method == "gpt" else "masked")
     assert not np.allclose(next(model.encode_tokens(["打电话"])).layers, before)
     np.testing.assert_array_equal(next(start.encode_tokens(["打电话"])).layers, before)
+
+
+def test_an_albert_is_trained_further_with_its_own_judge_of_pairs(corpus, tmp_path):
+    whole = transformers.AlbertForPreTraining(transformers.AlbertConfig(**SIZES, embedding_size=16))
+    whole.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    before = whole.sop_classifier.classifier.weight.detach().numpy()
+    model = polyseme.train("bert", corpus, start=polyseme.load(tmp_path), pairs="sop", epochs=1, **SMALL)
+    after = model.network.whole.sop_classifier.classifier.weight.detach().numpy()
+    assert after.shape == before.shape
+    assert not np.allclose(after, before)
+    np.testing.assert_allclose(after, before, atol=0.1)  # the same judge, not a fresh one
 
 
 def test_a_causal_model_is_not_trained_further_as_a_masked_one(gpt, corpus, folders):

@@ -176,6 +176,37 @@ def test_a_language_model_keeps_its_head_through_saving_and_writing(folders, tmp
         np.testing.assert_allclose(encoder.network.logits(Batch(ids)), whole(ids).logits, atol=1e-5)
 
 
+MOBILE = {"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("Bert", {}),
+        ("Albert", {"embedding_size": 16}),
+        ("MobileBert", MOBILE),
+        ("MobileBert", {**MOBILE, "classifier_activation": True}),
+        ("MegatronBert", {}),
+    ],
+)
+def test_pairs_are_judged_as_by_transformers(name, settings, tmp_path):
+    torch.manual_seed(3)
+    config = getattr(transformers, f"{name}Config")(**SIZES, **settings)
+    whole = getattr(transformers, f"{name}ForPreTraining")(config).eval()
+    for parameter in whole.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    whole.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    network = polyseme.load(tmp_path).network
+    assert network.tells_pairs
+    ids, types = torch.randint(5, 300, (3, 8)), torch.tensor([[0] * 4 + [1] * 4] * 3)
+    with torch.inference_mode():
+        found = network.pair_scores(network.top(Batch(ids, None, types)))
+        told = whole(ids, token_type_ids=types)
+    expected = told.sop_logits if name == "Albert" else told.seq_relationship_logits
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("pooling", ["first", "last"])
 def test_a_word_can_be_its_first_or_last_piece(pooling, folders, tmp_path):
     encoder = polyseme.load(folders("bert"))

@@ -32,7 +32,8 @@ GPT = {"vocab_size": 400, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head
 
 def wordpiece() -> tuple[Tokenizer, dict[str, str]]:
     made = BertWordPieceTokenizer(lowercase=True)
-    made.train_from_iterator(TEXTS, vocab_size=300, show_progress=False)
+    more = [chr(0x4E00 + n) for n in range(300)]  # so that nearly all rows of the networks stand for a piece
+    made.train_from_iterator(TEXTS, vocab_size=390, initial_alphabet=more, show_progress=False)
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     made._tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

@@ -26,15 +26,15 @@ CASES = ("keep", "lower")
 
 WIDE = "，！？：；（）［］｛｝～…"
 _NO_BASE = WIDE + "\n"
-_INVISIBLE = (
+INVISIBLE = (
     *((0x00, 0x08), (0x0E, 0x1B), (0x7F, 0x84), (0x86, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E)),
     *((0x200B, 0x200B), (0x200E, 0x200F), (0x202A, 0x202E), (0x2060, 0x2064), (0x2066, 0x206F), (0xFEFF, 0xFEFF)),
     *((0xFFF9, 0xFFFB), (0xE0000, 0xE0FFF)),
 )
-_SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"  # those that NFKC does not change
+SPACES = "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029"  # those that NFKC does not change
 _REPLACED: dict[int, str | None] = {
-    **{point: None for first, last in _INVISIBLE for point in range(first, last + 1)},
-    **{ord(space): " " for space in _SPACES},
+    **{point: None for first, last in INVISIBLE for point in range(first, last + 1)},
+    **{ord(space): " " for space in SPACES},
 }
 # The other blocks contain nothing that NFKC changes: Han, Hangul syllables, private use.
 _BLOCKS = ((0x00A0, 0x3400), (0xA000, 0xAC00), (0xD7A4, 0xD800), (0xF900, 0x10000))

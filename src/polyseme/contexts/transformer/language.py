@@ -14,6 +14,7 @@ right side:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -293,6 +294,4 @@ def _by_budget(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[in
 
 def split_at_masks(text: str, *names: str) -> list[str]:
     """The parts of a text between its masks, which may be written as any of ``names``."""
-    for name in names:
-        text = text.replace(name, "\0")
-    return text.split("\0")
+    return re.split("|".join(map(re.escape, names)), text)

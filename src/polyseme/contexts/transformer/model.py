@@ -257,7 +257,7 @@ class TransformerEncoder(Model, ContextEncoder):
             )
         if self.language == "causal" and len(parts) > 2:
             raise OptionError("a left-to-right model fills one [MASK], not several")
-        return self.expectation.fill(self.pieces.ids(list(map(self.segmentation.normalised, parts))), topn)
+        return self.expectation.fill(self.pieces.between_masks(list(map(self.segmentation.normalised, parts))), topn)
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
         """-log p of every word, summed over its subwords; in a causal model the first subword may count 0."""

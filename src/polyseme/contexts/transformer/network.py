@@ -119,8 +119,12 @@ class Network(nn.Module):
 
     def pair_scores(self, states: Tensor) -> Tensor:
         """The logits of the pair head from the top layer, ``(B, T, D) -> (B, 2)``: B follows A, or it does not."""
-        pooled = self.body.pooler(states)  # type: ignore[operator]
-        found: Tensor = getattr(self.whole.cls, "seq_relationship", None)(pooled)  # type: ignore[misc]
+        whole: Any = self.whole
+        body: Any = self.body
+        if hasattr(whole, "sop_classifier"):  # ALBERT, whose pooler is a plain layer
+            found: Tensor = whole.sop_classifier(body.pooler_activation(body.pooler(states[:, 0])))
+        else:
+            found = whole.cls.seq_relationship(body.pooler(states))
         return found
 
     @property

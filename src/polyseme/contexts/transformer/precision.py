@@ -17,6 +17,7 @@ from functools import cache
 
 import torch
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from polyseme.contexts.transformer.network import Network
 
@@ -51,6 +52,9 @@ def in_int8(network: Network) -> Network | None:
     else:
         log.warning("the body of this %s is not known by name: reading in fp32", network.whole.config.model_type)
         return None
+    if not any(isinstance(module, torch.ao.nn.quantized.dynamic.Linear) for module in found.whole.modules()):
+        log.warning("this %s has no linear layers to quantise: reading in fp32", network.whole.config.model_type)
+        return None
     found.quantised = True
     return found
 
@@ -76,7 +80,22 @@ def quantised_layers(module: nn.Module) -> nn.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it will move to another package
             layers = {nn.Linear: per_channel_dynamic_qconfig}
-            found: nn.Module = quantize_dynamic(module, layers, dtype=torch.qint8)  # type: ignore[no-untyped-call]
+            found: nn.Module = quantize_dynamic(  # type: ignore[no-untyped-call]
+                _with_linear_layers(module), layers, dtype=torch.qint8, inplace=True
+            )
             return found.eval()
     finally:
         torch.backends.quantized.engine = before
+
+
+def _with_linear_layers(module: nn.Module) -> nn.Module:
+    """A copy of a module with linear layers in place of those of GPT-2, whose weights are transposed."""
+    found = copy.deepcopy(module)
+    for parent in list(found.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, Conv1D):
+                n_in, n_out = child.weight.shape
+                layer = nn.Linear(n_in, n_out, device="meta")
+                layer.weight, layer.bias = nn.Parameter(child.weight.detach().T.contiguous()), child.bias
+                setattr(parent, name, layer)
+    return found

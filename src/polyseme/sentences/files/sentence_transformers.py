@@ -7,6 +7,7 @@ only the listed activations are accepted.
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from polyseme.sentences.piece_table import PieceTable, PieceTableOptions
 from polyseme.sentences.steps import ACTIVATIONS, Dense, Norm, Normalise, Step, Truncate, describe, make_step
 from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
 from polyseme.store import tensors as tensor_file
+
+log = logging.getLogger(__name__)
 
 # The older configuration of a pooling has one boolean for each mode.
 _OLD_MODES = {
@@ -74,8 +77,11 @@ def write_sentence_transformers(
         model = SentenceTransformer(model)
     if (decoded := _decoded(model.encoder)) is not None:
         raise OptionError(f"sentence-transformers would pool the decoder of a {decoded}, not its encoder as here")
+    config = model.encoder.network.whole.config
+    if model.encoder.network.detect is not None and config.use_lang_emb and config.n_langs > 1:
+        log.warning("sentence-transformers cannot tell the network the language of a text: its vectors will differ")
     with new_export(path, "sentence-transformers", force=force) as folder:
-        write_into(model.encoder, folder)
+        write_into(model.encoder, folder, pads=True)
         options = {"max_seq_length": model.runner.limit, "do_lower_case": model.options.lower}
         _write(folder / "sentence_bert_config.json", options)
         truncated = next((step.out for step in model.steps if isinstance(step, Truncate)), None)

@@ -7,6 +7,7 @@ Weights are read as data (safetensors, or torch files that contain only tensors)
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedConfig
 
 from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
+from polyseme.contexts.transformer.files.normaliser import with_normalisation
 from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, word_bpe
 from polyseme.contexts.transformer.library import offline, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
@@ -34,7 +36,15 @@ from polyseme.neural.torch_file import read_tensors
 from polyseme.store import tensors as tensor_file
 from polyseme.store.model import About
 
+log = logging.getLogger(__name__)
+
 _CONFIGS = ("config.json", "bert_config.json")  # the second in the first releases of Chinese BERTs for torch
+# Files that transformers may read a tokenizer from instead of those that its class names.
+_VOCABULARIES = ("tokenizer.*json", "vocab*", "*.model", "*.spm", "*.tiktoken", "tekken.json")
+# Rows of a network that stand for no subword: their number is rounded up.
+_LARGEST_UNUSED_SHARE = 0.2
+_MOST_UNUSED_ROWS = 128  # of a small vocabulary, whatever the share
+_PADDING = ("eos_token", "sep_token", "bos_token", "unk_token")  # tokens to pad with, in search order
 _TOKENIZER_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 
 
@@ -51,7 +61,16 @@ def open_huggingface(path: str | Path) -> TransformerEncoder:
     network = build(config, read_weights(folder) if tensors is None else tensors, where=folder)
     pieces = read_tokenizer(folder, config)
     check_vocabulary(network, pieces, where=folder)
+    _check_lines(folder, len(pieces.names), network.vocabulary_size)
     return TransformerEncoder(TransformerOptions(), network, pieces, about=About(corpus={"source": folder.name}))
+
+
+def _check_lines(folder: Path, n_pieces: int, rows: int) -> None:
+    """Refuse a list of subwords that was cut: unlike JSON it still can be read, and has far fewer than the network."""
+    if (folder / "tokenizer.json").is_file() or not (folder / "vocab.txt").is_file():
+        return
+    if rows - n_pieces > max(_LARGEST_UNUSED_SHARE * rows, _MOST_UNUSED_ROWS):
+        raise FormatError(f"{folder / 'vocab.txt'} is truncated: {n_pieces:,} pieces of {rows:,}")
 
 
 def write_huggingface(model: TransformerEncoder, path: str | Path, *, force: bool = False) -> None:
@@ -60,10 +79,18 @@ def write_huggingface(model: TransformerEncoder, path: str | Path, *, force: boo
         write_into(model, folder)
 
 
-def write_into(model: TransformerEncoder, folder: Path) -> None:
-    """Write the model's files into an existing folder."""
+def write_into(model: TransformerEncoder, folder: Path, *, pads: bool = False) -> None:
+    """Write the model's files into an existing folder; with ``pads``, its tokenizer is given a padding token."""
     parts = model.parts()
     files = dict(parts.files)
+    if model.segmentation.script != "keep":
+        script = model.segmentation.script
+        log.warning(
+            "the exported tokenizer does not convert text to %s Chinese, as is done here: convert it first", script
+        )
+    files["tokenizer.json"] = with_normalisation(files["tokenizer.json"], model.segmentation)
+    if pads and "pad_token" not in model.pieces.specials:
+        files["tokenizer_config.json"] = _with_padding(files["tokenizer_config.json"])
     tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
     if model.pieces.n_known:
         tensors = _with_unknown_rows(tensors, model.pieces, model.network.vocabulary_size)
@@ -72,6 +99,16 @@ def write_into(model: TransformerEncoder, folder: Path) -> None:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     tensor_file.write(folder / "model.safetensors", tensors, {"format": "pt"})
+
+
+def _with_padding(settings: bytes) -> bytes:
+    """The settings of a tokenizer with a padding token: the end token, which no mask lets the network see."""
+    record = json.loads(settings)
+    token = next((record[name] for name in _PADDING if name in record), None)
+    if token is None:
+        log.warning("the tokenizer has no special token to pad texts with, which sentence-transformers needs")
+        return settings
+    return json.dumps({**record, "pad_token": token}, ensure_ascii=False, indent=2).encode()
 
 
 def _with_unknown_rows(tensors: Mapping[str, NDArray[Any]], pieces: Pieces, size: int) -> dict[str, NDArray[Any]]:
@@ -140,6 +177,8 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
         if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
             raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
         raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
+    if _is_invented(tokenizer, folder):
+        raise FormatError(f"{folder} has no tokenizer: copy {_wanted(tokenizer)} into it")
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
     found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
@@ -148,6 +187,22 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
         return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
+
+
+def _is_invented(tokenizer: Any, folder: Path) -> bool:
+    """Whether ``transformers`` made a tokenizer without any file of a vocabulary, out of special tokens only.
+
+    Tokenizers of bytes and characters need no file.
+    """
+    names = {name for name in tokenizer.vocab_files_names.values() if isinstance(name, str)}
+    found = any((folder / name).is_file() for name in names)
+    return bool(names) and not found and not any(file for form in _VOCABULARIES for file in folder.glob(form))
+
+
+def _wanted(tokenizer: Any) -> str:
+    """The files that a tokenizer of this class is read from."""
+    own = [str(name) for key, name in tokenizer.vocab_files_names.items() if key != "tokenizer_file"]
+    return f"tokenizer.json or {' and '.join(own)}"
 
 
 def _only_sentencepiece(folder: Path) -> bool:
