@@ -13,6 +13,7 @@ from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.bert.train import make_task
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.learn import learn_wordpieces
+from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.start import bert_config, fresh, look_at_neighbours
 from polyseme.errors import FormatError, OptionError, PolysemeError
@@ -195,3 +196,27 @@ def test_the_sizes_are_those_that_are_published():
     assert (mini.n_layers, mini.dim, mini.n_heads, mini.inner) == (4, 256, 8, 1024)
     with pytest.raises(OptionError, match="do not divide"):
         with_shape(BertOptions(dim=30, n_heads=4))
+
+
+@pytest.mark.parametrize("pairs", ["nsp", "none"])
+def test_a_step_learns_the_same_where_the_last_block_reads_some_places_only(pairs, corpus, monkeypatch):
+    options = with_shape(BertOptions(**{**SMALL, "dropout": 0.0, "pairs": pairs}))
+    pieces = learn_wordpieces(corpus.vocabulary, 200, corpus.segmentation, limit=32)
+    kind = transformers.BertForMaskedLM if pairs == "none" else transformers.BertForPreTraining
+    network = fresh(kind, bert_config(pieces, options), 1)
+    task = make_task(network, pieces, corpus, options)
+    assert network.last_block is network.whole.bert.encoder.layer[-1]
+    network.train()
+    found = []
+    for fast in (True, False):
+        if not fast:
+            monkeypatch.setattr(Network, "last_block", None)
+        network.zero_grad()
+        loss, _ = task.loss(0, 0, Part())
+        loss.backward()
+        gradients = {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+        found.append((float(loss.detach()), gradients))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    assert found[0][1].keys() == found[1][1].keys()
+    for key, gradient in found[1][1].items():
+        torch.testing.assert_close(found[0][1][key], gradient, atol=1e-4, rtol=1e-3)

@@ -103,7 +103,13 @@ class MaskedTask(BatchTask):
             yield self._masked(self.held_out, -1, range(start, min(start + self.batch_size, n)))
 
     def _scores(self, module: Network, masked: Masked) -> tuple[Tensor, Tensor | None]:
-        states = module.top(masked.batch)
+        n, (rows, places) = len(masked.rows), (masked.rows, masked.places)
+        real = (torch.arange(n, device=rows.device) < masked.n).float()
+        if masked.labels is not None:  # which are told from the first token of each pair
+            first = torch.arange(len(masked.labels), device=rows.device)
+            rows, places = torch.cat([rows, first]), torch.cat([places, torch.zeros_like(first)])
+            real = torch.cat([real, real.new_ones(len(first))])
+        states = module.top_at(masked.batch, rows, places, real)
         told = module.head(states[masked.rows, masked.places])
         return told, module.pair_scores(states) if masked.labels is not None else None
 

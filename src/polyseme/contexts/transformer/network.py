@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -98,6 +99,34 @@ class Network(nn.Module):
         """The hidden states of the top layer, ``(B, T, D)``."""
         found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
         return found
+
+    def top_at(self, batch: Batch, rows: Tensor, places: Tensor, real: Tensor) -> Tensor:
+        """The states of ``top`` that are right at these places only, ``(B, T, D)``, which is faster where it can be.
+
+        The feed-forward layer of the last block runs nowhere else. Places that are not ``real`` ``(N,)`` only fill up,
+        and may be repeated: nothing is learned there.
+        """
+        block = self.last_block
+        if block is None:
+            return self.top(batch)
+        learned = real.unsqueeze(1)
+
+        def fed_forward(states: Tensor) -> Tensor:
+            found = type(block).feed_forward_chunk(block, states[rows, places])  # (N, D)
+            return states.index_put((rows, places), found * learned + found.detach() * (1 - learned))
+
+        block.feed_forward_chunk = fed_forward
+        try:
+            return self.top(batch)
+        finally:
+            del block.feed_forward_chunk
+
+    @cached_property
+    def last_block(self) -> Any:
+        """The last block of BERT and its kin, whose parts can run apart; None in other architectures."""
+        blocks = getattr(getattr(self.body, "encoder", None), "layer", None)
+        found = blocks[-1] if isinstance(blocks, nn.ModuleList) and len(blocks) else None
+        return found if hasattr(type(found), "feed_forward_chunk") else None
 
     def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
         """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""
