@@ -11,7 +11,7 @@ from tiny_transformers import TEXTS
 
 import polyseme
 from polyseme.contexts.transformer.encode import Runner
-from polyseme.contexts.transformer.tuning import FirstState, PairReader
+from polyseme.contexts.transformer.tuning import FirstState, PairReader, begin_learning
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.store.model import About
 from polyseme.text.examples import Examples
@@ -62,6 +62,24 @@ def test_a_pair_is_one_input_with_a_delimiter_and_has_the_loss_of_transformers(f
             expected = whole(pieces, labels=pieces, output_hidden_states=True)
             torch.testing.assert_close(loss, 0.5 * expected.loss, atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(found, expected.hidden_states[-1][0, -1], atol=1e-4, rtol=1e-4)
+
+
+def test_the_first_state_of_a_pair_and_its_gradients_in_training_are_those_of_transformers(folders):
+    folder = folders("bert")
+    bert = polyseme.load(folder)
+    reader = PairReader(Runner(bert.network, bert.pieces, limit=40))
+    ids, mask, types = reader.together(reader.cut([(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]))
+    begin_learning(bert.network, 0.0, sparse=False)
+    found, _ = FirstState(bert.network).train()(ids, mask, types)
+    whole = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
+    expected = whole(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state[:, 0]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    for states in (found, expected):
+        states.pow(2).sum().backward()
+    own = dict(bert.network.body.named_parameters())
+    for name, weights in whole.named_parameters():
+        if weights.grad is not None:
+            torch.testing.assert_close(own[name].grad, weights.grad, atol=1e-5, rtol=1e-3, msg=name)
 
 
 def test_the_score_of_a_pair_does_not_depend_on_its_order(folders):

@@ -100,20 +100,22 @@ class Network(nn.Module):
         found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
         return found
 
-    def top_at(self, batch: Batch, rows: Tensor, places: Tensor, real: Tensor) -> Tensor:
-        """The states of ``top`` that are right at these places only, ``(B, T, D)``, which is faster where it can be.
+    def top_at(self, batch: Batch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
+        """The states of the top layer, ``(B, T, D)``, that are right at these places only: faster, where it can be.
 
-        The feed-forward layer of the last block runs nowhere else. Places that are not ``real`` ``(N,)`` only fill up,
+        For training, which has one thread: the feed-forward layer of the last block runs nowhere else. Places that are not ``real`` ``(N,)`` only fill up,
         and may be repeated: nothing is learned there.
         """
         block = self.last_block
         if block is None:
-            return self.top(batch)
-        learned = real.unsqueeze(1)
+            return self(batch)[-1]
 
         def fed_forward(states: Tensor) -> Tensor:
             found = type(block).feed_forward_chunk(block, states[rows, places])  # (N, D)
-            return states.index_put((rows, places), found * learned + found.detach() * (1 - learned))
+            if real is not None:
+                learned = real.unsqueeze(1)
+                found = found * learned + found.detach() * (1 - learned)
+            return states.index_put((rows, places), found)
 
         block.feed_forward_chunk = fed_forward
         try:

@@ -178,15 +178,17 @@ class FirstState(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden states ``(B, D)``, and the terms to add to the losses ``(B,)``."""
-        padded = None if bool(mask.all()) else mask
-        top = self.network(Batch(ids, padded, types if bool(types.any()) else None))[-1]
-        place = (
-            mask.sum(dim=1) - 1 if self.network.causal else torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-        )
-        found: Tensor = top[torch.arange(len(ids), device=ids.device), place]
+        network, lengths, rows = self.network, mask.sum(dim=1), torch.arange(len(ids), device=ids.device)
+        batch = Batch(ids, None if bool(mask.all()) else mask, types if bool(types.any()) else None)
+        places = lengths - 1 if network.causal else torch.zeros_like(rows)
+        if self.training and not self.lm_weight:
+            top = network.top_at(batch, rows, places)
+        else:
+            top = network(batch)[-1]
+        found = top[rows, places]
         if not (self.training and self.lm_weight):
             return found, found.new_zeros(len(ids))
-        return found, self.lm_weight * surprise(self.network, top, ids, mask.sum(dim=1))
+        return found, self.lm_weight * surprise(network, top, ids, lengths)
 
 
 def learns_to_expect(network: Network) -> bool:
