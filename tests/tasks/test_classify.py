@@ -73,6 +73,30 @@ def test_given_word_vectors_know_words_that_training_did_not_have(head, mode, te
     np.testing.assert_array_equal(polyseme.load(tmp_path / "m").probabilities(unseen), model.probabilities(unseen))
 
 
+def test_labels_in_parts_are_answered_in_fewer_with_the_sum_of_their_probabilities(texts, vectors, tmp_path):
+    finer = [(row.text, f"{row.label}:{'room' if '房间' in row.text else 'other'}") for row in texts]
+    written(tmp_path / "finer.tsv", finer)
+    model = polyseme.fit("classify", Examples.of(finer), encoder=vectors, head="linear", threads=1, epochs=3)
+    unseen = ["房间很满意。", "早餐很失望。", ""]
+    whole = model.probabilities(unseen)
+    assert model.labels == ["bad:other", "bad:room", "good:other", "good:room"]
+    model.with_label_parts(1).save(tmp_path / "m")
+    coarse = polyseme.load(tmp_path / "m")
+    assert coarse.labels == ["bad", "good"]
+    np.testing.assert_allclose(coarse.probabilities(unseen), [[p[0] + p[1], p[2] + p[3]] for p in whole], rtol=1e-6)
+    gold = [label.partition(":")[0] for _, label in finer]
+    expected = np.mean([p.label == label for p, label in zip(coarse.predict([t for t, _ in finer]), gold, strict=True)])
+    for one in (model, coarse):  # the whole model answers as the file is read
+        report = one.score(one.examples(tmp_path / "finer.tsv", label_parts=1))
+        assert report.labels == ["bad", "good"]
+        assert report.figures["accuracy"] == pytest.approx(expected)
+    assert coarse.score(coarse.examples(tmp_path / "finer.tsv")).figures["accuracy"] == pytest.approx(expected)
+
+
+def written(path, rows):
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+
+
 class CountingEncoder(ContextEncoder):
     """An encoder with two layers of artificial vectors, which counts the tokens it encodes."""
 

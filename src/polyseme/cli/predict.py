@@ -25,7 +25,7 @@ def _predict(
 
     if out != "-":
         check_file(out, force=force)
-    task = load_task(model)
+    task = load_task(model).with_label_parts(flags.get("label_parts"))
     rows = task.rows_to_predict(file, **given_flags(ctx, flags))
     with shown_progress(out) as progress, sink_of(out, force) as sink:
         for done, record in enumerate(task.records(rows, attention=attention), start=1):

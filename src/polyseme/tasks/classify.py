@@ -8,6 +8,7 @@ fastText's mean of hashed n-grams, or the pooled states of a language model that
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,6 +42,7 @@ from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
 from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
 from polyseme.text.examples import Examples
+from polyseme.text.labels import cut_label
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score
@@ -70,8 +72,12 @@ class Classify(TaskModel):
         about: About,
         beside: Classify | None = None,
     ) -> None:
-        """``beside`` is another classifier of the same labels, with whose probabilities its own are averaged."""
-        self.options, self.encoder, self.labels, self.about, self.beside = options, encoder, labels, about, beside
+        """``labels`` are those of the layer; ``beside`` is another classifier of them, and the mean of both counts.
+
+        Labels in parts (DESC:manner) are answered with as many parts as ``about`` says, their probabilities summed.
+        """
+        self.options, self.encoder, self.learned, self.about, self.beside = options, encoder, labels, about, beside
+        self.labels = list(dict.fromkeys(cut_label(label, self.cut_labels().get("label_parts")) for label in labels))
         self.output = None if output is None else output.eval()
         self.fasttext = Supervised(encoder) if isinstance(encoder, PublishedFastText) else None
 
@@ -137,16 +143,28 @@ class Classify(TaskModel):
 
     def probabilities(self, texts: Iterable[Sentence]) -> FloatArray:
         """p(label) of each text, ``(n, labels)``."""
-        given = several(texts)
-        if self.beside is not None:
-            return (self._own_probabilities(given) + self.beside.probabilities(given)) / np.float32(2)
-        return self._own_probabilities(given)
+        learned = self._learned_probabilities(several(texts))
+        if len(self.labels) == len(self.learned):
+            return learned
+        parts = self.cut_labels()["label_parts"]
+        place = np.array([self.labels.index(cut_label(label, parts)) for label in self.learned])
+        found: FloatArray = learned @ (place[:, None] == np.arange(len(self.labels))).astype(np.float32)
+        return found
 
-    def _own_probabilities(self, given: list[Sentence]) -> FloatArray:
+    def _learned_probabilities(self, given: list[Sentence]) -> FloatArray:
+        """p(label) of the labels of the layer."""
         if self.fasttext is not None:
-            place = [self.fasttext.labels.index(label) for label in self.labels]
+            place = [self.fasttext.labels.index(label) for label in self.learned]
             return self.fasttext.probabilities(given)[:, place]
-        return softmax(self._logits(self.encoder.encode(given)))
+        found = softmax(self._logits(self.encoder.encode(given)))
+        return found if self.beside is None else (found + self.beside._learned_probabilities(given)) / np.float32(2)
+
+    def with_label_parts(self, label_parts: int | None) -> Classify:
+        """The same classifier with labels of at most so many parts; None: as many as it learned."""
+        if label_parts is None:
+            return self
+        about = dataclasses.replace(self.about, corpus={**self.about.corpus, "label_parts": label_parts})
+        return Classify(self.options, self.encoder, self.output, self.learned, about, self.beside)
 
     def predict(self, rows: Sequence[Sentence]) -> list[Prediction]:
         """The likeliest label of each text, with all probabilities."""
@@ -182,6 +200,9 @@ class Classify(TaskModel):
 
     def score(self, examples: Examples) -> Report:
         """Figures over labelled texts; a label the model does not know counts as a miss."""
+        parts = examples.facts.get("label_parts")
+        if parts is not None and parts != self.cut_labels().get("label_parts"):
+            return self.with_label_parts(parts).score(examples)
         texts = texts_of(self.check(examples))
         tell_unknown_labels(self.labels, examples)
         gold = [examples.labels[int(target)] for target in examples.targets]
@@ -207,7 +228,7 @@ class Classify(TaskModel):
         if self.output is not None:
             tensors = {f"output.{name}": t.detach().cpu().numpy() for name, t in self.output.state_dict().items()}
         beside = {} if self.beside is None else {"beside": self.beside}
-        return Parts(tensors, {"labels": self.labels}, {}, {"encoder": self.encoder, **beside})
+        return Parts(tensors, {"labels": self.learned}, {}, {"encoder": self.encoder, **beside})
 
     @classmethod
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
@@ -217,7 +238,7 @@ class Classify(TaskModel):
         if isinstance(encoder, PublishedFastText):
             return cls(options, encoder, None, labels, about)
         beside = parts.models.get("beside")
-        if beside is not None and not (isinstance(beside, cls) and beside.labels == labels):
+        if beside is not None and not (isinstance(beside, cls) and beside.learned == labels):
             raise FormatError("the model folder was altered: its classifier has different labels")
         own = head_options(cls.method, options)
         if options.head == "ulmfit":

@@ -94,6 +94,10 @@ class TaskModel(Model, ABC):
         parts = self.about.corpus.get("label_parts")
         return {"label_parts": parts} if isinstance(parts, int) and parts > 0 else {}
 
+    def with_label_parts(self, label_parts: int | None) -> TaskModel:
+        """The model with labels of at most so many parts, where it has labels of each row."""
+        return self
+
     def check(self, examples: Examples) -> Examples:
         """The examples, where they are of the kind that this task takes."""
         if examples.kind != self.kind:

@@ -14,7 +14,7 @@ from polyseme.errors import TextError, as_given
 from polyseme.text.columns import SCORES, Columns, choose, plain_name
 from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
 from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
-from polyseme.text.labels import NO_GOLD, Labels
+from polyseme.text.labels import NO_GOLD, Labels, cut_label
 from polyseme.text.like import Like
 from polyseme.text.lines import BadRows, Lines
 from polyseme.text.options import ReadingExamples, ReadingParallel
@@ -186,7 +186,7 @@ class Gathered:
 
     def _label(self, cell: Any) -> str:
         label = NO_GOLD if cell is None else plain_label(cell) or ""
-        return ":".join(label.split(":")[: self._how.label_parts]) if self._how.label_parts else label
+        return cut_label(label, self._how.label_parts)
 
     def _add_tagged(self, rows: TaggedRows, lines: Lines, told: Told, where: str) -> None:
         assert isinstance(told.layout, Conll)

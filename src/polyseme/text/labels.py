@@ -77,6 +77,11 @@ def are_scores(counts: Mapping[str, int], kind: str, *, called_score: bool) -> b
     return called_score or not whole or (kind == "pairs" and len(values) > 3)
 
 
+def cut_label(label: str, parts: int | None) -> str:
+    """The first parts of a label such as DESC:manner; the whole label without a number of them."""
+    return ":".join(label.split(":")[:parts]) if parts else label
+
+
 def number(text: str) -> float | None:
     """The text as a number; None if it is not one."""
     try:

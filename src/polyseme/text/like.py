@@ -13,7 +13,7 @@ from typing import Any
 from polyseme.errors import OptionError
 from polyseme.text.columns import Columns, choose
 from polyseme.text.conll import Conll, tell_conll, tell_words
-from polyseme.text.labels import NO_GOLD, number
+from polyseme.text.labels import NO_GOLD, cut_label, number
 from polyseme.text.lines import Lines
 from polyseme.text.tables import FORMATS, Cells, Table, plain_label, tell_table
 
@@ -37,9 +37,9 @@ class Like:
         columns, labels, parts = facts.get("columns"), facts.get("labels"), facts.get("label_parts")
         if not isinstance(columns, dict) or not all(isinstance(column, (str, int)) for column in columns.values()):
             return None
-        known = frozenset(labels) if isinstance(labels, dict) else frozenset()
-        whole = parts if isinstance(parts, int) and parts > 0 else None
-        return cls(str(facts.get("format")), columns, known, "scores" in facts, whole)
+        most = parts if isinstance(parts, int) and parts > 0 else None
+        known = frozenset(cut_label(label, most) for label in labels) if isinstance(labels, dict) else frozenset()
+        return cls(str(facts.get("format")), columns, known, "scores" in facts, most)
 
     def table(self, lines: Lines, kind: str | None, *, unlabelled: bool) -> tuple[Table, Columns] | None:
         """The same columns in this file; None if it has others. A file without labels must have the column names."""
@@ -75,9 +75,7 @@ class Like:
         place = columns.places["label"]
         labels = [label for row in rows if len(row) == width and (label := plain_label(row[place]))]
         labels = [label for label in labels if label != NO_GOLD]
-        if self.label_parts:
-            labels = [":".join(label.split(":")[: self.label_parts]) for label in labels]
-        return self.knows(labels)
+        return self.knows([cut_label(label, self.label_parts) for label in labels])
 
     def knows(self, labels: Sequence[str]) -> bool:
         """Whether most of these are labels of the earlier examples."""

@@ -103,12 +103,13 @@ class Network(nn.Module):
     def top_at(self, batch: Batch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
         """The states of the top layer, ``(B, T, D)``, that are right at these places only: faster, where it can be.
 
-        For training, which has one thread: the feed-forward layer of the last block runs nowhere else. Places that are not ``real`` ``(N,)`` only fill up,
-        and may be repeated: nothing is learned there.
+        For training, which has one thread: the feed-forward layer of the last block runs nowhere else. Places that are
+        not ``real`` ``(N,)`` only fill up, and may be repeated: nothing is learned there.
         """
         block = self.last_block
         if block is None:
-            return self(batch)[-1]
+            found: Tensor = self(batch)[-1]
+            return found
 
         def fed_forward(states: Tensor) -> Tensor:
             found = type(block).feed_forward_chunk(block, states[rows, places])  # (N, D)

@@ -181,10 +181,8 @@ class FirstState(nn.Module):
         network, lengths, rows = self.network, mask.sum(dim=1), torch.arange(len(ids), device=ids.device)
         batch = Batch(ids, None if bool(mask.all()) else mask, types if bool(types.any()) else None)
         places = lengths - 1 if network.causal else torch.zeros_like(rows)
-        if self.training and not self.lm_weight:
-            top = network.top_at(batch, rows, places)
-        else:
-            top = network(batch)[-1]
+        alone = self.training and not self.lm_weight
+        top = network.top_at(batch, rows, places) if alone else network(batch)[-1]
         found = top[rows, places]
         if not (self.training and self.lm_weight):
             return found, found.new_zeros(len(ids))
