@@ -128,7 +128,7 @@ def test_a_named_label_is_one_even_if_each_row_has_another(tmp_path: Path, heade
         ({"columns": {"text": 9, "label": 1}}, "3 columns, numbered from 1; not 9"),
         ({"columns": {"text": 0, "label": 1}}, "3 columns, numbered from 1; not 0"),
         ({"columns": {"txt": 1}}, "columns are texts: text, label"),
-        ({"kind": "words"}, "kind must be one of texts, pairs, tags, spans"),
+        ({"kind": "words"}, "kind must be one of texts, pairs, tags, spans, choices"),
         ({"kind": "tags", "columns": {"tag": "label"}}, "must be numbers from 1"),
         ({"kind": "spans"}, "SQuAD"),
         ({"errors": "ignore"}, "'errors' must be one of strict, replace, skip"),

@@ -6,6 +6,7 @@ Kinds, as in the catalog's ``learns_from``:
     parallel   two texts aligned line by line
     texts      labelled texts;   pairs   two texts and a label or score
     tags       sentences with a tag for each word;   spans   passages, questions and answers
+    choices    contexts, alternatives and the right one
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ FORMS = {
     "pairs": "labelled pairs of texts (TSV, CSV or JSON lines)",
     "tags": "tagged sentences (CoNLL columns)",
     "spans": "passages with questions and answers (SQuAD JSON)",
+    "choices": "contexts with alternatives and the right one (JSON, TSV or CSV)",
 }
 ANY = "*"  # the name of sources that may be called anything, such as languages
 FIRST = 3  # files that are examined if several are given
@@ -179,7 +181,7 @@ def _is_certain(told: Told, lines: Lines) -> bool:
     """Whether the file is clearly a table: every line has the same shape, and there are enough lines."""
     full = [line for line in lines.head_lines() if line.strip()]
     if not isinstance(told.layout, tuple):
-        return told.kind == "spans" or len(full) >= FEW
+        return told.kind in ("spans", "choices") or len(full) >= FEW
     table, columns = told.layout
     if told.kind != "parallel" and "label" not in columns.places:
         return False

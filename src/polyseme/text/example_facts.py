@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polyseme.errors import OptionError, TextError
 from polyseme.text.example_rows import (
     Answer,
+    ChoiceRows,
     LabelledRows,
     Passage,
     PassageRows,
@@ -34,6 +35,8 @@ def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
         return _facts_of_labelled(rows, order)
     if isinstance(rows, TaggedRows):
         return _facts_of_tagged(rows, order)
+    if isinstance(rows, ChoiceRows):
+        return _facts_of_choices(rows, order)
     assert isinstance(rows, PassageRows)
     return _facts_of_passages(rows, order)
 
@@ -80,6 +83,22 @@ def _facts_of_passages(rows: PassageRows, order: Places) -> dict[str, Any]:
     return {"passages": len(passages), "answered": answered, "mean_characters": means}
 
 
+def _facts_of_choices(rows: ChoiceRows, order: Places) -> dict[str, Any]:
+    numbers: Counter[int] = Counter()
+    rights: Counter[int] = Counter()
+    read = offered = 0
+    for i in order.tolist():
+        row = rows.row(i)
+        numbers[len(row.alternatives)] += 1
+        rights[row.right] += 1
+        read += len(row.context)
+        offered += sum(map(len, row.alternatives))
+    means = {"context": _mean(read, len(order)), "alternative": _mean(offered, sum(n * k for n, k in numbers.items()))}
+    places = {str(place + 1): count for place, count in sorted(rights.items()) if place >= 0}
+    counts = {str(number): count for number, count in sorted(numbers.items())}
+    return {"alternatives": counts, "right_at": places, "mean_characters": means}
+
+
 def _mean(total: float, number: int) -> float:
     return round(total / max(number, 1), 1)
 
@@ -106,9 +125,10 @@ def kind_of_row(row: Sequence[Any]) -> str:
     if len(row) >= 3 and isinstance(row[2], (list, tuple)):
         return "spans"
     if len(row) == 3:
-        return "pairs"
+        return "pairs" if isinstance(row[1], str) else "choices"
     raise TextError(
-        f"a row must be (text, label), (first, second, label), (tokens, tags) or a Passage, not {row!r:.60}"
+        f"a row must be (text, label), (first, second, label), (tokens, tags), (context, alternatives, right) or a "
+        f"Passage, not {row!r:.60}"
     )
 
 
@@ -127,7 +147,21 @@ def filled_rows(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) 
             answers = [Answer(_clean(text), int(start)) for text, start in row[2]]
             passages.append(Passage(_clean(row[0]), _clean(row[1]), answers, str(row[3]) if len(row) > 3 else ""))
         return passages, False
+    if kind == "choices":
+        return _filled_choices(given), False
     return _filled_labelled(given, kind, scored)
+
+
+def _filled_choices(given: Sequence[Sequence[Any]]) -> ChoiceRows:
+    rows = ChoiceRows()
+    for number, row in enumerate(given):
+        if len(row) not in (2, 3) or not isinstance(row[0], str) or not isinstance(row[1], (list, tuple)):
+            raise TextError(f"row {number} is not (context, alternatives, number of the right one): {row!r:.60}")
+        right = int(row[2]) if len(row) > 2 else -1
+        if len(row[1]) < 2 or not -1 <= right < len(row[1]):
+            raise TextError(f"row {number} has {len(row[1])} alternatives, and number {right} is the right one")
+        rows.append(_clean(row[0]), "", [_clean(text) for text in row[1]], right)
+    return rows
 
 
 def _filled_labelled(given: Sequence[Sequence[Any]], kind: str, scored: bool | None) -> tuple[LabelledRows, bool]:

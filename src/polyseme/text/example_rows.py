@@ -56,7 +56,15 @@ class Passage(NamedTuple):
     id: str = ""
 
 
-Row = LabelledText | Pair | Tagged | Passage
+class Choice(NamedTuple):
+    """A context, the alternatives that may follow it, and the number of the right one from 0; -1 if it is not known."""
+
+    context: str
+    alternatives: list[str]
+    right: int = -1
+
+
+Row = LabelledText | Pair | Tagged | Passage | Choice
 
 
 class Rows(ABC):
@@ -191,6 +199,42 @@ class PassageRows(Rows):
 
     def _hashed(self, i: int) -> Iterable[bytes]:
         return self.passages.raw(self._passage_of[i]), self._parts.raw(i)
+
+
+class ChoiceRows(Rows):
+    """Contexts with alternatives; a passage with several questions is stored once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passages = Strings()
+        self._passage_of = array("i")
+        self._rights = array("i")
+
+    def append(self, passage: str, question: str, alternatives: Sequence[str], right: int) -> None:
+        """Add a row. Its context is the passage and the question; those about one passage must follow each other."""
+        passage, question = (passage, question) if passage else (question, "")
+        if not self._passage_of or self.passages[self._passage_of[-1]] != passage:
+            self.passages.append(passage)
+        self._passage_of.append(len(self.passages) - 1)
+        self._rights.append(right)
+        self._append([question, *alternatives])
+
+    @property
+    def rights(self) -> NDArray[np.int64]:
+        """The number of the right alternative of each row; -1 if it is not known."""
+        return np.array(self._rights, dtype=np.int64)
+
+    def row(self, i: int) -> Choice:
+        question, *alternatives = self.parts(i)
+        context = " ".join(part for part in (self.passages[self._passage_of[i]], question) if part)
+        return Choice(context, alternatives, self._rights[i])
+
+    def groups(self) -> Sequence[int]:
+        return self._passage_of
+
+    def _hashed(self, i: int) -> Iterable[bytes]:
+        context, alternatives, right = self.row(i)
+        return context.encode(), _BETWEEN.join(alternatives).encode(), str(right).encode()
 
 
 def sorted_labels(names: Iterable[str]) -> list[str]:

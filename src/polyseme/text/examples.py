@@ -1,12 +1,13 @@
-"""Labelled examples: texts, pairs, tagged sentences, or passages with questions. 标注样本
+"""Labelled examples: texts, pairs, tagged sentences, passages with questions, or choices. 标注样本
 
 >>> train = Examples.read("train.tsv")
 >>> train.facts["columns"], train.labels, train[0]
 ({'label': 'label', 'text': 'text_a'}, ['0', '1'], LabelledText(text='房间很干净。', label='1'))
 
-A file is recognised by its content, whatever its name (see tables.py, conll.py and squad.py). Columns are given by name
-or by number from 1; otherwise they are guessed and shown in ``facts["columns"]``. Texts are kept as they were written,
-and ``segmentation`` says how they will be segmented into words.
+A file is recognised by its content, whatever its name (see tables.py, conll.py, squad.py and
+choices.py). Columns are given by name or by number from 1; otherwise they are guessed and shown in
+``facts["columns"]``. Texts are kept as they were written, and ``segmentation`` says how they will be segmented into
+words.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TextError, advice
+from polyseme.text.choices import ChoiceLayout
 from polyseme.text.example_facts import (
     facts_of,
     filled_rows,
@@ -33,6 +35,8 @@ from polyseme.text.example_facts import (
 )
 from polyseme.text.example_rows import (
     Answer,
+    Choice,
+    ChoiceRows,
     LabelledRows,
     LabelledText,
     Numbers,
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Answer", "Examples", "LabelledText", "Pair", "Passage", "Row", "Tagged"]
+__all__ = ["Answer", "Choice", "Examples", "LabelledText", "Pair", "Passage", "Row", "Tagged"]
 
 
 class Examples(Sequence[Row]):
@@ -92,13 +96,13 @@ class Examples(Sequence[Row]):
     ) -> Self:
         """Read the examples in a file, a folder or several files; .gz, .bz2 and .xz are decompressed.
 
-        kind         texts, pairs, tags or spans; None detects it
-        unlabelled   accept texts and pairs without labels: each gets the label ""
+        kind         texts, pairs, tags, spans or choices; None detects it
+        unlabelled   accept texts and pairs without labels: each gets the label ""; choices without answers: -1
         like         facts of other examples: a file with the same layout is read the same way, however few its rows
         reading      how the files are read, the options of ``ReadingExamples``:
 
         columns      by name or number from 1: {"text": "sentence", "label": 3}; for pairs first, second and label;
-                     for tags token and tag
+                     for tags token and tag; for choices context, question, alternatives and answer
         format       tsv, csv, bars (||), jsonl, json, first (a label and a space) or lines; None detects it
         scored       whether labels are scores; None: if they have fractions, or pairs have more than three integers
         label_parts  for labels with parts, such as TREC's DESC:manner: keep only this many parts
@@ -109,7 +113,7 @@ class Examples(Sequence[Row]):
         if kind is not None:
             check("kind", kind, KINDS)
         how, segmentation = make_reading(ReadingExamples, reading)
-        request = Request(kind, how, unlabelled, Like.of(like))
+        request = Request(kind, how, unlabelled, Like.of(like), like)
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         gathered = _gather(find_sources(paths), request, ", ".join(map(str, paths[:3])))
         if isinstance(gathered.rows, TaggedRows) and reading.get("segment", "auto") == "auto":
@@ -129,7 +133,10 @@ class Examples(Sequence[Row]):
         scored: bool | None = None,
         **cutting: Any,
     ) -> Self:
-        """From rows in memory: (text, label), (first, second, label), (tokens, tags), (passage, question, answers)."""
+        """From rows in memory: (text, label), (first, second, label), (tokens, tags), (passage, question, answers).
+
+        Choices are (context, alternatives, number of the right one from 0).
+        """
         given = list(rows)
         if kind is not None:
             check("kind", kind, KINDS)
@@ -156,14 +163,18 @@ class Examples(Sequence[Row]):
 
     @cached_property
     def targets(self) -> Numbers:
-        """For texts and pairs: each row's class as an index into ``labels``, or its score."""
+        """The class of each text or pair as an index into ``labels``, or its score; the right one of each choice."""
+        if isinstance(self._rows, ChoiceRows):
+            return self._rows.rights[self._order]
         if not isinstance(self._rows, LabelledRows):
             raise OptionError(f"{SAYS[self.kind]} have no label for each row")
         return self._rows.targets[self._order]
 
     @property
     def labelled(self) -> bool:
-        """Whether there are labels to learn; texts and pairs may lack them."""
+        """Whether there are labels to learn; texts, pairs and choices may lack them."""
+        if self.kind == "choices":
+            return bool((self.targets >= 0).all())
         return self.scored or self.kind == "spans" or bool(self.labels)
 
     # ---- facts
@@ -256,6 +267,8 @@ def _check_learnable(told: Told, name: str, request: Request) -> None:
         raise TextError(f"{name} has two texts per row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
     if isinstance(told.layout, tuple) and "label" not in told.layout[1].places and not request.unlabelled:
         raise TextError(f"{name} has no column of labels: {_advice(told)}")
+    if isinstance(told.layout, ChoiceLayout) and told.layout.answer is None and not request.unlabelled:
+        raise TextError(f"{name} has choices without answers: they can only be predicted")
 
 
 def _advice(told: Told) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError, as_given
+from polyseme.text.choices import ChoiceLayout, read_choices, tell_choices
 from polyseme.text.columns import SCORES, Columns, choose, plain_name
 from polyseme.text.conll import Conll, check_told, read_conll, tell_conll
-from polyseme.text.example_rows import LabelledRows, PassageRows, Rows, TaggedRows
+from polyseme.text.example_rows import ChoiceRows, LabelledRows, PassageRows, Rows, TaggedRows
 from polyseme.text.labels import NO_GOLD, Labels, cut_label
 from polyseme.text.like import Like
 from polyseme.text.lines import BadRows, Lines
@@ -24,12 +26,13 @@ from polyseme.text.tables import Table, plain_label, plain_text, read_rows, tell
 
 log = logging.getLogger(__name__)
 
-KINDS = ("texts", "pairs", "tags", "spans")
+KINDS = ("texts", "pairs", "tags", "spans", "choices")
 SAYS = {
     "texts": "labelled texts",
     "pairs": "pairs of texts",
     "tags": "tagged sentences",
     "spans": "passages with questions",
+    "choices": "choices between alternatives",
     "parallel": "parallel text",
 }
 
@@ -38,10 +41,11 @@ SAYS = {
 class Request:
     """How the files are to be read; a kind of None is detected."""
 
-    kind: str | None  # texts | pairs | tags | spans | parallel
+    kind: str | None  # texts | pairs | tags | spans | choices | parallel
     how: ReadingParallel
     unlabelled: bool = False
     like: Like | None = None  # the layout of earlier examples, which is tried first
+    facts: Mapping[str, Any] | None = None  # of those examples
 
     def open(self, source: Source) -> Lines:
         """The lines of a file; bad bytes are refused or replaced."""
@@ -61,11 +65,11 @@ class Told:
 
     kind: str
     format: str
-    layout: tuple[Table, Columns] | Conll | None = None  # None for passages
+    layout: tuple[Table, Columns] | Conll | ChoiceLayout | None = None  # None for passages
 
     def facts(self) -> dict[str, Any]:
         """The format and the columns, for ``facts``."""
-        if isinstance(self.layout, Conll):
+        if isinstance(self.layout, (Conll, ChoiceLayout)):
             return {"format": self.format, **self.layout.facts()}
         if self.layout is None:
             return {"format": self.format}
@@ -78,6 +82,16 @@ def tell(lines: Lines, request: Request) -> Told:
     kind, columns, format = request.kind, request.how.columns, request.table.format
     if not lines.head.strip():
         raise TextError(f"{lines.name} is empty")
+    if kind == "choices" or (kind is None and (not columns or "alternatives" in columns)):
+        trusted = kind is not None or bool(columns)
+        choices = tell_choices(lines, format=format, columns=columns, trusted=trusted, like=request.facts)
+        if choices is not None:
+            return Told("choices", choices.format, choices)
+        if kind == "choices":
+            raise TextError(
+                f"{lines.name} has no choices between alternatives: JSON, TSV or CSV is expected, with a context or "
+                "question, a list of choices or columns with numbers (choice1, choice2 …), and an answer"
+            )
     if kind == "spans" or (kind is None and not columns and tell_squad(lines)):
         if not tell_squad(lines):
             raise TextError(f"{lines.name} has no passages with questions: SQuAD's JSON is expected")
@@ -164,6 +178,8 @@ class Gathered:
             self._add_tagged(self.rows, lines, told, where)
         elif isinstance(self.rows, PassageRows):
             self._add_passages(self.rows, lines, where)
+        elif isinstance(self.rows, ChoiceRows):
+            self._add_choices(self.rows, lines, told, where)
         self.encodings.setdefault(lines.encoding)
 
     def _add_labelled(self, rows: LabelledRows, lines: Lines, told: Told, where: str) -> None:
@@ -206,6 +222,14 @@ class Gathered:
         self.moved += reader.moved
         self.unanswered += reader.unanswered
 
+    def _add_choices(self, rows: ChoiceRows, lines: Lines, told: Told, where: str) -> None:
+        assert isinstance(told.layout, ChoiceLayout)
+        for line, question, wrong in read_choices(lines, told.layout, unlabelled=self._unlabelled):
+            if question is None:
+                self._bad.add(f"{where} {line:,} {wrong}")
+            else:
+                rows.append(*question)
+
     def finish(self) -> None:
         """Decide whether labels are classes or scores; refuse the rows that cannot be read, or skip them."""
         keep = np.ones(len(self.rows), dtype=bool)
@@ -245,6 +269,5 @@ class Gathered:
 
 def empty_rows(kind: str) -> Rows:
     """An empty container for rows of this kind."""
-    if kind == "tags":
-        return TaggedRows()
-    return PassageRows() if kind == "spans" else LabelledRows(kind)
+    made: dict[str, type[Rows]] = {"tags": TaggedRows, "spans": PassageRows, "choices": ChoiceRows}
+    return made[kind]() if kind in made else LabelledRows(kind)

@@ -72,7 +72,7 @@ class ReadingExamples(ReadingParallel):
     columns: Mapping[str, Any] | None = option(
         None,
         "columns by name or number from 1: text=sentence,label=2; pairs: first, second and "
-        "label; tagged sentences: token and tag; default: guessed",
+        "label; tagged sentences: token and tag; choices: context, question, alternatives and answer; default: guessed",
     )
     format: str | None = option(None, "format of a table; default: detected", choices=TABLES)
     scored: bool | None = option(None, "labels are scores, not classes; default: if they have decimals or grade pairs")
@@ -85,7 +85,7 @@ READING = tuple(field.name for field in dataclasses.fields(Reading))
 OPTIONS_OF: dict[str, type[Cutting]] = {
     "corpus": Reading,
     "parallel": ReadingParallel,
-    **dict.fromkeys(("texts", "pairs", "tags", "spans"), ReadingExamples),
+    **dict.fromkeys(("texts", "pairs", "tags", "spans", "choices"), ReadingExamples),
 }
 READING_NAMES = frozenset(field.name for cls in OPTIONS_OF.values() for field in dataclasses.fields(cls))
 

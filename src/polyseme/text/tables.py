@@ -75,7 +75,7 @@ def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cel
             return None
         format = found
     if format in ("jsonl", "json"):
-        records = [row for row in _json_sample(format, head, lines) if isinstance(row, dict)]
+        records = [row for row in json_sample(format, head, lines) if isinstance(row, dict)]
         names = tuple(dict.fromkeys(name for record in records for name in record))
         return Table(format, len(names), names), [[record.get(name) for name in names] for record in records]
     rows = [row for _, row, _ in _rows_of(format, enumerate(head, 1), lines.name) if row is not None]
@@ -85,7 +85,8 @@ def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cel
 def read_rows(lines: Lines, table: Table) -> Iterator[tuple[int, Cells, str]]:
     """Every row as (line, cells, ""), or (line, [], fault) with a fault such as "has 3 columns instead of 4"."""
     if table.format in ("jsonl", "json"):
-        for number, record, wrong in _objects(lines, table.format):
+        for number, value, fault in json_values(lines, table.format):
+            record, wrong = ({}, fault) if fault else _object(value)
             yield number, [] if wrong else [record.get(name) for name in table.names], wrong
         return
     skip = table.header
@@ -133,25 +134,27 @@ def _csv_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Cells | N
                 yield number, row, ""
 
 
-def _objects(lines: Lines, format: str) -> Iterator[tuple[int, dict[str, Any], str]]:
+def json_values(lines: Lines, format: str) -> Iterator[tuple[int, Any, str]]:
+    """Every JSON value as (line, value, ""), or (line, None, fault)."""
     if format == "json":
         for number, item in items(lines.chunks(), lines.name):
-            yield number, *_object(item)
+            yield number, item, ""
         return
     for number, line in lines:
         if not line.strip():
             continue
         try:
-            yield number, *_object(json.loads(line))
+            yield number, json.loads(line), ""
         except (ValueError, RecursionError) as error:
-            yield number, {}, f"is not JSON: {getattr(error, 'msg', error)}"
+            yield number, None, f"is not JSON: {getattr(error, 'msg', error)}"
 
 
 def _object(item: Any) -> tuple[dict[str, Any], str]:
     return (item, "") if isinstance(item, dict) else ({}, f"is not a JSON object: {json.dumps(item)[:30]}")
 
 
-def _json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:
+def json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:
+    """The first JSON values of a file."""
     if format == "json":
         try:
             for _, item in items([lines.head], lines.name):
@@ -178,9 +181,9 @@ def _fits(format: str, head: list[str], lines: Lines) -> bool:
         return False
     start = lines.head.lstrip()[:1]
     if format == "json":
-        return start == "[" and next(_json_sample("json", head, lines), None).__class__ is dict
+        return start == "[" and next(json_sample("json", head, lines), None).__class__ is dict
     if format == "jsonl":
-        found = list(_json_sample("jsonl", full, lines))
+        found = list(json_sample("jsonl", full, lines))
         return start == "{" and sum(isinstance(item, dict) for item in found) >= _SAME * len(full)
     if start in ("{", "[") and format == "csv":
         return False
