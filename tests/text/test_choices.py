@@ -85,7 +85,8 @@ FILES: dict[str, tuple[str, list[Choice]]] = {
         [Choice("c q", FOUR, 1)],
     ),
     "c-eval": (
-        "id,question,A,B,C,D,answer\n0,一加一得几？,一,二,三,四,B\n", [Choice("一加一得几？", ["一", "二", "三", "四"], 1)],
+        "id,question,A,B,C,D,answer\n0,一加一得几？,一,二,三,四,B\n",
+        [Choice("一加一得几？", ["一", "二", "三", "四"], 1)],
     ),
 }  # fmt: skip
 

@@ -28,8 +28,12 @@ TAGS = "高 B-NAME\n勇 E-NAME\n： O\n\n" * 9
 SPANS = json.dumps(
     {"data": [{"paragraphs": [{"context": "北京", "qas": [{"question": "何？", "id": "1", "answers": []}]}]}]}
 )
+CHOICES = json.dumps({"premise": "下雨了。", "choice1": "地湿了。", "choice2": "天晴了。", "label": 0}) + "\n"
 NOVEL = "他说，明天去公园。\n她笑了，说：“好。”\n\n第二天下雨了，他们没有去。\n" * 9
-FILES = {"texts": TEXTS, "pairs": PAIRS, "parallel": PARALLEL, "tags": TAGS, "spans": SPANS, "corpus": NOVEL}
+FILES = {
+    "texts": TEXTS, "pairs": PAIRS, "parallel": PARALLEL, "tags": TAGS, "spans": SPANS, "choices": CHOICES,
+    "corpus": NOVEL,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -146,6 +150,7 @@ def told(*arguments: object) -> dict[str, Any]:
         ),
         ("tags", {"rows": 9, "labels": {"B-NAME": 9, "E-NAME": 9, "O": 9}, "tokens": 27}),
         ("spans", {"rows": 1, "passages": 1, "answered": 0}),
+        ("choices", {"rows": 1, "alternatives": {"2": 1}, "right_at": {"1": 1}, "answers": "from 0"}),
         ("corpus", {"kind": "text", "format": "text", "documents": 10}),
     ],
 )

@@ -165,4 +165,14 @@ TASKS: tuple[Row, ...] = (
         2017,
         "the answer to a question, as a span of a passage",
     ),
+    Row(
+        "choice",
+        "多项选择",
+        "tasks",
+        ("choices",),
+        "polyseme.tasks.choice:Choice",
+        "polyseme.tasks.options:ChoiceOptions",
+        2018,
+        "the right one of several alternatives to go on from a text, or to answer a question",
+    ),
 )

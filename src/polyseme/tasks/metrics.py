@@ -216,7 +216,10 @@ def _f1(common: int, a: list[str], b: list[str]) -> float:
 
 
 # What a task is judged by unless asked otherwise, and GLUE's choice for its own sets.
-PRIMARY = {"texts": "accuracy", "pairs": "accuracy", "scores": "pearson", "tags": "entity_f1", "spans": "f1"}
+PRIMARY = {
+    "texts": "accuracy", "pairs": "accuracy", "scores": "pearson", "tags": "entity_f1", "spans": "f1",
+    "choices": "accuracy",
+}  # fmt: skip
 GLUE = {
     "cola": "matthews",
     "sst-2": "accuracy",

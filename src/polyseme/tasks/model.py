@@ -53,7 +53,7 @@ class Prediction(NamedTuple):
 class TaskModel(Model, ABC):
     """What can be fitted to examples, predicts, and is scored."""
 
-    kind: ClassVar[str]  # of the examples: texts, pairs, tags or spans
+    kind: ClassVar[str]  # of the examples: texts, pairs, tags, spans or choices
     options: TaskOptions
     labels: list[str]
 

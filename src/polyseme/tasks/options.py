@@ -232,6 +232,9 @@ PAIR_HEADS: dict[str, type] = {
     "cross": CrossOptions,
     "cosine": CosineOptions,
 }
+CHOICE_HEADS = {head: kind for head, kind in PAIR_HEADS.items() if kind is not CosineOptions}
+# What means nothing to choices: they have no scores or classes, and an alternative is always second.
+UNUSED = {"choice": ("regression", "class_weights", "orders")}
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
 
 
@@ -276,9 +279,9 @@ FINETUNED: dict[str, Any] = {
     "weight_decay": 0.01, "clip_norm": 1.0, "patience": 0,
 }  # fmt: skip
 # The head over a Transformer that learns with the task, unless one is given.
-TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear", "span": "cross"}
+TUNED_HEADS = {"classify": "linear", "pair": "cross", "tag": "linear", "span": "cross", "choice": "cross"}
 SCORED_HEAD = "cosine"  # of pairs with scores, over a sentence encoder, whose cosines tell much of them already
-HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS}
+HEADS = {"classify": CLASSIFY_HEADS, "pair": PAIR_HEADS, "tag": TAG_HEADS, "span": SPAN_HEADS, "choice": CHOICE_HEADS}
 
 
 def joined_options(task: str) -> type[TaskOptions]:
@@ -293,7 +296,8 @@ def joined_options(task: str) -> type[TaskOptions]:
     by_name: dict[str, dict[str, dataclasses.Field[Any]]] = {}
     for head, kind in heads.items():
         for field in dataclasses.fields(kind):
-            by_name.setdefault(field.name, {})[head] = field
+            if field.name not in UNUSED.get(task, ()):
+                by_name.setdefault(field.name, {})[head] = field
     for option_name, of_head in by_name.items():
         hint = typing.get_type_hints(heads[next(iter(of_head))])[option_name]
         fields.append((option_name, *_joined(hint, of_head, len(heads))))
@@ -381,3 +385,4 @@ ClassifyOptions = joined_options("classify")
 PairOptions = joined_options("pair")
 TagOptions = joined_options("tag")
 SpanOptions = joined_options("span")
+ChoiceOptions = joined_options("choice")

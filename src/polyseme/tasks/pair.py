@@ -24,7 +24,6 @@ from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.encoders import Standardised
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
 from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.metrics import check_metric, confusion, per_label
@@ -37,7 +36,6 @@ from polyseme.tasks.pair_features import (
     PairNet,
     PreparedPairs,
     TextPair,
-    VectorPairs,
     features_from,
     new_features,
 )
@@ -147,10 +145,8 @@ class Pair(TaskModel):
     # ---- on disk
 
     def parts(self) -> Parts:
-        own = {f"output.{name}": t.detach().cpu().numpy() for name, t in self.net.output.state_dict().items()}
-        below, goal = self.features.parts(), self.goal.parts()
-        tensors, tables = {**below.tensors, **own, **goal.tensors}, {**below.tables, **goal.tables}
-        return Parts(tensors, tables, {}, below.models)
+        below, goal = self.net.parts(self.features), self.goal.parts()
+        return Parts({**below.tensors, **goal.tensors}, {**below.tables, **goal.tables}, {}, below.models)
 
     @classmethod
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
@@ -189,8 +185,7 @@ class PairTask(ExampleTask):
             check_metric(self.metric, self.goal.figures(np.zeros((len(dev), self.goal.n_outputs), np.float32), dev))
         self.pairs = model.features.prepare(pairs_of(train), progress)
         super().__init__(model.net, self.pairs.sizes, own)
-        if isinstance(self.pairs, VectorPairs) and isinstance(model.net.features, Standardised):
-            model.net.features.measure(self.pairs.features.numpy())
+        model.net.measure(self.pairs)
         self.targets = self.goal.targets(train)
         self.dev = dev
         self.dev_pairs = model.features.prepare(pairs_of(dev), progress) if dev is not None else None

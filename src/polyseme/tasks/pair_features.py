@@ -93,12 +93,12 @@ class PreparedPairs(ABC):
 class TextPairs(PreparedPairs):
     """Pairs as token vectors."""
 
-    def __init__(self, both: Batched, n: int) -> None:
-        self.both, self.n = both, n
-        self.sizes = np.maximum(both.sizes[:n], both.sizes[n:])
+    def __init__(self, texts: Batched, first: Ints, second: Ints) -> None:
+        self.texts, self.first, self.second = texts, first, second
+        self.sizes = np.maximum(texts.sizes[first], texts.sizes[second])
 
     def batch(self, rows: Ints, device: torch.device) -> tuple[Any, Any]:
-        return self.both.batch(rows).to(device), self.both.batch(rows + self.n).to(device)
+        return self.texts.batch(self.first[rows]).to(device), self.texts.batch(self.second[rows]).to(device)
 
 
 class VectorPairs(PreparedPairs):
@@ -122,7 +122,8 @@ class Learned(Features):
         self._net = Siamese(learner.net)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
-        return TextPairs(self.learner.prepare(_both(pairs), progress), len(pairs))
+        texts, first, second = _distinct(pairs)
+        return TextPairs(self.learner.prepare(texts, progress), first, second)
 
     def net(self) -> nn.Module:
         return self._net
@@ -161,9 +162,10 @@ class Frozen(Features):
         self._net = Standardised(self.dim)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> VectorPairs:
-        vectors = encoded_once(self.encoder, _both(pairs), progress)
+        texts, first, second = _distinct(pairs)
+        vectors = encoded_once(self.encoder, texts, progress)
         beside = self.matched.matched(pairs) if self.matched else None
-        return VectorPairs(vectors[: len(pairs)], vectors[len(pairs) :], beside)
+        return VectorPairs(vectors[first], vectors[second], beside)
 
     def net(self) -> Standardised:
         return self._net
@@ -181,8 +183,8 @@ class Matching(Features):
         self._net = Matched(inputs.module, matcher)
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
-        lists = self.inputs.token_lists(_both(pairs))
-        return TextPairs(self.inputs.prepare(lists, progress=progress), len(pairs))
+        texts, first, second = _distinct(pairs)
+        return TextPairs(self.inputs.prepare(self.inputs.token_lists(texts), progress=progress), first, second)
 
     def net(self) -> nn.Module:
         return self._net
@@ -202,19 +204,20 @@ class Cross(Features):
 
     def __init__(self, encoder: TransformerEncoder, options: CrossOptions) -> None:
         self.encoder, self.dim = encoder, encoder.dim
-        self.orders = options.orders
+        self.orders, self.keeps = options.orders, "start"
         self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
         self._net = CrossNet(FirstState(encoder.network, options.lm_weight), mean=self.orders == "random")
 
-    def begin(self, *, scored: bool) -> None:
-        """Choose the orders by what is learned."""
+    def begin(self, *, scored: bool, keeps: str = "start") -> None:
+        """Choose the orders by what is learned, and which end of a first text stays that is too long."""
+        self.keeps = keeps
         if self.orders == "auto":
             self.orders = "both" if scored and self.encoder.network.causal else "one"
 
     def prepare(self, pairs: Sequence[TextPair], progress: Progress = silent) -> PreparedPairs:
         segmentation = self.encoder.segmentation
         raw = [tuple(segmentation.normalised(_raw(text)) for text in pair) for pair in pairs]
-        return CrossPairs(PairReader(self.runner), raw, self.orders)
+        return CrossPairs(PairReader(self.runner, self.keeps), raw, self.orders)
 
     def net(self) -> nn.Module:
         return self._net
@@ -311,10 +314,26 @@ class PairNet(nn.Module):
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | float]:
         """Outputs ``(B, n)``, and what is added to the losses."""
-        if isinstance(self.features, Standardised):
-            return self.output(self.features(batch)), 0.0
-        features, penalty = self.features(batch)
+        features, penalty = self.features_of(batch)
         return self.output(features), penalty
+
+    def features_of(self, batch: Any) -> tuple[Tensor, Tensor | float]:
+        """Features ``(B, D)``, and what is added to the losses."""
+        if isinstance(self.features, Standardised):
+            return self.features(batch), 0.0
+        found: tuple[Tensor, Tensor | float] = self.features(batch)
+        return found
+
+    def measure(self, pairs: PreparedPairs) -> None:
+        """Let the features of a frozen encoder have the mean 0 and the deviation 1 in these pairs."""
+        if isinstance(pairs, VectorPairs) and isinstance(self.features, Standardised):
+            self.features.measure(pairs.features.numpy())
+
+    def parts(self, below: Features) -> Parts:
+        """What the model's folder keeps of the features and the layers over them."""
+        own = {f"output.{name}": tensor.detach().cpu().numpy() for name, tensor in self.output.state_dict().items()}
+        kept = below.parts()
+        return Parts({**kept.tensors, **own}, kept.tables, {}, kept.models)
 
 
 def _check_filters(head: str, filters: str) -> None:
@@ -328,6 +347,14 @@ def _check_filters(head: str, filters: str) -> None:
 
 def _both(pairs: Sequence[TextPair]) -> list[Any]:
     return [first for first, _ in pairs] + [second for _, second in pairs]
+
+
+def _distinct(pairs: Sequence[TextPair]) -> tuple[list[Any], Ints, Ints]:
+    """The different texts of pairs, which are read once each, and the places of the first and second of every pair."""
+    places = {text if isinstance(text, str) else tuple(text): text for text in _both(pairs)}
+    number = {key: n for n, key in enumerate(places)}
+    of_text = np.array([number[text if isinstance(text, str) else tuple(text)] for text in _both(pairs)], np.int64)
+    return list(places.values()), of_text[: len(pairs)], of_text[len(pairs) :]
 
 
 def new_features(head: str, pairs: Sequence[TextPair], encoders: Sequence[Any], about: About, options: Any) -> Features:

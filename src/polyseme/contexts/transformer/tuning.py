@@ -110,11 +110,12 @@ class PairReader:
     """Turns each pair of texts into one input, as for a cross-encoder.
 
     A causal network reads ``<start> first <delimiter> second <end>`` (Radford et al., 2018), even if its tokenizer
-    would join the texts without special tokens.
+    would join the texts without special tokens. ``keeps`` is the end of a too long first text that stays: a passage with
+    a question behind it, or that the second text continues, keeps its end.
     """
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner, pieces = runner, runner.pieces
+    def __init__(self, runner: Runner, keeps: str = "start") -> None:
+        self.runner, self.keeps, pieces = runner, keeps, runner.pieces
         unmarked = runner.network.causal and not any(pieces.encoded_pair("a", "b").special_tokens_mask)
         self.marks = pieces.marks if unmarked else None
         self.limit = max(runner.limit - (len(self.marks) if self.marks else 0), 1)
@@ -152,7 +153,8 @@ class PairReader:
         while len(found.ids) > self.limit:
             share = 0.9 * self.limit / len(found.ids)
             if len(first) >= len(second):
-                first = first[: max(int(len(first) * share), 0)]
+                room = int(len(first) * share)
+                first = first[:room] if self.keeps == "start" else first[len(first) - room :]
             else:
                 second = second[: max(int(len(second) * share), 0)]
             found = self.runner.pieces.encoded_pair(first, second)
