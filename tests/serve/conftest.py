@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import httpx
 import numpy as np
 import pytest
-from tests.tasks.conftest import reviews
+from tests.tasks.conftest import choices, reviews
 from tests.tasks.test_span import questions
 
 from polyseme.api import fit, load
@@ -150,6 +150,7 @@ def task_library() -> Library:
         "pair": fit("pair", Examples.of(pairs), head="dan", epochs=1, **small),
         "tag": fit("tag", Examples.of(names), epochs=15, patience=0, input_dropout=0.0, **small),
         "span": fit("span", questions(45), epochs=12, patience=0, **small),
+        "choice": fit("choice", choices(30), head="dan", epochs=12, patience=0, **small),
         "words": word_table(),
     }
     return Library(model_item(name, name, model) for name, model in models.items())

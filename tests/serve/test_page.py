@@ -63,6 +63,25 @@ def test_entities_are_marked_and_answers_stand_in_their_passage(open_page: Open,
     assert set(texts(page, ".labels .word")) == {"same", "other"}
 
 
+def test_alternatives_are_ranked_by_their_probabilities(
+    open_page: Open, task_address: str, task_library: Library
+) -> None:
+    page = open_page("predict", base=task_address, model="choice")
+    page.fill("#context", "房间很干净。")
+    alternatives = ["服务很冷淡。", "位置很方便。", "前台很吵闹。"]
+    page.fill("#alternatives", "\n".join([*alternatives, "", "  "]))  # empty lines are none
+    page.click("button.primary")
+    page.wait_for_selector(".labels li")
+    (found,) = task_library.items["choice"].thing.predict([("房间很干净。", alternatives)])
+    ranked = sorted(zip(found.probabilities, alternatives, strict=True), reverse=True)
+    assert texts(page, ".labels .word") == [text for _, text in ranked]
+    assert texts(page, ".labels .soft") == [f"{100 * share:.1f} %" for share, _ in ranked]
+    page.fill("#alternatives", "服务很冷淡。")
+    page.click("button.primary")
+    page.wait_for_selector(".problem")
+    assert "alternatives" in texts(page, ".problem")[0]
+
+
 def test_one_walks_by_click_and_back_by_the_back_button(open_page: Open) -> None:
     page = open_page("neighbours", word="北京", models="words")
     first = texts(page, ".scores .word")

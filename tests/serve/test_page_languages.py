@@ -81,7 +81,7 @@ def test_the_calls_of_the_description_can_be_pasted_and_every_parameter_is_expla
 
 
 def test_figures_of_tasks_and_facts_of_their_data_are_in_chinese(open_page: Open, task_address: str) -> None:
-    names = ["classify", "pair", "tag", "span"]
+    names = ["classify", "pair", "tag", "span", "choice"]
     figures = texts(open_page("curves", base=task_address, lang="zh", models=",".join(names)), "figcaption strong")
     assert {"损失", "验证集损失", "准确率", "每秒样本数"} <= set(figures)
     assert [name for name in figures if ENGLISH.search(name.replace("F1", ""))] == []

@@ -39,6 +39,15 @@ def test_pairs_sentences_and_passages_are_answered(asked: httpx.Client) -> None:
     assert question["passage"][found["start"] :].startswith(found["text"])
 
 
+def test_a_choice_is_the_likeliest_alternative(asked: httpx.Client, task_library: Library) -> None:
+    question = {"context": "房间很干净。", "alternatives": ["服务很冷淡。", "位置很方便。", "前台很吵闹。"]}
+    (found,) = asked.post("/api/predict", json={"model": "choice", "choices": [question]}).json()["predictions"]
+    (expected,) = task_library.items["choice"].thing.predict([tuple(question.values())])
+    assert found["alternatives"] == question["alternatives"]
+    assert found["text"] == question["alternatives"][found["choice"]] == expected.text
+    assert found["probabilities"] == pytest.approx(expected.probabilities, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("question", "status", "words"),
     [
@@ -46,6 +55,8 @@ def test_pairs_sentences_and_passages_are_answered(asked: httpx.Client) -> None:
         ({"model": "classify", "texts": ["a"], "sentences": ["b"]}, 400, "and nothing else"),
         ({"model": "classify"}, 400, "send texts"),
         ({"model": "pair", "pairs": [["a"]]}, 422, "pairs"),
+        ({"model": "choice", "choices": [{"context": "a", "alternatives": ["b"]}]}, 422, "alternatives"),
+        ({"model": "choice", "texts": ["a"]}, 400, "send choices"),
         ({"model": "words", "texts": ["a"]}, 400, "makes no predictions"),
         ({"model": "nobody", "texts": ["a"]}, 404, "nobody"),
         ({"model": "classify", "texts": []}, 422, "texts"),

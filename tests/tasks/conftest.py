@@ -22,6 +22,19 @@ def review(rng: random.Random, words: list[str]) -> str:
     return "，".join(f"{rng.choice(PLAIN)}很{rng.choice(words)}" for _ in range(rng.randint(1, 3))) + "。"
 
 
+def choices(n: int = 60, seed: int = 0) -> Examples:
+    """A remark that praises or blames, and two to four more, one of which goes on in the same way."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(n):
+        same, other = (GOOD, BAD) if rng.random() < 0.5 else (BAD, GOOD)
+        kinds = [same, *[other] * rng.randint(1, 3)]
+        rng.shuffle(kinds)
+        context, *alternatives = (f"{rng.choice(PLAIN)}很{rng.choice(words)}。" for words in (same, *kinds))
+        rows.append((context, alternatives, kinds.index(same)))
+    return Examples.of(rows)
+
+
 def reviews(n: int = 60, seed: int = 0) -> list[tuple[str, str]]:
     rng = random.Random(seed)
     return [(review(rng, GOOD if i % 2 else BAD), "good" if i % 2 else "bad") for i in range(n)]

@@ -1,4 +1,4 @@
-"""What one asks of a task's model: labels of texts and pairs, tags of sentences, answers to questions on passages."""
+"""What one asks of a task's model: labels of texts and pairs, tags of sentences, answers to questions, choices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyseme.serve.texts import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
 from polyseme.tasks.fit import as_task
 from polyseme.tasks.model import TaskModel
 
-TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "passages"}
+TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "passages", "choice": "choices"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,11 @@ class Rows:
 
     def characters(self) -> int:
         """How long they are together."""
-        return sum(len(row) if isinstance(row, str) else sum(map(len, row)) for row in self.rows)
+        return _characters(self.rows)
+
+
+def _characters(value: Any) -> int:
+    return len(value) if isinstance(value, str) else sum(map(_characters, value))
 
 
 class SharedTask:
@@ -51,7 +55,7 @@ def predict_routes(library: Library) -> APIRouter:
 
     @router.post("/predict", response_model=Predictions)
     async def predict(question: AskPredict) -> Answer:
-        """What a model says to each row, with probabilities; texts, pairs, sentences or passages as its task takes."""
+        """What a model says, with probabilities; texts, pairs, sentences, passages or choices as its task takes."""
         library.find(question.model)
         if question.model not in tasks:
             raise OptionError(f"{question.model!r} makes no predictions: train a model with polyseme fit")
@@ -73,6 +77,8 @@ def _rows(question: AskPredict, task: str) -> Rows:
     rows: list[Any] = getattr(question, wanted)
     if task == "span":
         rows = [(row.passage, row.question) for row in rows]
+    elif task == "choice":
+        rows = [(row.context, row.alternatives) for row in rows]
     elif task == "pair":
         rows = [(first, second) for first, second in rows]
     return Rows(rows, question.attention)

@@ -84,6 +84,11 @@ class AskPassage(Question):
     question: Annotated[Text, Field(max_length=2_000)]
 
 
+class AskChoice(Question):
+    context: Text
+    alternatives: Annotated[list[Text], Field(min_length=2, max_length=26)]
+
+
 class AskPredict(Question):
     """Rows of one kind, the one that the model's task takes."""
 
@@ -92,6 +97,7 @@ class AskPredict(Question):
     pairs: Annotated[list[TwoTexts], Field(min_length=1, max_length=1024)] | None = None
     sentences: Annotated[list[Text | Tokens], Field(min_length=1, max_length=256)] | None = None
     passages: Annotated[list[AskPassage], Field(min_length=1, max_length=64)] | None = None
+    choices: Annotated[list[AskChoice], Field(min_length=1, max_length=64)] | None = None
     attention: Annotated[bool, Field(description="also how much each word mattered, if the head has attention")] = False
 
 

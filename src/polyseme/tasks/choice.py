@@ -156,8 +156,6 @@ class ChoiceNet(PairNet):
 class ChoiceTask(ExampleTask):
     """Contexts with alternatives through a ChoiceNet."""
 
-    unit = "contexts"
-
     def __init__(self, model: Choice, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
         self.metric = model.options.metric or PRIMARY["choices"]
         check_metric(self.metric, _figures(np.zeros(0), np.zeros(0)))

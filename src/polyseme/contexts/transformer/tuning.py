@@ -110,8 +110,8 @@ class PairReader:
     """Turns each pair of texts into one input, as for a cross-encoder.
 
     A causal network reads ``<start> first <delimiter> second <end>`` (Radford et al., 2018), even if its tokenizer
-    would join the texts without special tokens. ``keeps`` is the end of a too long first text that stays: a passage with
-    a question behind it, or that the second text continues, keeps its end.
+    would join the texts without special tokens. ``keeps`` is the end of a too long first text that stays: a passage
+    with a question behind it, or that the second text continues, keeps its end.
     """
 
     def __init__(self, runner: Runner, keeps: str = "start") -> None:

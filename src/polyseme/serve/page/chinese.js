@@ -63,6 +63,7 @@ const NAMES = {
   number: ["number of the sentence, from 0", "句子的编号，从 0 起"],
   offset: ["how many to skip", "跳过的个数"],
   pairs: ["pairs of texts, for a model of pairs", "文本对（文本对任务）"],
+  choices: ["contexts with two or more alternatives each, for a model of choices", "上文及两个以上的选项（多项选择任务）"],
   passages: ["passages with a question each, for a model of spans", "篇章和问题（阅读理解任务）"],
   position: ["which token of the sentence, from 0", "句中第几个词，从 0 起"],
   prefix: ["beginning of the words", "词的开头"],

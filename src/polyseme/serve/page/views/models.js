@@ -70,12 +70,17 @@ const rowsOf = () => ({
   pair: ["pairs", [[t("sentenceExample"), t("pairExample")]], "pairs.tsv"],
   tag: ["sentences", [t("passageExample")], "sentences.txt"],
   span: ["passages", [[t("passageExample"), t("questionExample")]], "questions.json"],
+  choice: ["choices", [[t("sentenceExample"), [t("pairExample"), t("alternativeExample")]]], "choices.jsonl"],
 });
+
+const PARTS = { span: ["passage", "question"], choice: ["context", "alternatives"] }; // rows with names in requests
+
 
 function taskCalls(card, path, shell) {
   if (!card.task) return null;
   const [kind, rows, file] = rowsOf()[card.task];
-  const sent = card.task === "span" ? rows.map(([passage, question]) => ({ passage, question })) : rows;
+  const names = PARTS[card.task];
+  const sent = names ? rows.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]]))) : rows;
   const python = JSON.stringify(rows).replaceAll(",", ", ");
   return [`import polyseme\n\nmodel = polyseme.load(${path})\nmodel.predict(${python})`, `polyseme predict ${shell} ${file}`,
     curlPost("/api/predict", { model: card.name, [kind]: sent })];

@@ -1,4 +1,5 @@
-// What a task's model says: labels with probabilities, marked entities, the answer in its passage; attention as shades.
+// What a task's model says: labels with probabilities, marked entities, the answer in its passage, alternatives in the
+// order of their probabilities; attention as shades.
 
 import { post } from "../api.js";
 import { fill, h } from "../dom.js";
@@ -8,6 +9,7 @@ import { number, t } from "../strings.js";
 
 const COMMAND = "polyseme fit classify --train texts.tsv -o model\npolyseme serve model";
 const MOST_LABELS = 12;
+const ROWS = { passage: 5, alternatives: 4 }; // of fields that hold several lines; Enter sends the others
 
 // Of each task: the fields of its form, and the question they make.
 const TASKS = {
@@ -15,6 +17,8 @@ const TASKS = {
   pair: { fields: [["first", "line"], ["second", "line"]], question: ({ first, second }) => ({ pairs: [[first, second]] }) },
   tag: { fields: [["text", "area"]], question: ({ text }) => ({ sentences: [text] }) },
   span: { fields: [["passage", "area"], ["question", "line"]], question: ({ passage, question }) => ({ passages: [{ passage, question }] }) },
+  choice: { fields: [["context", "area"], ["alternatives", "lines"]],
+    question: ({ context, alternatives }) => ({ choices: [{ context, alternatives: alternatives.split(/\r?\n/).map((one) => one.trim()).filter(Boolean) }] }) },
 };
 
 export async function render(root, state, { library, signal }) {
@@ -54,8 +58,8 @@ function form(models, model, task, state) {
     }
   };
   const field = ([name, size]) => h("label", { class: "field big wide" }, h("span", {}, t(`field_${name}`)),
-    size === "area" ? h("textarea", { id: name, name, rows: name === "passage" ? 5 : 2, maxlength: 20000, spellcheck: "false", value: state[name] ?? "",
-      onkeydown: name === "passage" ? null : sends })
+    size !== "line" ? h("textarea", { id: name, name, rows: ROWS[name] ?? 2, maxlength: 20000, spellcheck: "false", value: state[name] ?? "",
+      onkeydown: ROWS[name] ? null : sends })
       : h("input", { id: name, name, value: state[name] ?? "", maxlength: 2000, autocomplete: "off", spellcheck: "false" }));
   return h("form", { class: "ask task", onsubmit: submit }, task.fields.map(field),
     h("div", { class: "ask-row" }, h("button", { class: "primary" }, t("run")),
@@ -64,10 +68,11 @@ function form(models, model, task, state) {
 }
 
 const SHOWN = {
-  classify: (found) => [found.attention && shades(found.attention), labels(found.probabilities)],
-  pair: (found) => (found.probabilities ? labels(found.probabilities)
+  classify: (found) => [found.attention && shades(found.attention), labels(Object.entries(found.probabilities))],
+  pair: (found) => (found.probabilities ? labels(Object.entries(found.probabilities))
     : h("p", { class: "outcome" }, h("span", { class: "soft" }, t("pairScore")), " ", h("strong", {}, number(found.score, 3)))),
   tag: tagged,
+  choice: (found) => labels(found.alternatives.map((text, i) => [text, found.probabilities[i]]), "labels sentences"),
   span: (found, { passage }) => {
     const characters = [...passage];
     const end = found.start + [...found.text].length;
@@ -80,9 +85,9 @@ const SHOWN = {
 
 const percent = (share) => h("span", { class: "soft" }, `${(100 * share).toFixed(1)} %`);
 
-function labels(probabilities) {
-  const ranked = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  return h("ol", { class: "labels" }, ranked.slice(0, MOST_LABELS).map(([label, share]) => h("li", {},
+function labels(probabilities, kind = "labels") {
+  const ranked = probabilities.sort((a, b) => b[1] - a[1]);
+  return h("ol", { class: kind }, ranked.slice(0, MOST_LABELS).map(([label, share]) => h("li", {},
     h("span", { class: "word" }, label), h("span", { class: "bar", vars: { "--share": share.toFixed(4) } }), percent(share))));
 }
 
