@@ -173,6 +173,6 @@ TASKS: tuple[Row, ...] = (
         "polyseme.tasks.choice:Choice",
         "polyseme.tasks.options:ChoiceOptions",
         2018,
-        "the right one of several alternatives to go on from a text, or to answer a question",
+        "the alternative that goes on from a text, or answers it",
     ),
 )
