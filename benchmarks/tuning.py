@@ -191,7 +191,7 @@ def report(page: Path, known: dict[str, Any]) -> None:
 
 def draw_labels(path: Path, known: dict[str, Any]) -> None:
     """The curve of few labels, with the spread over seeds and folds."""
-    found = [(n or ALL, mean_of(known, trial="trec", options={}, examples=n)[0]) for n in (*LABELS, 0)]
+    found = [(n or ALL, mean_of(known, 1, trial="trec", options={}, examples=n)[0]) for n in (*LABELS, 0)]
     points = [(n, np.mean(scores), np.std(scores)) for n, scores in found if scores]
     if len(points) < 2:
         return
@@ -206,18 +206,19 @@ def draw_labels(path: Path, known: dict[str, Any]) -> None:
     figure.savefig(path, dpi=120)
 
 
-def mean_of(known: dict[str, Any], **wanted: Any) -> tuple[list[float], float]:
-    """The scores of all fits with these values, in per cent, and the mean CPU-minutes of a fit."""
+def mean_of(known: dict[str, Any], folds: int | None = None, **wanted: Any) -> tuple[list[float], float]:
+    """The scores of all fits with these values, of the first ``folds`` or all, and the mean CPU-minutes of a fit."""
     own = [found for found in known.values() if all(found[name] == value for name, value in wanted.items())]
-    scores = [100 * score[TRIALS[found["trial"]].figure] for found in own for score in found["scores"]]
-    return scores, sum(found["cpu"] for found in own) / max(len(scores), 1) / 60
+    scores = [100 * score[TRIALS[found["trial"]].figure] for found in own for score in found["scores"][:folds]]
+    fits = sum(len(found["scores"]) for found in own)
+    return scores, sum(found["cpu"] for found in own) / max(fits, 1) / 60
 
 
 def rows_of_labels(known: dict[str, Any]) -> list[list[str]]:
     """The rows of the table on few labels."""
     rows = [["examples", "accuracy", "CPU-minutes a fit"]]
     for n in (*LABELS, 0):
-        scores, minutes = mean_of(known, trial="trec", options={}, examples=n)
+        scores, minutes = mean_of(known, 1, trial="trec", options={}, examples=n)
         if scores:
             rows.append([f"{n or f'all ({ALL:,})'}", f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
     return rows
@@ -227,7 +228,7 @@ def rows_of_parts(known: dict[str, Any]) -> list[list[str]]:
     """The rows of the table on fine-tuning parts of the encoder."""
     rows = [["what learns", "accuracy", "CPU-minutes a fit"]]
     for name, part in PARTS.items():
-        scores, minutes = mean_of(known, trial="trec", options=part, examples=0)
+        scores, minutes = mean_of(known, 1, trial="trec", options=part, examples=0)
         if scores:
             rows.append([name, f"{np.mean(scores):.1f}", f"{minutes:.1f}"])
     return rows
