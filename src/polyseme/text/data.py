@@ -124,7 +124,7 @@ def _one(
     found = {path: told for path in _files(data)[:FIRST] if (told := recognise_data(path))}
     other = next(((told, path) for path, told in found.items() if told.kind not in kinds), None)
     if "corpus" in kinds and (other or not found):
-        if other and other[0].format != "jsonl" and "format" not in reading:
+        if other and not _are_records_of_text(other[0], reading):
             refusal = _refusal(method, kinds, other[0].kind, other[1])
             raise OptionError(f"{refusal}; or use {as_given('format', 'text')} to read it as plain text")
         return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
@@ -136,6 +136,11 @@ def _one(
     if examples.kind not in kinds:
         raise _refusal(method, kinds, examples.kind, examples.path)
     return examples
+
+
+def _are_records_of_text(told: Told, reading: Mapping[str, Any]) -> bool:
+    """Whether labelled data can also be read as a corpus: records with a field of text, or what the reader chose."""
+    return "format" in reading or (told.format == "jsonl" and (told.kind != "choices" or "field" in reading))
 
 
 def _files(data: Paths) -> list[Path]:
