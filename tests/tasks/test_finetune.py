@@ -161,7 +161,7 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
     rates = {name.rsplit("network.", 1)[-1]: group.lr_factor for name, group in task.groups(0).items()}
     layer = "whole.bert.encoder.layer."
     known = [rates[f"{layer}{number}."] for number in range(top + 1)]
-    assert known == pytest.approx([0.1 / 1.1 ** (top - number) for number in range(top + 1)])
+    assert known == pytest.approx([0.3 / 1.1 ** (top - number) for number in range(top + 1)])
 
 
 def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert):
@@ -232,7 +232,7 @@ def test_a_transformer_that_learns_has_a_head_that_suits_it_unless_one_is_given(
     assert chosen("pair", scored_pairs(8), bert, **tuned) == "cross"
 
 
-@pytest.mark.parametrize(("dim", "rate"), [(48, 0.1), (768, 0.05), (1024, 0.02)])
+@pytest.mark.parametrize(("dim", "rate"), [(48, 0.3), (384, 0.1), (768, 0.05), (1024, 0.02)])
 def test_the_wider_a_transformer_the_more_slowly_it_learns(dim, rate):
     config = BertConfig(vocab_size=8, hidden_size=dim, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4)
     assert usual_rate(Network(BertModel(config))) == rate

@@ -90,7 +90,7 @@ class TuningOptions:
     encoder_lr: float | None = option(
         None,
         "learning rate of fine-tuned encoders relative to lr; default: 0.1, for Transformers "
-        "wider than 512 0.05, wider than 768 0.02; twice as much for tags",
+        "up to 256 wide 0.3, wider than 512 0.05, wider than 768 0.02; twice as much for tags",
         minimum=0,
     )
     layer_rates: float = option(

@@ -21,7 +21,9 @@ from polyseme.contexts.transformer.pieces import PairCut, joined, readable
 LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
 
 
-RATES = ((512, 0.1), (768, 0.05))  # up to this dimension, the encoder's learning rate as a share of the new layers'
+# Up to this dimension, the encoder's learning rate as a share of the new layers': Turc et al., "Well-read students
+# learn better" (2019), fine-tune BERT of 256 dimensions at 3e-4.
+RATES = ((256, 0.3), (512, 0.1), (768, 0.05))
 WIDE_RATE, OTHER_RATE = 0.02, 0.1  # for wider Transformers, and for encoders that are not Transformers
 
 
