@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, trainers
 from tokenizers.implementations import BertWordPieceTokenizer
 
 import polyseme
 from polyseme.contexts.transformer.files.crc32c import masked_crc32c
 from polyseme.contexts.transformer.files.huggingface import read_tokenizer
+from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.errors import FormatError, MissingExtra, PolysemeError
 
 
@@ -156,6 +158,36 @@ def test_a_pickle_among_the_weights_is_never_run(folder, tmp_path):
 def test_tokenizers_that_cannot_be_are_refused(name, settings, folder):
     change(folder / name, **settings)
     refused(folder)
+
+
+@pytest.mark.parametrize("form", ["single", "pair"])
+def test_a_template_with_an_unknown_special_token_is_refused(form, folder):
+    record = json.loads((folder / "tokenizer.json").read_text())
+    record["post_processor"][form][0]["SpecialToken"]["id"] = "[NOWHERE]"
+    (folder / "tokenizer.json").write_text(json.dumps(record))
+    refused(folder, "special token '.NOWHERE.' without an id")
+
+
+@pytest.mark.parametrize("prefix", ["x", "##", "\u4e2d"])  # the library would panic, or abort the process
+@pytest.mark.parametrize("merge", ["list", "line"])
+def test_merges_that_lack_the_prefix_of_subwords_are_refused(prefix, merge, folders, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(folders("gpt2"), folder)
+    record = json.loads((folder / "tokenizer.json").read_text())
+    model = record["model"]
+    if merge == "line":
+        model["merges"] = [" ".join(pair) for pair in model["merges"]]
+    model["continuing_subword_prefix"] = prefix
+    (folder / "tokenizer.json").write_text(json.dumps(record))
+    refused(folder, "does not begin with")
+
+
+def test_merges_of_subwords_with_a_prefix_are_read(tmp_path):
+    made = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
+    trainer = trainers.BpeTrainer(vocab_size=60, special_tokens=["<unk>"], continuing_subword_prefix="##")
+    made.train_from_iterator(["counting words counts", "的确 的话"], trainer)
+    found = Pieces.read(made.to_str().encode(), b"{}", where="here")
+    assert [found.names[n] for n in found.ids(["counts"])[0]] == made.encode("counts").tokens
 
 
 def test_a_vocabulary_without_a_piece_for_the_unknown_is_refused(folder):

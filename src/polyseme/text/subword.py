@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from polyseme.errors import FormatError
+from polyseme.text.tokenizer_json import check_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -47,6 +48,7 @@ class BytePairs:
         from tokenizers import Tokenizer
 
         try:
+            check_tokenizer(content)
             return cls(Tokenizer.from_str(content.decode("utf-8")))
         except Exception as error:  # the library raises plain Exceptions
             raise FormatError(f"the tokenizer cannot be read: {' '.join(str(error).split())[:200]}") from None

@@ -19,6 +19,7 @@ from tokenizers import Encoding, Tokenizer
 
 from polyseme.contexts.transformer.library import reason
 from polyseme.errors import FormatError
+from polyseme.text.tokenizer_json import check_tokenizer
 
 Ints = NDArray[np.int64]
 
@@ -97,6 +98,7 @@ class Pieces:
         """Read from the bytes of tokenizer.json and tokenizer_config.json."""
         try:
             record = json.loads(settings)
+            check_tokenizer(tokenizer)
             return cls(Tokenizer.from_buffer(tokenizer), record if isinstance(record, dict) else {})
         except Exception as error:  # the tokenizers library raises bare exceptions
             raise FormatError(f"{where} is not a tokenizer that can be read ({reason(error)})") from None

@@ -35,6 +35,7 @@ from polyseme.errors import FormatError, MissingExtra
 from polyseme.neural.torch_file import read_tensors
 from polyseme.store import tensors as tensor_file
 from polyseme.store.model import About
+from polyseme.text.tokenizer_json import check_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +170,8 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     if kind := word_bpe(folder, settings, config):
         return read_word_bpe(folder, kind, settings, config)
     try:
+        for file in folder.glob("tokenizer.*json"):
+            check_tokenizer(file.read_bytes())
         with offline():
             tokenizer = AutoTokenizer.from_pretrained(
                 str(folder), config=config, local_files_only=True, trust_remote_code=False
