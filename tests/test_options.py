@@ -149,6 +149,8 @@ def test_a_schedule_that_there_is_not_is_told_at_once(method):
         ("quick-thought", {"dropout": 0.5}),
         ("skip-thought", {"dropout": 0.5, "encoder_mode": "frozen"}),
         ("gensen", {"encoder_mode": "frozen"}),
+        ("tag", {"class_weights": "none"}),
+        ("span", {"class_weights": "none"}),
     ],
 )
 def test_an_option_that_did_nothing_is_gone_and_older_folders_still_open(method, useless):

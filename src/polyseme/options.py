@@ -160,6 +160,8 @@ GONE: dict[str, frozenset[str]] = {
     "conversation": _TASK_OPTIONS,
     "gensen": _TUNING_OPTIONS | {"bigrams", "encoder_mode"},
     "use": _TUNING_OPTIONS,
+    "tag": frozenset(["class_weights"]),
+    "span": frozenset(["class_weights"]),
 }
 
 

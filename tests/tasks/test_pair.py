@@ -11,6 +11,8 @@ from tests.tasks.test_classify import CountingEncoder
 
 import polyseme
 from polyseme.errors import OptionError, PolysemeError
+from polyseme.sentences.learned import ClassLoss
+from polyseme.sentences.options import LabelOptions
 from polyseme.tasks.goals import Classes, Scale
 from polyseme.tasks.options import PAIR_HEADS
 from polyseme.text.examples import Examples
@@ -93,9 +95,27 @@ def test_a_score_is_a_distribution_over_the_whole_numbers():
 def test_classes_weigh_their_losses():
     import torch
 
-    goal = Classes(["a", "b"], torch.tensor([1.0, 3.0]))
+    targets = np.array([0, 0, 0, 1])  # weights of 4 / (2 · 3) and 4 / (2 · 1)
+    goal = Classes(["a", "b"], ClassLoss(targets, 2, LabelOptions(class_weights="balanced")))
     outputs = torch.zeros(2, 2)
-    assert goal.loss(outputs, np.array([0, 1])).item() == pytest.approx(np.log(2) * 4)
+    assert goal.loss(outputs, np.array([0, 1])).item() == pytest.approx(np.log(2) * (2 / 3 + 2))
+
+
+def test_smoothed_labels_are_partly_of_the_other_classes():
+    import torch
+
+    loss = ClassLoss(np.array([0, 1, 2]), 3, LabelOptions(label_smoothing=0.3))
+    chances = np.array([0.7, 0.2, 0.1])
+    expected = -(0.8 * np.log(0.7) + 0.1 * np.log(0.2) + 0.1 * np.log(0.1))
+    found = loss(torch.from_numpy(np.log(chances))[None], np.array([0]))
+    assert found.item() == pytest.approx(expected)
+
+
+def test_smoothing_keeps_answers_from_certainty():
+    models = [fitted(pairs(), "arc1", None, epochs=8, label_smoothing=share) for share in (0.0, 0.5)]
+    rows = [("房间很干净。", "服务很热情。"), ("房间很干净。", "服务很冷淡。")]
+    sure, unsure = (model.probabilities(rows).max(axis=1).mean() for model in models)
+    assert unsure < sure
 
 
 def test_a_frozen_encoder_reads_every_text_once(vectors):

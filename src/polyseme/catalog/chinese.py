@@ -79,6 +79,7 @@ OPTIONS = {
     "k_top": "最后一层 k-max 池化每行保留多少个值",
     "language_model": "surprisal：计算惊异度的语言模型；默认用词频",
     "layer_rates": "微调时每一层与其下一层的学习率之比",
+    "label_smoothing": "标签平滑：均匀分给所有类别的概率",
     "layers": "用编码器的哪些层：mix 为学得的加权和，或 top、mean、层号",
     "length": "训练样本的 token 数；更长的文本分窗口读取",
     "letters": "词内字符卷积核的个数",

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.pooling import max_over, mean_over, softmax_over
@@ -26,11 +25,11 @@ from polyseme.nouns import FloatArray, Progress, WordVectors, silent
 from polyseme.options import part_of
 from polyseme.sentences.learned import (
     HELD_OUT,
+    ClassLoss,
     EncoderNet,
     ExampleTask,
     LearnedEncoder,
     check_classes,
-    class_weights,
     targets_of,
 )
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
@@ -132,17 +131,14 @@ class PairTask(ExampleTask):
         self.sides = [encoder.prepare(side, progress) for side in sides_of(training)]
         super().__init__(module, self.sides[0].sizes + self.sides[1].sizes, encoder.options)
         self.targets = np.asarray(training.targets, dtype=np.int64)
-        how = part_of(encoder.options, LabelOptions).class_weights
-        self.weights = class_weights(self.targets, len(training.labels), how)
+        self.class_loss = ClassLoss(self.targets, len(training.labels), part_of(encoder.options, LabelOptions))
         self.dev_sides = [encoder.prepare(side, progress) for side in sides_of(dev)]
         self.dev_targets = targets_of(dev, training.labels)
 
     def loss_of(self, rows: Ints) -> Tensor:
         left, right = (side.batch(rows).to(self.device) for side in self.sides)
         logits, sides = self.module((left, right))
-        targets = torch.from_numpy(self.targets[rows]).to(self.device)
-        weights = None if self.weights is None else self.weights.to(self.device)
-        total = F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+        total = self.class_loss(logits, self.targets[rows])
         for encoding in sides:
             if encoding.penalty is not None:
                 total = total + encoding.penalty.sum()

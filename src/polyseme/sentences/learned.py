@@ -248,6 +248,20 @@ def class_weights(targets: Ints, n_classes: int, how: str) -> Tensor | None:
     return torch.from_numpy(weights.astype(np.float32))
 
 
+class ClassLoss:
+    """The cross-entropy of classes, summed over a batch, with their weights and with label smoothing."""
+
+    def __init__(self, targets: Ints, n_classes: int, options: Any) -> None:
+        self.weights = class_weights(targets, n_classes, options.class_weights)
+        self.smoothing: float = options.label_smoothing
+
+    def __call__(self, logits: Tensor, targets: Ints) -> Tensor:
+        """The loss of the logits ``(B, classes)``."""
+        weights = None if self.weights is None else self.weights.to(logits.device)
+        wanted = torch.from_numpy(targets).to(logits.device)
+        return F.cross_entropy(logits, wanted, weight=weights, reduction="sum", label_smoothing=self.smoothing)
+
+
 def softmax(logits: FloatArray) -> FloatArray:
     """The softmax along the last axis."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
@@ -339,16 +353,14 @@ class ClassifyTask(ExampleTask):
         self.texts = encoder.prepare(texts_of(training), progress)
         super().__init__(Classifier(encoder.net, output), self.texts.sizes, encoder.options)
         self.targets = np.asarray(training.targets, dtype=np.int64)
-        self.weights = class_weights(self.targets, len(training.labels), encoder.options.class_weights)
+        self.class_loss = ClassLoss(self.targets, len(training.labels), encoder.options)
         self.dev_texts = encoder.prepare(texts_of(dev), progress) if dev is not None else None
         self.dev_targets = targets_of(dev, training.labels) if dev is not None else None
         self.score, self.at_once = score or self.accuracy, encoder.at_once
 
     def loss_of(self, rows: Ints) -> Tensor:
         logits, encoding = self.module(self.texts.batch(rows).to(self.device))
-        targets = torch.from_numpy(self.targets[rows]).to(self.device)
-        weights = None if self.weights is None else self.weights.to(self.device)
-        total = F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+        total = self.class_loss(logits, self.targets[rows])
         if encoding.penalty is not None:
             total = total + encoding.penalty.sum()
         penalty: Tensor | float = self.module.net.penalty()

@@ -114,6 +114,9 @@ class LabelOptions:
     """Options for labels."""
 
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
+    label_smoothing: float = option(
+        0.0, "label smoothing: probability that is spread evenly over all classes", minimum=0, maximum=0.9
+    )
 
 
 @dataclass(frozen=True)

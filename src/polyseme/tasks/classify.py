@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder
@@ -24,10 +23,10 @@ from polyseme.options import make_options
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import (
     ClassifyTask,
+    ClassLoss,
     ExampleTask,
     LearnedEncoder,
     check_classes,
-    class_weights,
     output_layer,
     softmax,
     texts_of,
@@ -278,15 +277,13 @@ class VectorTask(ExampleTask):
         assert isinstance(standardised, Standardised)
         standardised.measure(self.vectors)
         self.targets = np.asarray(train.targets, dtype=np.int64)
-        self.weights = class_weights(self.targets, len(train.labels), options.class_weights)
+        self.class_loss = ClassLoss(self.targets, len(train.labels), options)
         self.dev_vectors = encoded_once(encoder, texts_of(dev), progress) if dev is not None else None
         self.score = score
 
     def loss_of(self, rows: Ints) -> Tensor:
         logits = self.module(torch.from_numpy(self.vectors[rows]).to(self.device))
-        targets = torch.from_numpy(self.targets[rows]).to(self.device)
-        weights = None if self.weights is None else self.weights.to(self.device)
-        return F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+        return self.class_loss(logits, self.targets[rows])
 
     @torch.inference_mode()
     def evaluate(self, module: nn.Module) -> Score | None:

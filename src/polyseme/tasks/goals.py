@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from polyseme.errors import FormatError, TrainingError
 from polyseme.nouns import FloatArray
-from polyseme.sentences.learned import check_classes, class_weights, softmax, targets_of
+from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.tasks.metrics import PRIMARY, Figures, classification, scores
@@ -55,16 +55,17 @@ class Classes(Goal):
 
     primary = PRIMARY["pairs"]
 
-    def __init__(self, labels: Sequence[str], weights: Tensor | None = None) -> None:
-        self.labels, self.weights = list(labels), weights
+    def __init__(self, labels: Sequence[str], loss: ClassLoss | None = None) -> None:
+        """``loss`` is for training only."""
+        self.labels, self.class_loss = list(labels), loss
         self.n_outputs = len(self.labels)
 
     def targets(self, examples: Examples) -> Ints:
         return targets_of(examples, self.labels)
 
     def loss(self, outputs: Tensor, targets: NDArray[Any]) -> Tensor:
-        weights = None if self.weights is None else self.weights.to(outputs.device)
-        return F.cross_entropy(outputs, torch.from_numpy(targets).to(outputs.device), weight=weights, reduction="sum")
+        assert self.class_loss is not None
+        return self.class_loss(outputs, targets)
 
     def figures(self, outputs: FloatArray, examples: Examples) -> Figures:
         return classification(gold_labels(examples), self.names(outputs), self.labels)
@@ -125,7 +126,7 @@ def goal_of(examples: Examples, options: Any) -> Goal:
     if not examples.scored:
         check_classes(examples)
         targets = np.asarray(examples.targets, dtype=np.int64)
-        return Classes(examples.labels, class_weights(targets, len(examples.labels), options.class_weights))
+        return Classes(examples.labels, ClassLoss(targets, len(examples.labels), options))
     low, high = float(np.min(examples.targets)), float(np.max(examples.targets))
     if low == high:
         raise TrainingError(f"all scores of {examples.path} are {low:g}: there is nothing to learn")

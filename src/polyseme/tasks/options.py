@@ -22,6 +22,7 @@ from polyseme.sentences.options import (
     DanOptions,
     DcnnOptions,
     HanOptions,
+    LabelOptions,
     LearnedOptions,
     RnnOptions,
     SelfAttentionOptions,
@@ -74,6 +75,9 @@ class UlmfitHeadOptions(TrainingOptions):
     dropout: float = option(0.2, "dropout in the encoder", minimum=0, maximum=0.95)
     hidden: int = option(50, "units of the hidden layer", minimum=1)
     class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
+    label_smoothing: float = option(
+        0.0, "label smoothing: probability that is spread evenly over all classes", minimum=0, maximum=0.9
+    )
     layer_rates: float = option(1.0, "ratio of a layer's learning rate to that of the layer below", minimum=1)
     unfreezing: str = option(
         "none", "gradual unfreezing: train layers one after the other from the top, or all at once", choices=UNFREEZING
@@ -233,8 +237,9 @@ PAIR_HEADS: dict[str, type] = {
     "cosine": CosineOptions,
 }
 CHOICE_HEADS = {head: kind for head, kind in PAIR_HEADS.items() if kind is not CosineOptions}
-# What means nothing to choices: they have no scores or classes, and an alternative is always second.
-UNUSED = {"choice": ("regression", "class_weights", "orders")}
+# What means nothing to a task. Choices have no scores or classes, and an alternative is always second.
+_OF_CLASSES = tuple(field.name for field in dataclasses.fields(LabelOptions))
+UNUSED = {"choice": ("regression", "orders", *_OF_CLASSES), "tag": _OF_CLASSES, "span": _OF_CLASSES}
 TAG_HEADS: dict[str, type] = {"bilstm-crf": TaggerOptions, "linear": LinearTaggerOptions, "taglm": TagLmOptions}
 
 

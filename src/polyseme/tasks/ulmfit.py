@@ -28,7 +28,7 @@ from polyseme.neural.pooling import max_over, mean_over
 from polyseme.nouns import Sentence
 from polyseme.options import make_options
 from polyseme.sentences.inputs import copied, segmentation_of
-from polyseme.sentences.learned import ExampleTask, class_weights, run_batches, texts_of
+from polyseme.sentences.learned import ClassLoss, ExampleTask, run_batches, texts_of
 from polyseme.sentences.pooled import Pooled
 from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
@@ -157,7 +157,7 @@ class UlmfitTask(ExampleTask):
         self.shape = encoder.options
         super().__init__(UlmfitClassifier(network, output, self.shape.direction), self.texts.sizes, options)
         self.targets = np.asarray(train.targets, dtype=np.int64)
-        self.weights = class_weights(self.targets, len(train.labels), options.class_weights)
+        self.class_loss = ClassLoss(self.targets, len(train.labels), options)
         self.dev_texts = _Texts(encoder, texts_of(dev)) if dev is not None else None
         self.score = score
 
@@ -172,9 +172,7 @@ class UlmfitTask(ExampleTask):
 
     def loss_of(self, rows: Ints) -> Tensor:
         logits = self.module(self.texts.batch(rows).to(self.device))
-        targets = torch.from_numpy(self.targets[rows]).to(self.device)
-        weights = None if self.weights is None else self.weights.to(self.device)
-        return F.cross_entropy(logits, targets, weight=weights, reduction="sum")
+        return self.class_loss(logits, self.targets[rows])
 
     def evaluate(self, module: nn.Module) -> Score | None:
         if self.dev_texts is None:

@@ -21,9 +21,12 @@ def check_tokenizer(content: bytes) -> None:
 
 def _check_merges(model: Any) -> None:
     """With a prefix of subwords inside words, the second of two that are merged has it, and loses it."""
-    prefix = model.get("continuing_subword_prefix") if isinstance(model, dict) else None
-    merges = model.get("merges") if isinstance(prefix, str) and prefix else None
-    for merge in merges if isinstance(merges, list) else []:
+    if not isinstance(model, dict):
+        return
+    prefix, merges = model.get("continuing_subword_prefix"), model.get("merges")
+    if not (isinstance(prefix, str) and isinstance(merges, list)):
+        return
+    for merge in merges:
         parts = merge.split(" ") if isinstance(merge, str) else merge
         second = parts[-1] if isinstance(parts, list) and parts else None
         if isinstance(second, str) and not second.startswith(prefix):
