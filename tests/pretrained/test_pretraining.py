@@ -130,6 +130,16 @@ def test_published_models_are_trained_further_with_a_fresh_head_where_they_have_
     np.testing.assert_array_equal(next(start.encode_tokens(["打电话"])).layers, before)
 
 
+def test_a_wide_network_learns_at_the_rate_of_its_own_size_and_keeps_it_when_trained_further(corpus):
+    wide = {**SMALL, "dim": 768, "n_heads": 12, "epochs": 0}
+    for method, rate in (("bert", 5e-5), ("gpt", 1e-4)):
+        model = polyseme.train(method, corpus, **wide)
+        assert model.options.lr == pytest.approx(rate)
+        further = polyseme.train(method, corpus, start=model, epochs=0, threads=1)  # the size, mini, is of new networks
+        assert further.options.lr == pytest.approx(5e-5)
+        assert polyseme.train(method, corpus, start=model, epochs=0, threads=1, lr=1e-3).options.lr == 1e-3
+
+
 def test_an_albert_is_trained_further_with_its_own_judge_of_pairs(corpus, tmp_path):
     whole = transformers.AlbertForPreTraining(transformers.AlbertConfig(**SIZES, embedding_size=16))
     whole.save_pretrained(tmp_path)

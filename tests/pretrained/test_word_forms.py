@@ -134,5 +134,5 @@ def test_further_training_of_a_published_model_improves_it_on_running_text(share
     training, unseen = [line for n, line in enumerate(lines) if n % 9], lines[::9]
     start = polyseme.load(shared_data / "models" / "hf_tiny" / "gpt2-tiny")
     corpus = Corpus.from_sentences(training, documents="line")
-    further = polyseme.train("gpt", corpus, start=start, epochs=15, batch_size=8, length=64, threads=1, seed=1)
+    further = polyseme.train("gpt", corpus, start=start, epochs=15, lr=1e-3, length=64, threads=1, seed=1)
     assert further.perplexity(unseen).perplexity < 0.15 * start.perplexity(unseen).perplexity

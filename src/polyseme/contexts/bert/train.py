@@ -17,7 +17,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import readable_length, shape_of, with_shape
+from polyseme.contexts.transformer.shape import with_shape, with_shape_of
 from polyseme.contexts.transformer.start import (
     bert_config,
     expect_frequent,
@@ -42,15 +42,15 @@ def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> 
     """Train a BERT on ``corpus``, starting from ``run.start`` if it is given."""
     if not corpus.n_tokens or not len(corpus.vocabulary):
         raise TrainingError("the corpus has no words to train on")
-    options = with_shape(options)
     options.shares()
     started = further(run.start, "masked", options.seed)
     if started is None:
+        options = with_shape(options)
         pieces = given_pieces(run.models, "cls", "sep", "mask") or _learned(corpus, options)
         network = _network(pieces, options)
     else:
         network, pieces = started
-        options = _with_shape_of(network, options)
+        options = _that_fit(network, options)
     task = make_task(network, pieces, corpus, options)
     if started is None:
         expect_frequent(network.whole.cls.predictions.bias, _frequencies(task, network))
@@ -102,12 +102,12 @@ def _network(pieces: Pieces, options: BertOptions) -> Network:
     return network
 
 
-def _with_shape_of(network: Network, options: BertOptions) -> BertOptions:
-    """The given options with the shape of the model to train further; what it cannot do is told."""
+def _that_fit(network: Network, options: BertOptions) -> BertOptions:
+    """The given options with the sizes of the model to train further; what it cannot do is told."""
     if options.pairs != "none" and not network.tells_pairs:
         log.warning("this %s has no head for pairs of sentences: pairs=none", network.whole.config.model_type)
         options = replace(options, pairs="none")
-    return replace(options, length=readable_length(network, options.length), **shape_of(network))
+    return with_shape_of(network, options)
 
 
 def _frequencies(task: MaskedTask, network: Network) -> np.ndarray:

@@ -14,6 +14,7 @@ NORMS = ("post", "pre")
 class GptOptions(ShapeOptions):
     """Options of the network and its training."""
 
+    batch_size: int = option(8, "batch size: examples per step", minimum=1)
     norm: str = option(
         "pre",
         "position of layer normalisation: after each block as in GPT (post), or before it as in GPT-2 (pre)",

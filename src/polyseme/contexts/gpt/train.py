@@ -14,7 +14,7 @@ from polyseme.contexts.transformer.examples import StreamExamples
 from polyseme.contexts.transformer.learn import learn_byte_pairs
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import check_inner, initial_deviation, readable_length, shape_of, with_shape
+from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.start import fresh, further, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.errors import TrainingError
@@ -33,16 +33,15 @@ def train_gpt(cls: type[G], corpus: Corpus, options: GptOptions, run: Run) -> G:
     """Train a GPT on ``corpus``, starting from ``run.start`` if it is given."""
     if not corpus.n_tokens or not len(corpus.vocabulary):
         raise TrainingError("the corpus has no words to train on")
-    options = with_shape(options)
     started = further(run.start, "causal", options.seed)
     if started is None:
+        options = with_shape(options)
         pieces = given_pieces(run.models, "eos") or _learned(corpus, options)
         network = _network(pieces, options)
     else:
         network, pieces = started
-        length = readable_length(network, options.length)
         norm = "post" if network.whole.config.model_type == "openai-gpt" else "pre"
-        options = replace(options, length=length, norm=norm, **shape_of(network))
+        options = replace(with_shape_of(network, options), norm=norm)
     fit(make_task(network, pieces, corpus, options), options, run)
     about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
     return cls(options, network, pieces, about=about)

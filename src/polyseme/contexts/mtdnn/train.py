@@ -29,7 +29,7 @@ from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
-from polyseme.contexts.transformer.shape import shape_of, with_shape
+from polyseme.contexts.transformer.shape import with_shape, with_shape_of
 from polyseme.contexts.transformer.start import bert_config, copied, fresh, given_pieces
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import sized_batches
@@ -89,8 +89,7 @@ def _begun(data: dict[str, Examples], options: MtDnnOptions, run: Run) -> tuple[
     for module in network.modules():
         if isinstance(module, nn.Dropout):
             module.p = options.dropout
-    lr = options.lr or USUAL_RATE
-    return network, own, replace(options, lr=lr, **shape_of(network))
+    return network, own, with_shape_of(network, replace(options, lr=options.lr or USUAL_RATE))
 
 
 def _learned(data: dict[str, Examples], options: MtDnnOptions) -> Pieces:

@@ -34,6 +34,7 @@ SIZES: dict[str, tuple[int, int, float]] = {
     "large": (24, 1024, 5e-5),
 }
 HEAD_DIM = 64  # dimension of an attention head
+FURTHER_PACE = 0.5  # factor on the learning rate of a size, for a network that is trained further
 
 O = TypeVar("O", bound="ShapeOptions")  # noqa: E741
 
@@ -67,7 +68,7 @@ class ShapeOptions(TrainingOptions):
     )
     pieces: str = option("mean", "pooling of a word's subword vectors into one", choices=POOLINGS)
 
-    lr: float = option(0.0, "learning rate; 0: by size", minimum=0)
+    lr: float = option(0.0, "learning rate; 0: by the number of layers and their dimension", minimum=0)
     schedule: str = option("slanted", "learning rate schedule", choices=tuple(SCHEDULES))
     warmup: int = option(0, "warm-up steps; a slanted schedule has its own", minimum=0)
     weight_decay: float = option(0.01, "decoupled weight decay, except for biases and norms", minimum=0)
@@ -80,31 +81,40 @@ class ShapeOptions(TrainingOptions):
 
 def with_shape(options: O) -> O:
     """The options with all sizes filled in, so that a saved model does not change when a preset does."""
-    layers, dim, lr = SIZES[options.size]
-    dim = options.dim or dim
+    layers, dim, _ = SIZES[options.size]
+    layers, dim = options.n_layers or layers, options.dim or dim
     heads = options.n_heads or max(dim // HEAD_DIM, 1)
     if dim % heads:
         raise OptionError(f"{heads} attention heads do not divide the dimension {dim}: give n_heads")
     given: dict[str, Any] = {
-        "n_layers": options.n_layers or layers,
+        "n_layers": layers,
         "dim": dim,
         "n_heads": heads,
         "inner": options.inner or 4 * dim,
-        "lr": options.lr or lr * options.pace,
+        "lr": options.lr or options.pace * usual_lr(layers, dim),
     }
     return replace(options, **given)
 
 
-def shape_of(network: Network) -> dict[str, Any]:
-    """The options that describe the shape of a network to train further."""
-    config, dim = network.whole.config, network.dim
+def with_shape_of(network: Network, options: O) -> O:
+    """The options with the sizes of a network to train further, and a learning rate that keeps what it knows."""
+    config, layers, dim = network.whole.config, network.n_layers - 1, network.dim
     inner = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * dim
-    return {
-        "n_layers": network.n_layers - 1,
+    given: dict[str, Any] = {
+        "n_layers": layers,
         "dim": dim,
         "n_heads": getattr(config, "num_attention_heads", None),
         "inner": inner,
+        "lr": options.lr or FURTHER_PACE * usual_lr(layers, dim),
+        "length": readable_length(network, options.length),
     }
+    return replace(options, **given)
+
+
+def usual_lr(n_layers: int, dim: int) -> float:
+    """The learning rate of the smallest size that has as many layers and dimensions, or of the largest."""
+    rates = [lr for layers, width, lr in SIZES.values() if n_layers <= layers and dim <= width]
+    return rates[0] if rates else SIZES["large"][2]
 
 
 def readable_length(network: Network, wanted: int) -> int:

@@ -15,7 +15,7 @@ from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import check_inner, initial_deviation, readable_length, shape_of, with_shape
+from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
@@ -49,11 +49,11 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
     start = run.start
     if start is not None and not isinstance(start, Xlm):
         raise OptionError(f"xlm can only continue from an xlm model, not from {start.method}")
-    options = with_shape(options)
     pairs, texts = _sources(data, options)
     if not any(len(text) > 1 and len(text.vocabulary) for text in texts.values()):
         raise TrainingError("the texts have no two sentences to learn from")
     if start is None:
+        options = with_shape(options)
         languages, vocabulary = list(texts), _shared_vocabulary(list(texts.values()), options.exponent)
         segmentation = next(iter(texts.values())).segmentation
         given = given_pieces(run.models, "bos", "eos", "pad", "unk", "mask")
@@ -186,8 +186,7 @@ def _taken_over(
     whole = start.network.whole
     network = fresh(type(whole), type(whole.config).from_dict(whole.config.to_dict()), options.seed)
     network.whole.load_state_dict(whole.state_dict())
-    length = readable_length(network, options.length)
-    return start.languages, network, start.pieces, replace(options, length=length, **shape_of(network))
+    return start.languages, network, start.pieces, with_shape_of(network, options)
 
 
 def _frequencies(tables: dict[str, PieceTable], languages: list[str], n_pieces: int, start: Xlm | None) -> FloatArray:
