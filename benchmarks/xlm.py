@@ -42,10 +42,7 @@ def main() -> None:
     pairs = Parallel.read(options.pairs)
     training, held_out = pairs.split(options.held_out / len(pairs), 1)
     known = json.loads(options.results.read_text()) if options.results.exists() else {}
-    how = {
-        "size": options.size, "epochs": 0, "length": 64, "batch_size": 64, "threads": 1,
-        "translates": "-".join(LANGUAGES),
-    }  # fmt: skip
+    how = {"size": options.size, "epochs": 0, "length": 64, "threads": 1, "translates": "-".join(LANGUAGES)}
     pieces = Xlm.train({"parallel": training}, make_options(XlmOptions, how), Run())
     for objective in ("mlm", "mlm+tlm", "tlm"):
         if objective in known:

@@ -81,10 +81,36 @@ def test_the_heads_of_a_new_bert_begin_at_the_words_next_to_each(dim, heads):
     with torch.no_grad():
         weights = bert(torch.randint(500, (4, 64)), output_attentions=True).attentions[0]
     for head, offset in zip(range(heads), (-1, 1, -2, 2), strict=False):
-        told = weights[:, head].mean(dim=0)
-        assert told.diagonal(offset).mean() > 8 / 64  # a random head gives every place 1 / 64
-        places = [t for t in range(64) if 0 <= t + offset < 64]
-        assert np.mean([int(told[t].argmax()) == t + offset for t in places]) > 0.9
+        assert_looks(weights[:, head], np.arange(64), np.arange(64), offset)
+
+
+def test_the_heads_of_a_new_xlm_begin_there_too_also_in_the_translation():
+    config = transformers.XLMConfig(
+        vocab_size=500, emb_dim=128, n_layers=2, n_heads=2, n_langs=2, max_position_embeddings=64,
+        init_std=128**-0.5, embed_init_std=128**-0.5, attn_implementation="eager",
+    )  # fmt: skip
+    torch.manual_seed(1)
+    xlm = transformers.XLMModel(config).eval()
+    look_at_neighbours(xlm)
+    places = np.tile(np.arange(32), 2)
+    given = {
+        "langs": torch.arange(64)[None].repeat(4, 1) // 32,
+        "position_ids": torch.from_numpy(places)[None].repeat(4, 1),
+    }
+    with torch.no_grad():
+        weights = xlm(torch.randint(5, 500, (4, 64)), **given, output_attentions=True).attentions[0]
+    for head, offset in enumerate((-1, 1)):
+        assert_looks(weights[:, head], places, places[:32], offset)  # at both languages, taken together
+
+
+def assert_looks(weights: torch.Tensor, places: np.ndarray, seen: np.ndarray, offset: int) -> None:
+    """Assert that the word at each of these positions sees most of the one ``offset`` from it, whatever the words."""
+    told = weights.mean(dim=0)  # (T, T)
+    told = told.view(len(places), -1, len(seen)).sum(dim=1).numpy()  # copies of a position added up
+    inside = (places + offset >= 0) & (places + offset < len(seen))
+    found = told[inside, places[inside] + offset]
+    assert found.mean() > 8 / len(seen)  # a random head gives every place the same
+    assert np.mean(told[inside].argmax(axis=1) == places[inside] + offset) > 0.9
 
 
 def test_gpt_learns_to_go_on(gpt):

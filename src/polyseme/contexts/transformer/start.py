@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     BertConfig,
     PreTrainedConfig,
     PreTrainedModel,
+    XLMModel,
 )
 
 from polyseme.contexts.transformer.library import offline
@@ -40,28 +41,49 @@ def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Ne
         return Network(whole)
 
 
+class Positioned(NamedTuple):
+    """The weights by which the attention of a network tells positions apart."""
+
+    words: Tensor  # (V, D)
+    positions: Tensor  # (T, D)
+    others: Tensor  # of segments or languages
+    attention: list[tuple[nn.Linear, nn.Linear]]  # queries and keys of each layer
+    n_heads: int
+
+    @classmethod
+    def of(cls, body: Any) -> Positioned:
+        """Those of BERT or XLM."""
+        if isinstance(body, XLMModel):
+            words, positions, others = body.embeddings, body.position_embeddings, body.lang_embeddings
+            attention = [(layer.q_lin, layer.k_lin) for layer in body.attentions]
+        else:
+            table = body.embeddings
+            words, positions, others = table.word_embeddings, table.position_embeddings, table.token_type_embeddings
+            attention = [(layer.attention.self.query, layer.attention.self.key) for layer in body.encoder.layer]
+        return cls(words.weight, positions.weight, others.weight, attention, body.config.num_attention_heads)
+
+
 @torch.no_grad()
-def look_at_neighbours(bert: PreTrainedModel) -> None:
-    """Let the attention heads of a new BERT begin at the words before and after, instead of everywhere alike.
+def look_at_neighbours(body: PreTrainedModel) -> None:
+    """Let the attention heads of a new BERT or XLM begin at the words before and after, instead of everywhere alike.
 
     The mean over all words of a text tells little of a masked one: with random heads the loss stays at that of the
     frequencies alone for thousands of steps. Positions begin as sines and cosines, ``p(t)``, in the first dimensions.
     The one of another position is a rotation of it, ``p(t + k) = R_k p(t)`` (Vaswani et al., 2017), so a head with
     ``W_K = s I`` and ``W_Q = s R_k`` there looks at the word k places on: k = -1, 1, -2, 2, … in each layer. All of it
-    is learned further, and the network stays a BERT like any other.
+    is learned further, and the network keeps its architecture. The heads of translations, whose positions begin again,
+    look at the words there in the translation too.
     """
-    words = bert.embeddings.word_embeddings.weight
-    positions = bert.embeddings.position_embeddings.weight
+    words, positions, others, attention, heads = Positioned.of(body)
     length, dim = positions.shape
-    attention = [layer.attention.self for layer in bert.encoder.layer]
-    heads, width = attention[0].num_attention_heads, attention[0].attention_head_size
+    width = dim // heads
     n = width // 2
     if not n:  # a plane needs two dimensions
         return
     angles = torch.linspace(LOWEST, HIGHEST, n)
     size = dim * float(words.var())  # of a word's vector, squared; a position has the same
     waves = torch.arange(length)[:, None] * angles
-    bert.embeddings.token_type_embeddings.weight *= RANDOM_SHARE**2  # else a third of the sum, the same in all places
+    others *= RANDOM_SHARE**2  # else a third of the sum, the same in all places
     positions.zero_()
     positions[:, : 2 * n] = math.sqrt(size / n) * torch.stack([waves.cos(), waves.sin()], dim=2).flatten(1)
     # Layer norm makes a sum of word and position dim long, squared, so p(t)·p(t) is dim / 2.
@@ -69,8 +91,8 @@ def look_at_neighbours(bert: PreTrainedModel) -> None:
     for number in range(heads):
         rotation = _rotation(angles * (number // 2 + 1) * (-1 if number % 2 == 0 else 1))
         first, last = number * width, number * width + 2 * n
-        for layer in attention:
-            for part, began in ((layer.key, torch.eye(2 * n)), (layer.query, rotation)):
+        for queries, keys in attention:
+            for part, began in ((keys, torch.eye(2 * n)), (queries, rotation)):
                 part.weight[first:last] *= RANDOM_SHARE
                 part.weight[first:last, : 2 * n] += scale * began
 

@@ -15,6 +15,7 @@ OBJECTIVES = ("clm", "mlm", "tlm", "mlm+tlm")
 class XlmOptions(ShapeOptions):
     """Options of the network, its objective and its training."""
 
+    batch_size: int = option(16, "batch size: examples per step", minimum=1)
     objective: str = option(
         "mlm+tlm",
         "predict the next token (clm), masked tokens of each language (mlm), masked tokens of a "

@@ -16,7 +16,7 @@ from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
-from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces
+from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces, look_at_neighbours
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
 from polyseme.contexts.xlm.model import Xlm
@@ -171,7 +171,10 @@ def _network(pieces: Pieces, n_languages: int, options: XlmOptions) -> Network:
         bos_index=pieces.id_of("bos"), eos_index=pieces.id_of("eos"), pad_index=pieces.id_of("pad"),
         unk_index=pieces.id_of("unk"), mask_index=pieces.id_of("mask"), mask_token_id=pieces.id_of("mask"),
     )  # fmt: skip
-    return fresh(XLMWithLMHeadModel, config, options.seed)
+    network = fresh(XLMWithLMHeadModel, config, options.seed)
+    if not network.causal:  # a causal one cannot look ahead
+        look_at_neighbours(network.body)
+    return network
 
 
 def _taken_over(
