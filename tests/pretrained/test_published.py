@@ -68,6 +68,19 @@ def test_it_is_saved_to_equal_vectors_and_written_for_transformers(name, folders
     np.testing.assert_allclose(states, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["bert", "albert", "gpt2", "distilbert"])  # the last two read no token types
+def test_a_pair_has_the_same_states_in_what_is_written_for_transformers(name, folders, tmp_path):
+    encoder = polyseme.load(folders(name))
+    write_huggingface(encoder, tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    network = transformers.AutoModel.from_pretrained(tmp_path, local_files_only=True).eval()
+    with torch.inference_mode():
+        given = tokenizer(TEXTS[1], TEXTS[2], return_tensors="pt")
+        states = network(**given, output_hidden_states=True).hidden_states
+    found = next(encoder.encode_pieces([(TEXTS[1], TEXTS[2])]))
+    np.testing.assert_allclose(found.layers, torch.stack(states)[:, 0], atol=1e-5)
+
+
 T5 = transformers.T5Config(vocab_size=400, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
 MARIAN = transformers.MarianConfig(
     vocab_size=400, decoder_vocab_size=400, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,

@@ -160,6 +160,12 @@ class Network(nn.Module):
         return found
 
     @property
+    def reads_types(self) -> bool:
+        """Whether it has embeddings of token types. GPT-2 and its kin would add those of words of these numbers."""
+        n_types = getattr(self.whole.config, "type_vocab_size", None)
+        return isinstance(n_types, int) and n_types > 1
+
+    @property
     def vocabulary_size(self) -> int:
         """The number of subwords in the softmax of the language model."""
         return int(self.whole.config.vocab_size)
@@ -188,7 +194,7 @@ class Network(nn.Module):
         mask = torch.ones_like(batch.ids) if batch.mask is None and self.wants_mask else batch.mask
         languages = self.detect(batch) if batch.languages is None and self.detect else batch.languages
         given = {
-            "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types,
+            "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types if self.reads_types else None,
             "langs": languages, "position_ids": batch.positions,
         }  # fmt: skip
         return {name: tensor for name, tensor in given.items() if tensor is not None}

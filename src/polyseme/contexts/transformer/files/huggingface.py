@@ -90,6 +90,7 @@ def write_into(model: TransformerEncoder, folder: Path, *, pads: bool = False) -
             "the exported tokenizer does not convert text to %s Chinese, as is done here: convert it first", script
         )
     files["tokenizer.json"] = with_normalisation(files["tokenizer.json"], model.segmentation)
+    files["tokenizer_config.json"] = _with_inputs(files["tokenizer_config.json"], types=model.network.reads_types)
     if pads and "pad_token" not in model.pieces.specials:
         files["tokenizer_config.json"] = _with_padding(files["tokenizer_config.json"])
     tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
@@ -100,6 +101,12 @@ def write_into(model: TransformerEncoder, folder: Path, *, pads: bool = False) -
     for name, content in files.items():
         (folder / name).write_bytes(content)
     tensor_file.write(folder / "model.safetensors", tensors, {"format": "pt"})
+
+
+def _with_inputs(settings: bytes, *, types: bool) -> bytes:
+    """The settings of a tokenizer that gives the network what it reads: without them, some give no token types."""
+    names = ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"]
+    return json.dumps({**json.loads(settings), "model_input_names": names}, ensure_ascii=False, indent=2).encode()
 
 
 def _with_padding(settings: bytes) -> bytes:
