@@ -95,6 +95,17 @@ def test_settings_named_after_the_architecture_are_read(kind, folders, tmp_path)
     np.testing.assert_allclose(ours(folder).encode(TEXTS_AND_ODD), theirs(folder), atol=1e-5)
 
 
+def test_lower_case_leaves_special_tokens_as_they_are(folders, tmp_path):
+    folder = saved(folders("bert"), tmp_path / "st")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": true}')
+    found = sentence_transformers.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    texts = ["Deep [MASK] LEARNING", "[CLS] 他 [SEP]", "[mask]"]
+    model = ours(folder)
+    np.testing.assert_allclose(model.encode(texts), found.encode(texts), atol=1e-5)
+    model.save(tmp_path / "saved")
+    np.testing.assert_array_equal(polyseme.load(tmp_path / "saved").encode(texts), model.encode(texts))
+
+
 def test_the_limit_of_the_encoder_replaces_that_of_the_tokenizer(folders, tmp_path):
     folder = saved(folders("bert"), tmp_path / "st")
     settings = folder / "tokenizer_config.json"

@@ -135,7 +135,8 @@ class SentenceTransformer(Model, SentenceEncoder):
 
     def sequences(self, texts: Sequence[Sentence]) -> list[Ints]:
         """The subword ids of each text, shortened as ``long_texts`` says."""
-        found, room = self.encoder.pieces.ids([self._text(text) for text in texts]), self.runner.room
+        pieces = self.encoder.pieces.lowered if self.options.lower else self.encoder.pieces
+        found, room = pieces.ids([self._text(text) for text in texts]), self.runner.room
         if self.options.long_texts == "windows":
             return found
         before, behind = self._marks()
@@ -155,8 +156,7 @@ class SentenceTransformer(Model, SentenceEncoder):
 
     def _text(self, sentence: Sentence) -> str:
         text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]
-        text = self.options.prompt + self.encoder.segmentation.normalised(text)
-        return text.lower() if self.options.lower else text
+        return self.options.prompt + self.encoder.segmentation.normalised(text)
 
     # ---- on disk
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
+from tokenizers.normalizers import Lowercase
+from tokenizers.normalizers import Sequence as NormalizerSequence
 
 from polyseme.contexts.transformer.library import reason
 from polyseme.errors import FormatError
@@ -124,6 +126,15 @@ class Pieces:
         name = self.specials.get(f"{special}_token")
         found: int | None = None if name is None else self.tokenizer.token_to_id(name)
         return found
+
+    @cached_property
+    def lowered(self) -> Pieces:
+        """A tokenizer that reads texts in lower case. Special tokens in a text remain what they are."""
+        files = self.files()
+        tokenizer = Tokenizer.from_buffer(files["tokenizer.json"])
+        own = tokenizer.normalizer
+        tokenizer.normalizer = NormalizerSequence([Lowercase(), *([] if own is None else [own])])
+        return Pieces(tokenizer, json.loads(files["tokenizer_config.json"]))
 
     @cached_property
     def marks(self) -> tuple[int, int, int] | None:
