@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import struct
@@ -231,6 +232,31 @@ def test_a_folder_without_a_vocabulary_is_refused(name, missing, wanted, shared_
     for file in missing:
         (tmp_path / "m" / file).unlink()
     refused(tmp_path / "m", f"m has no tokenizer: copy {wanted} into it$")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt", "special_tokens_map.json"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_only_regular_files_are_read_as_a_tokenizer(kind, name, folder):
+    (folder / "tokenizer.json").unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    refused(folder, f"{name} is not a regular file")
+
+
+def test_files_beyond_the_size_of_a_tokenizer_are_not_read(folder):
+    with (folder / "tokenizer.json").open("r+b") as file:
+        file.truncate(1 << 33)
+    refused(folder, "tokenizer.json is too large for a tokenizer: 8,589,934,592 bytes$")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+def test_a_folder_in_place_of_a_vocabulary_is_refused(name, folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    (folder / name).mkdir()
+    refused(folder, "has no tokenizer")
 
 
 def test_a_truncated_vocabulary_is_refused_and_one_that_is_padded_is_not(shared_data, tmp_path):

@@ -138,6 +138,23 @@ def test_settings_that_do_not_name_the_architecture_are_read_by_the_names_of_the
     np.testing.assert_allclose(found.layers, states, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["albert", "gpt2"])
+def test_a_vocabulary_of_bert_is_read_whatever_the_architecture(name, folders, tmp_path):
+    shutil.copytree(folders(name), tmp_path / "m")
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "m" / file).unlink()
+    numbers = wordpiece()[0].get_vocab()
+    (tmp_path / "m/vocab.txt").write_text("\n".join(sorted(numbers, key=numbers.__getitem__)), encoding="utf-8")
+    tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path / "m", local_files_only=True)
+    network = transformers.AutoModel.from_pretrained(folders(name), local_files_only=True).eval()
+    ids = tokenizer(TEXTS[1], return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        states = network(ids, output_hidden_states=True).hidden_states
+    found = next(polyseme.load(tmp_path / "m").encode_pieces(TEXTS[1:2]))
+    assert found.tokens == tokenizer.convert_ids_to_tokens(ids[0])
+    np.testing.assert_allclose(found.layers, torch.stack(states)[:, 0], atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("setting", ["dtype", "torch_dtype", None])
 @pytest.mark.parametrize("form", ["safetensors", "bin", "several safetensors"])

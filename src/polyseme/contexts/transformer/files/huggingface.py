@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedConfig
+from transformers import CONFIG_MAPPING, AutoTokenizer, BertTokenizer, PreTrainedConfig
 
 from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.files.normaliser import with_normalisation
@@ -45,6 +45,8 @@ _VOCABULARIES = ("tokenizer.*json", "vocab*", "*.model", "*.spm", "*.tiktoken", 
 # Rows of a network that stand for no subword: their number is rounded up.
 _LARGEST_UNUSED_SHARE = 0.2
 _MOST_UNUSED_ROWS = 128  # of a small vocabulary, whatever the share
+_OF_TOKENIZERS = (*_VOCABULARIES, "merges.txt", "special_tokens_map.json", "added_tokens.json", "chat_template*")
+_LARGEST_OF_TOKENIZERS = 256 << 20
 _PADDING = ("eos_token", "sep_token", "bos_token", "unk_token")  # tokens to pad with, in search order
 _TOKENIZER_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 
@@ -174,6 +176,7 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     named = settings.get("tokenizer_class")
     if settings.get("auto_map") or (named and not _TOKENIZER_CLASS.fullmatch(str(named))):
         raise FormatError(f"{folder / 'tokenizer_config.json'} asks to run its own code, which is not executed")
+    _check_files(folder)
     if kind := word_bpe(folder, settings, config):
         return read_word_bpe(folder, kind, settings, config)
     try:
@@ -183,6 +186,9 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
             tokenizer = AutoTokenizer.from_pretrained(
                 str(folder), config=config, local_files_only=True, trust_remote_code=False
             )
+            if _is_without_files(tokenizer, folder) and (folder / "vocab.txt").is_file():
+                # Chinese ALBERT and GPT-2 have BERT's vocabulary, which the classes of their architectures do not read.
+                tokenizer = BertTokenizer.from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # transformers raises errors of many kinds
         if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
             raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
@@ -199,14 +205,25 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
 
 
-def _is_invented(tokenizer: Any, folder: Path) -> bool:
-    """Whether ``transformers`` made a tokenizer without any file of a vocabulary, out of special tokens only.
+def _check_files(folder: Path) -> None:
+    """Refuse pipes and devices, which may never end, and files that are too large for a tokenizer."""
+    for file in (file for form in _OF_TOKENIZERS for file in folder.glob(form)):
+        if file.exists() and not file.is_dir() and not file.is_file():
+            raise FormatError(f"{file} is not a regular file (but a pipe or device)")
+        if file.is_file() and file.stat().st_size > _LARGEST_OF_TOKENIZERS:
+            raise FormatError(f"{file} is too large for a tokenizer: {file.stat().st_size:,} bytes")
 
-    Tokenizers of bytes and characters need no file.
-    """
+
+def _is_invented(tokenizer: Any, folder: Path) -> bool:
+    """Whether ``transformers`` made a tokenizer without any file of a vocabulary, out of special tokens only."""
+    files = (file for form in _VOCABULARIES for file in folder.glob(form))
+    return _is_without_files(tokenizer, folder) and not any(file.is_file() for file in files)
+
+
+def _is_without_files(tokenizer: Any, folder: Path) -> bool:
+    """Whether none of the files is there that its class reads. Tokenizers of bytes and characters need no file."""
     names = {name for name in tokenizer.vocab_files_names.values() if isinstance(name, str)}
-    found = any((folder / name).is_file() for name in names)
-    return bool(names) and not found and not any(file for form in _VOCABULARIES for file in folder.glob(form))
+    return bool(names) and not any((folder / name).is_file() for name in names)
 
 
 def _wanted(tokenizer: Any) -> str:
