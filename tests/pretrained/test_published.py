@@ -138,6 +138,28 @@ def test_settings_that_do_not_name_the_architecture_are_read_by_the_names_of_the
     np.testing.assert_allclose(found.layers, states, atol=1e-5)
 
 
+def test_a_roformer_cuts_words_with_jieba_wherever_it_is_saved(tmp_path):
+    torch.manual_seed(3)
+    text = "他打了个电话，明天去公园 A"
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"他打了个电话明天去公园，", "电话", "明天", "公园", "a"]
+    whole = transformers.RoFormerForMaskedLM(transformers.RoFormerConfig(**{**SIZES, "vocab_size": len(names)})).eval()
+    whole.save_pretrained(tmp_path / "m")
+    (tmp_path / "m/vocab.txt").write_text("\n".join(names), encoding="utf-8")
+    pieces = ["[CLS]", "他", "打", "了", "个", "电话", "，", "明天", "去", "公园", "a", "[SEP]"]  # 打了个 is no piece
+    with torch.inference_mode():
+        ids = torch.tensor([[names.index(piece) for piece in pieces]])
+        states = torch.stack(whole(ids, output_hidden_states=True).hidden_states)[:, 0]
+    encoder = polyseme.load(tmp_path / "m")
+    encoder.save(tmp_path / "ours")
+    write_huggingface(encoder, tmp_path / "theirs")
+    for folder in ("m", "ours", "theirs"):
+        found = next(polyseme.load(tmp_path / folder).encode_pieces([text]))
+        assert found.tokens == pieces
+        np.testing.assert_allclose(found.layers, states, atol=1e-5)
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    assert again.convert_ids_to_tokens(again(text)["input_ids"]) == pieces
+
+
 @pytest.mark.parametrize("name", ["albert", "gpt2"])
 def test_a_vocabulary_of_bert_is_read_whatever_the_architecture(name, folders, tmp_path):
     shutil.copytree(folders(name), tmp_path / "m")

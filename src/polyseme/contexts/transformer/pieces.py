@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
+from tokenizers.pre_tokenizers import BertPreTokenizer, PreTokenizer
+from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
 from polyseme.contexts.transformer.library import reason
 from polyseme.errors import FormatError
@@ -26,6 +28,7 @@ from polyseme.text.tokenizer_json import check_tokenizer
 Ints = NDArray[np.int64]
 
 SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
+_CUTTING_WORDS = ("RoFormerTokenizer", "RoFormerTokenizerFast")  # with jieba: words of the vocabulary are pieces
 MOST_UNUSED = 1_000_000  # unused ids of a vocabulary
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
 _SURROGATE = re.compile("[\ud800-\udfff]")  # lone surrogates, which no tokenizer accepts
@@ -81,6 +84,9 @@ class Pieces:
             raise ValueError(f"one of its {len(numbers):,} pieces has the number {last:,}")
         self.n_numbers = last + 1
         self.tokenizer = tokenizer
+        self.cuts_words = settings.get("tokenizer_class") in _CUTTING_WORDS
+        if self.cuts_words:
+            self.tokenizer.pre_tokenizer = PreTokenizer.custom(JiebaPreTokenizer(tokenizer.get_vocab()))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.specials = {name: str(settings[name]) for name in SPECIALS if isinstance(settings.get(name), str)}
@@ -108,15 +114,25 @@ class Pieces:
     def files(self) -> dict[str, bytes]:
         """The contents of tokenizer.json and tokenizer_config.json, which ``transformers`` can read too."""
         settings = {
-            "tokenizer_class": "PreTrainedTokenizerFast",
+            "tokenizer_class": _CUTTING_WORDS[0] if self.cuts_words else "PreTrainedTokenizerFast",
             **self.specials,
             **({"model_max_length": self.limit} if self.limit else {}),
             **({"known_pieces": self.n_known} if self.n_known else {}),
         }
         return {
-            "tokenizer.json": self.tokenizer.to_str().encode(),
+            "tokenizer.json": self._written().encode(),
             "tokenizer_config.json": json.dumps(settings, ensure_ascii=False, indent=2).encode(),
         }
+
+    def _written(self) -> str:
+        """The tokenizer as JSON, where the segmenter, which is Python, is only known by the name of the class."""
+        if not self.cuts_words:
+            return str(self.tokenizer.to_str())
+        cutting, self.tokenizer.pre_tokenizer = self.tokenizer.pre_tokenizer, BertPreTokenizer()
+        try:
+            return str(self.tokenizer.to_str())
+        finally:
+            self.tokenizer.pre_tokenizer = cutting
 
     def __len__(self) -> int:
         return int(self.tokenizer.get_vocab_size(with_added_tokens=True))

@@ -199,6 +199,7 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
         raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
     found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
     found |= {"model_max_length": tokenizer.model_max_length, "known_pieces": settings.get("known_pieces")}
+    found["tokenizer_class"] = type(tokenizer).__name__
     try:
         return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare exceptions
