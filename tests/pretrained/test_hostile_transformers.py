@@ -169,6 +169,49 @@ def test_a_template_with_an_unknown_special_token_is_refused(form, folder):
     refused(folder, "special token '.NOWHERE.' without an id")
 
 
+def sequence(kind: str) -> dict[str, object]:
+    return {"Sequence": {"id": "A" if kind == "first" else "B", "type_id": 0 if kind == "first" else 4000}}
+
+
+@pytest.mark.parametrize(
+    ("part", "content", "said"),
+    [
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}, "was altered"),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "EAAAAP////////////////////9hYmMA"}, "altered"),
+        ("pre_tokenizer", {"type": "FixedLength", "length": 0}, "was altered"),
+        ("post_processor", {"type": "BertProcessing", "sep": ["[SEP]", 4000], "cls": ["[CLS]", 3]}, "number 4,000"),
+        (
+            "post_processor",
+            {
+                "type": "TemplateProcessing", "single": [sequence("first")],
+                "pair": [sequence("first"), sequence("second")], "special_tokens": {},
+            },
+            "the token type 4,000",
+        ),
+        (
+            "post_processor",
+            {
+                "type": "TemplateProcessing", "pair": [sequence("first")],
+                "single": [*[{"SpecialToken": {"id": "q", "type_id": 0}}] * 70, sequence("first")],
+                "special_tokens": {"q": {"id": "q", "ids": [1], "tokens": ["q"]}},
+            },
+            "adds 70 tokens",
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_a_tokenizer_that_cannot_be_are_refused(part, content, said, folder):
+    change(folder / "tokenizer.json", **{part: content})
+    refused(folder, said)
+
+
+def test_a_text_on_which_a_tokenizer_gives_up_gets_one_line(folder):
+    pattern = {"Regex": "^(([a-z])+.)+[A-Z]([a-z])+$"}
+    change(folder / "tokenizer.json", normalizer={"type": "Replace", "pattern": pattern, "content": "x"})
+    with pytest.raises(FormatError, match=r"cannot read a text: its tokenizer\.json was altered") as e:
+        next(polyseme.load(folder).encode_tokens(["a" * 33 + "!"]))
+    assert "\n" not in str(e.value)
+
+
 @pytest.mark.parametrize("prefix", ["x", "##", "\u4e2d"])  # the library would panic, or abort the process
 @pytest.mark.parametrize("merge", ["list", "line"])
 def test_merges_that_lack_the_prefix_of_subwords_are_refused(prefix, merge, folders, tmp_path):

@@ -29,6 +29,17 @@ def offline() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def panics_as(kind: type[Exception], said: str) -> Iterator[None]:
+    """Inside, a panic of the library ``tokenizers``, which is no Exception, is an error of this kind."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise kind(f"{said} ({reason(error)})") from None
+
+
 def reason(error: BaseException) -> str:
     """The first line of a library's error, for a one-line message."""
     text = str(error).strip().split("\n")[0].strip()

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from polyseme.contexts.transformer.attention import Attending, Attention
-from polyseme.contexts.transformer.encode import Runner, word_states
+from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
 from polyseme.contexts.transformer.language import (
     LONGEST_WORD,
     Expectation,
@@ -326,7 +326,14 @@ class TransformerEncoder(Model, ContextEncoder):
 
 
 def check_vocabulary(network: Network, pieces: Pieces, *, where: object) -> None:
-    """Refuse a tokenizer with more subwords than the network has embeddings."""
+    """Refuse a tokenizer with more subwords than the network has embeddings, or with special tokens it cannot read."""
     rows = len(network.whole.get_input_embeddings().weight)
     if len(pieces.names) > rows:
         raise FormatError(f"{where} has a tokenizer of {len(pieces.names):,} pieces and a network of {rows:,}")
+    pair, around = pieces.encoded_pair("a", "a"), [*pieces.before, *pieces.behind]
+    if (most := max([*around, *pair.ids], default=0)) >= rows:
+        raise FormatError(f"{where} has a tokenizer that adds a token of number {most:,} and a network of {rows:,}")
+    if network.reads_types and (most := max(pair.type_ids, default=0)) >= network.whole.config.type_vocab_size:
+        raise FormatError(f"{where} has a tokenizer with the token type {most:,}, which the network does not know")
+    if len(around) >= (network.positions() or USUAL_LIMIT):
+        raise FormatError(f"{where} has a tokenizer that adds {len(around):,} tokens, more than the network reads")

@@ -21,13 +21,14 @@ from tokenizers.normalizers import Sequence as NormalizerSequence
 from tokenizers.pre_tokenizers import BertPreTokenizer, PreTokenizer
 from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
-from polyseme.contexts.transformer.library import reason
+from polyseme.contexts.transformer.library import panics_as, reason
 from polyseme.errors import FormatError
 from polyseme.text.tokenizer_json import check_tokenizer
 
 Ints = NDArray[np.int64]
 
 SPECIALS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token")
+_NOT_READ = "the tokenizer of the model cannot read a text: its tokenizer.json was altered"
 _CUTTING_WORDS = ("RoFormerTokenizer", "RoFormerTokenizerFast")  # with jieba: words of the vocabulary are pieces
 MOST_UNUSED = 1_000_000  # unused ids of a vocabulary
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
@@ -107,7 +108,8 @@ class Pieces:
         try:
             record = json.loads(settings)
             check_tokenizer(tokenizer)
-            return cls(Tokenizer.from_buffer(tokenizer), record if isinstance(record, dict) else {})
+            with panics_as(ValueError, "it was altered"):
+                return cls(Tokenizer.from_buffer(tokenizer), record if isinstance(record, dict) else {})
         except Exception as error:  # the tokenizers library raises bare exceptions
             raise FormatError(f"{where} is not a tokenizer that can be read ({reason(error)})") from None
 
@@ -178,12 +180,14 @@ class Pieces:
 
     def cut(self, texts: Sequence[str]) -> list[Cut]:
         """The subwords of each text and their positions in it."""
-        found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
+        with panics_as(FormatError, _NOT_READ):
+            found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
         return [self._cut(encoding) for encoding in found]
 
     def ids(self, texts: Sequence[str]) -> list[Ints]:
         """The subword ids of each text, without positions, which is faster."""
-        found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
+        with panics_as(FormatError, _NOT_READ):
+            found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
         return [self._known(encoding.ids) for encoding in found]
 
     def between_masks(self, parts: Sequence[str]) -> list[Ints]:
@@ -211,7 +215,8 @@ class Pieces:
 
     def encoded_pair(self, first: str, second: str) -> PairCut:
         """Two texts as one input, with all that the tokenizer tells."""
-        found: Encoding = self.tokenizer.encode(readable(first), readable(second))
+        with panics_as(FormatError, _NOT_READ):
+            found: Encoding = self.tokenizer.encode(readable(first), readable(second))
         ids: list[int] = self._known(found.ids).tolist()
         return PairCut(ids, found.type_ids, found.sequence_ids, found.special_tokens_mask, found.offsets)
 

@@ -24,7 +24,7 @@ from transformers import CONFIG_MAPPING, AutoTokenizer, BertTokenizer, PreTraine
 from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.files.normaliser import with_normalisation
 from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, word_bpe
-from polyseme.contexts.transformer.library import offline, reason
+from polyseme.contexts.transformer.library import offline, panics_as, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
 from polyseme.contexts.transformer.options import TransformerOptions
@@ -182,7 +182,7 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     try:
         for file in folder.glob("tokenizer.*json"):
             check_tokenizer(file.read_bytes())
-        with offline():
+        with offline(), panics_as(ValueError, "it was altered"):
             tokenizer = AutoTokenizer.from_pretrained(
                 str(folder), config=config, local_files_only=True, trust_remote_code=False
             )
@@ -201,7 +201,8 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
     found |= {"model_max_length": tokenizer.model_max_length, "known_pieces": settings.get("known_pieces")}
     found["tokenizer_class"] = type(tokenizer).__name__
     try:
-        return Pieces(tokenizer.backend_tokenizer, found)
+        with panics_as(ValueError, "it was altered"):
+            return Pieces(tokenizer.backend_tokenizer, found)
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
 
