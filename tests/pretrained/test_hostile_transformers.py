@@ -169,6 +169,9 @@ def test_a_template_with_an_unknown_special_token_is_refused(form, folder):
     refused(folder, "special token '.NOWHERE.' without an id")
 
 
+GROWING = {"type": "Replace", "pattern": {"Regex": "."}, "content": "a" * 16}
+
+
 def sequence(kind: str) -> dict[str, object]:
     return {"Sequence": {"id": "A" if kind == "first" else "B", "type_id": 0 if kind == "first" else 4000}}
 
@@ -176,9 +179,11 @@ def sequence(kind: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("part", "content", "said"),
     [
-        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}, "was altered"),
-        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "EAAAAP////////////////////9hYmMA"}, "altered"),
-        ("pre_tokenizer", {"type": "FixedLength", "length": 0}, "was altered"),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}, "characters is truncated"),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "EAAAAP////////////////////9hYmMA"}, "out of"),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "BAAAAP8DAAA="}, "leads out of itself"),
+        ("normalizer", {"type": "Sequence", "normalizers": [GROWING] * 8}, "make texts too long"),
+        ("pre_tokenizer", {"type": "FixedLength", "length": 0}, "pieces of length 0"),
         ("post_processor", {"type": "BertProcessing", "sep": ["[SEP]", 4000], "cls": ["[CLS]", 3]}, "number 4,000"),
         (
             "post_processor",

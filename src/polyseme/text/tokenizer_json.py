@@ -5,9 +5,15 @@ A Python program cannot handle a panic of that library as an error: some of them
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+
+_MOST_GROWTH = 3e7  # of a character through all replacements, at most; BioGPT's escapes could give 2e7
 
 
 def check_tokenizer(content: bytes) -> None:
@@ -15,8 +21,15 @@ def check_tokenizer(content: bytes) -> None:
     record = json.loads(content)
     if isinstance(record, dict):
         _check_merges(record.get("model"))
-        for template in _templates(record.get("post_processor")):
+        for template in _steps(record.get("post_processor"), "TemplateProcessing"):
             _check_template(template)
+        for step in _steps(record.get("pre_tokenizer"), "FixedLength"):
+            if step.get("length") == 0:
+                raise ValueError("it cuts words into pieces of length 0")
+        for step in _steps(record.get("normalizer"), "Precompiled"):
+            _check_map(step.get("precompiled_charsmap"))
+        if math.prod(map(_growth, _steps(record.get("normalizer"), "Replace"))) > _MOST_GROWTH:
+            raise ValueError("its replacements make texts too long")
 
 
 def _check_merges(model: Any) -> None:
@@ -33,15 +46,44 @@ def _check_merges(model: Any) -> None:
             raise ValueError(f"it merges {second[:40]!r}, which does not begin with {prefix[:40]!r}")
 
 
-def _templates(processor: Any) -> Iterator[dict[str, Any]]:
-    """The templates in a post-processor, which may be a sequence of others."""
-    if not isinstance(processor, dict):
+def _steps(part: Any, kind: str) -> Iterator[dict[str, Any]]:
+    """The steps of a kind in a part of the tokenizer, which may be a sequence of others."""
+    if not isinstance(part, dict):
         return
-    if processor.get("type") == "TemplateProcessing":
-        yield processor
-    inner = processor.get("processors")
-    for one in inner if isinstance(inner, list) else []:
-        yield from _templates(one)
+    if part.get("type") == kind:
+        yield part
+    for name in ("normalizers", "pretokenizers", "processors"):
+        inner = part.get(name)
+        for one in inner if isinstance(inner, list) else []:
+            yield from _steps(one, kind)
+
+
+def _growth(step: dict[str, Any]) -> float:
+    """How many times longer a replacement can make a text."""
+    pattern, content = step.get("pattern"), step.get("content")
+    text = pattern.get("String") if isinstance(pattern, dict) else None
+    shortest = len(text) if isinstance(text, str) and text else 1
+    return max(len(content) / shortest, 1.0) if isinstance(content, str) else 1.0
+
+
+def _check_map(content: Any) -> None:
+    """SentencePiece's table of characters: a trie in an array (Darts), whose values are places in a text behind it."""
+    if not isinstance(content, str):
+        return
+    data = base64.b64decode(content, validate=True)
+    size = int.from_bytes(data[:4], "little")
+    if not 4 <= size <= len(data) - 4 or size % 4:
+        raise ValueError("its table of characters is truncated")
+    units, text = np.frombuffer(data[4 : 4 + size], dtype="<u4"), data[4 + size :]
+    text.decode("utf-8")
+    inner = np.union1d(0, np.flatnonzero(units >> 31 == 0))  # the root is one in any case
+    after = inner ^ ((units[inner] >> 10) << ((units[inner] & 0x200) >> 6))
+    if ((after | 0xFF) >= len(units)).any():
+        raise ValueError("its table of characters leads out of itself")
+    values = units[after[(units[inner] >> 8) & 1 == 1]] & 0x7FFFFFFF
+    starts = np.frombuffer(text + b"\0", dtype=np.uint8) & 0xC0 != 0x80  # no byte inside a character
+    if (values > len(text)).any() or not starts[values].all():
+        raise ValueError("its table of characters leads out of its text")
 
 
 def _check_template(template: dict[str, Any]) -> None:
