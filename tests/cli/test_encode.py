@@ -271,3 +271,21 @@ def test_every_pool_is_asked_for_by_flags_and_kept_as_a_model(folder, tmp_path):
     assert call(folder / "m", text, "-o", tmp_path / "top.npy", "--pool", "max", "--layers", "top") == 0
     top = lift(polyseme.load(folder / "m"), "sentences", pool="max", layers="top").encode(LINES)
     np.testing.assert_allclose(np.load(tmp_path / "top.npy"), top, atol=1e-5)
+
+
+def test_a_text_with_a_stray_byte_is_encoded_with_the_option_that_the_error_names(folder, capsys):
+    (folder / "stray.txt").write_bytes("小明 打 电话\n".encode() + b"\xff\x00 \n" + "给 朋友\n".encode())
+    given = (folder / "m", folder / "stray.txt", "-o", folder / "stray.npy", "--segment", "space")
+    assert call(*given)
+    assert "--errors replace" in capsys.readouterr().err
+    assert call(*given, "--errors", "replace") == 0
+    assert len(np.load(folder / "stray.offsets.npy")) == 4
+
+
+def test_the_encoding_of_a_text_can_be_given(folder):
+    (folder / "big5.txt").write_bytes("小明 打 電話\n".encode("big5"))
+    assert (
+        call(folder / "m", folder / "big5.txt", "-o", folder / "big5.jsonl", "--segment", "space", "--encoding", "big5")
+        == 0
+    )
+    assert json.loads((folder / "big5.jsonl").read_text())["tokens"] == ["小明", "打", "電話"]

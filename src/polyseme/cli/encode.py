@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
 from polyseme.cli.show import Choice, force_option, say_end, shown_progress
@@ -29,6 +30,7 @@ from polyseme.nouns import (
     SentenceEncoder,
     pages,
 )
+from polyseme.text.options import Reading
 
 if TYPE_CHECKING:
     from polyseme.store.vector_files import Write
@@ -41,6 +43,7 @@ _LINES_BETWEEN_REPORTS = 64
 
 
 @pooling_flags
+@with_flags(Reading, "encoding", "errors")
 @click.command()
 @click.argument("model")
 @click.argument("file", default="-")
@@ -66,6 +69,8 @@ def encode(
     precision: str,
     force: bool,
     segment: str | None,
+    encoding: str | None,
+    errors: str | None,
     pooling: Pooling,
 ) -> None:
     """Encode every line of FILE (stdin if it is - or omitted).
@@ -94,7 +99,7 @@ def encode(
         )
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
     with shown_progress(out) as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
-        lines = Lines(file, progress)
+        lines = Lines(file, progress, encoding=encoding, errors=errors or "strict")
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):
                 write(lines.taken(), [], vector)
@@ -152,13 +157,13 @@ def _open(path: str, precision: str, pooling: Pooling, layers: str) -> ContextEn
 class Lines:
     """The input lines; those the encoder has read ahead are kept until their vectors are returned."""
 
-    def __init__(self, name: str, progress: Progress) -> None:
+    def __init__(self, name: str, progress: Progress, *, encoding: str | None = None, errors: str = "strict") -> None:
         from polyseme.text.read import Reader, find_sources
 
         sources = find_sources([name])
         if len(sources) > 1:
             raise OptionError(f"{name} is a folder: encode reads a single file")
-        self._reader, self._size = Reader(sources[0]), sources[0].size
+        self._reader, self._size = Reader(sources[0], encoding=encoding, errors=errors), sources[0].size
         self._progress = progress
         self._ahead: list[str] = []
         self._next = self.done = 0

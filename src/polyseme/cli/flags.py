@@ -50,11 +50,11 @@ def _flag(options: type, field: dataclasses.Field[Any]) -> click.Option:
     return click.Option([f"--{name}", field.name], type=kind, help=shown)
 
 
-def with_flags(options: type) -> Callable[[click.Command], click.Command]:
-    """A decorator that adds the flags of an options dataclass to a command."""
+def with_flags(options: type, *names: str) -> Callable[[click.Command], click.Command]:
+    """A decorator that adds the flags of an options dataclass to a command: those of these names, or all."""
 
     def add(command: click.Command) -> click.Command:
-        command.params += option_flags(options)
+        command.params += [flag for flag in option_flags(options) if not names or flag.name in names]
         return command
 
     return add
