@@ -346,4 +346,9 @@ def test_attention_is_drawn_for_the_layer_and_head_that_are_chosen(open_page, se
         assert shown == pytest.approx(100 * own[1], abs=0.06)
         page.select_option("#layer", "2")
         page.wait_for_function("location.hash.includes('layer=2')")
+        page.set_viewport_size({"width": 390, "height": 800})
+        shares = page.locator(".attention-lines .to .soft")
+        edges = shares.evaluate_all("shares => shares.map((share) => share.getBoundingClientRect().right)")
+        assert len(edges) == len(found.tokens)
+        assert max(edges) <= page.locator(".attention-lines").evaluate("(box) => box.getBoundingClientRect().right")
         page.close()  # before the server: a question under way would be refused

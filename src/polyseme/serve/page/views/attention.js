@@ -8,7 +8,7 @@ import { t } from "../strings.js";
 
 const COMMAND = "polyseme train bert TEXT -o bert\npolyseme serve bert";
 const LINE = 30; // height of a word
-const WIDTH = 220; // between the two columns
+const WIDTH = 220; // between the two columns, less on a phone
 const FAINTEST = 0.02;
 
 export async function render(root, state, { library, signal }) {
@@ -70,7 +70,7 @@ function drawn({ tokens, weights, layer, head }, state, at) {
     chosen >= 0 && h("span", { class: "soft" }, ` ${percent(weights[chosen][j])}`)));
   return h("div", { class: "attention-lines", role: "group", "aria-label": t("attentionOf", layer, head)},
     h("ol", { class: "from" }, from),
-    svg("svg", { width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true" }, lines),
+    svg("svg", { width: WIDTH, height, viewBox: `0 0 ${WIDTH} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, lines),
     h("ol", { class: "to" }, to));
 }
 
