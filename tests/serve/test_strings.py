@@ -25,6 +25,18 @@ def test_every_string_that_a_view_asks_for_is_there():
     assert asked - known == set()
 
 
+def test_every_figure_of_held_out_text_has_its_name_in_both_languages():
+    known = set(re.findall(r"^  figure_(\w+): \[", (PAGE / "strings.js").read_text(encoding="utf-8"), re.MULTILINE))
+    files = [file for room in ("words", "contexts", "sentences") for file in (SERVER.parent / room).rglob("*.py")]
+    told = {
+        name
+        for file in files
+        for name in re.findall(r"\"(\w*(?:perplexity|accuracy|_loss|_found))\": ", file.read_text(encoding="utf-8"))
+    }
+    assert {"masked_perplexity", "pair_accuracy"} <= told
+    assert told - known == set()
+
+
 def test_every_field_of_the_api_is_described_in_chinese():
     chinese = (PAGE / "chinese.js").read_text(encoding="utf-8")
     code = "".join(file.read_text(encoding="utf-8") for file in SERVER.glob("*.py"))
