@@ -1,4 +1,4 @@
-"""The available CPU cores and memory."""
+"""The available CPU cores and memory, and the place of this process among those of torchrun."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 def cores() -> int:
     """The cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def leads() -> bool:
+    """Whether this process saves the model and reports: torchrun's processes all hold the same model."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def keep_freed_memory() -> None:

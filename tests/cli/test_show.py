@@ -6,7 +6,7 @@ import sys
 
 from rich.cells import cell_len
 
-from polyseme.cli.show import print_table, shown_progress
+from polyseme.cli.show import print_table, say_end, shown_progress
 from polyseme.words.chunks import PREPARING
 
 
@@ -106,3 +106,14 @@ def test_a_result_on_the_terminal_has_no_bar_between_its_lines(monkeypatch):
         sys.stdout.write("长" * 300 + "\n")
         progress("predicting", 1, 1)
     assert terminal.getvalue() == "长" * 300 + "\n"
+
+
+def test_only_the_first_of_several_processes_reports(capsys, monkeypatch):
+    told = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        with shown_progress() as progress:
+            progress("reading", 0, None)
+        say_end("bert model in m", 0, then="polyseme index m")
+        told.append(capsys.readouterr().err.splitlines())
+    assert [len(lines) for lines in told] == [3, 0]

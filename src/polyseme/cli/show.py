@@ -14,6 +14,7 @@ import click
 
 from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.errors import close_matches
+from polyseme.machine import leads
 from polyseme.nouns import Progress, silent
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -114,8 +115,9 @@ def shown_progress(out: str = "") -> Iterator[Progress]:
     """A Progress on stderr: a live bar on a terminal, otherwise an occasional line.
 
     Nothing where the result is printed on the terminal line by line (``out`` is -): the lines show how far it is.
+    Of torchrun's processes only the first shows it.
     """
-    if out == "-" and sys.stdout.isatty():
+    if (out == "-" and sys.stdout.isatty()) or not leads():
         yield silent
     elif sys.stderr.isatty():
         with _live_bars() as progress:
@@ -203,6 +205,8 @@ def _spaced_lines(every: float = 10.0) -> Progress:
 
 def say_end(made: str, begun: float, curve: Sequence[dict[str, Any]] = (), *, then: str = "") -> None:
     """The end of a long command: what was written, its last score, the time, and what to try next."""
+    if not leads():
+        return
     good = how_good(curve[-1]) if curve else {}
     took = time.monotonic() - begun
     time_taken = f"{took:.1f} s" if took < 100 else f"{took / 60:.1f} min"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from polyseme.disk.atomic import writing
 from polyseme.disk.ours import check_replaceable, recipe
+from polyseme.machine import leads
 from polyseme.store.model import Model
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.run import Run
@@ -26,7 +26,7 @@ def output(out: str | Path | None, method: str, run: Run, *, force: bool) -> Ite
     """Check and lock the output folder before the long work of training."""
     place = Output(None if out is None else Path(out), method, run, force)
     with ExitStack() as held:
-        if out is not None and _writes_the_model():
+        if out is not None and leads():
             for path in (out, f"{out}.checkpoint"):
                 held.enter_context(writing(path))
         if out is not None:
@@ -65,12 +65,7 @@ class Output:
     def saved(self, model: M) -> M:
         """Save the model if there is an output folder, remove the checkpoint, and return the model."""
         model.about.recipe = self.recipe
-        if self.path is not None and self.run.checkpoint is not None and _writes_the_model():
+        if self.path is not None and self.run.checkpoint is not None and leads():
             model.save(self.path, force=self.force)
             self.run.checkpoint.remove()
         return model
-
-
-def _writes_the_model() -> bool:
-    """Whether this process saves the model: torchrun's processes all hold the same one, and the first writes it."""
-    return os.environ.get("RANK", "0") == "0"
