@@ -221,3 +221,9 @@ def test_arrays_and_where_lines_begin_in_them_come_together(tmp_path: Path) -> N
     assert np.load(tmp_path / "x.offsets.npy").tolist() == [0, 2]
     with pytest.raises(FormatError, match="is a file"), writer("npy", tmp_path / "x.npy") as write:
         raise AssertionError("it is told before the work")
+
+
+def test_a_text_given_for_a_corpus_is_told_what_makes_one(tmp_path):
+    (tmp_path / "text.txt").write_text("他来了。\n", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"text\.txt is a file, not a corpus \(polyseme corpus makes one\)"):
+        Corpus.open(tmp_path / "text.txt")

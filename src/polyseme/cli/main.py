@@ -29,7 +29,7 @@ COMMANDS = {
     "fill": ("polyseme.cli.fill:fill", "Words that a language model predicts at a position."),
     "generate": ("polyseme.cli.write:generate", "Continue a text with a language model."),
     "translate": ("polyseme.cli.write:translate", "Translate a text."),
-    "fit": ("polyseme.cli.fit:fit", "Train a task on labelled examples: classify, pair, tag, span."),
+    "fit": ("polyseme.cli.fit:fit", "Train a task: classify, pair, tag, span, choice."),
     "predict": ("polyseme.cli.predict:predict", "Predict labels of texts with a task model."),
     "score": ("polyseme.cli.predict:score", "Score a task model on labelled examples."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Score a model on test files: similarity, analogy and others."),

@@ -76,7 +76,7 @@ class Opened:
         self.manifest, self.path = manifest, path
         self.inner: dict[str, Opened] = {}
         self._files: dict[str, PlainFile] = {}
-        handle = _folder_handle(path, inside)
+        handle = _folder_handle(path, inside, manifest)
         try:
             self._open(handle, depth)
         except BaseException:
@@ -153,7 +153,7 @@ class Opened:
             inner.verify(everything=everything)
 
 
-def _folder_handle(path: Path, inside: int | None) -> int | None:
+def _folder_handle(path: Path, inside: int | None, manifest: Manifest) -> int | None:
     if not _BY_HANDLE:
         return None
     flags = os.O_RDONLY | os.O_DIRECTORY
@@ -162,6 +162,6 @@ def _folder_handle(path: Path, inside: int | None) -> int | None:
     except FileNotFoundError:
         raise FormatError(f"{path} does not exist") from None
     except NotADirectoryError:
-        raise FormatError(f"{path} is a file, not a polyseme folder") from None
+        raise FormatError(f"{path} is a file, not {manifest.kind} ({manifest.command} makes one)") from None
     except (OSError, ValueError) as error:
         raise FormatError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
