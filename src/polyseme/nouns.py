@@ -199,6 +199,13 @@ class ContextEncoder(ABC):
     def tokenize(self, text: str) -> list[str]:
         """Segment raw text like the model's training text."""
 
+    def common(self, tokens: Sequence[str], layers: LayerChoice) -> FloatArray | None:
+        """What texts like this one have in common whatever they say, ``(dim,)``; None if that is not known.
+
+        Pooled word vectors are without it. A reader of several languages knows it for each of them.
+        """
+        return None
+
     def tokens_of(self, sentence: Sentence) -> list[str]:
         """Tokens of raw text; a list of tokens is returned unchanged."""
         return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)

@@ -76,6 +76,30 @@ def test_a_masked_word_is_told_by_its_translation(dictionary):
     assert [model.language_of(text) for text in dictionary[0]] == ["letters", "signs"]
 
 
+def test_texts_are_compared_without_what_all_of_their_language_have_in_common(dictionary, tmp_path):
+    options = {**SMALL, "length": 16, "batch_size": 32, "lr": 1e-2, "translates": "letters-signs"}
+    model = polyseme.train("xlm", {"parallel": dictionary}, objective="tlm", epochs=4, **options)
+    model.save(tmp_path / "m")
+    reader = polyseme.lift(polyseme.load(tmp_path / "m"), "sentences")
+    sides = [[pair[n] for pair in dictionary] for n in (0, 1)]
+    for side, language in zip(sides, model.languages, strict=True):
+        raw = np.array([one.layers.mean(axis=(0, 1)) for one in model.encode_tokens(side, language=language)])
+        np.testing.assert_allclose(
+            reader.encode(side), raw - model.centres[model.languages.index(language)].mean(axis=0), atol=1e-5
+        )
+        assert np.linalg.norm(reader.encode(side).mean(axis=0)) < 0.1 * np.linalg.norm(raw.mean(axis=0))
+    further = polyseme.train(
+        "xlm",
+        {"letters": Corpus.from_sentences(["a b c", "d e f"] * 20)},
+        start=model,
+        objective="mlm",
+        epochs=1,
+        **SMALL,
+    )
+    np.testing.assert_array_equal(further.centres[1], model.centres[1])  # of signs there was no text
+    assert not np.allclose(further.centres[0], model.centres[0])
+
+
 def test_the_language_of_a_text_can_be_named(dictionary):
     options = {**SMALL, "length": 16, "translates": "letters-signs", "epochs": 1}
     model = polyseme.train("xlm", {"parallel": dictionary}, objective="mlm+tlm", **options)

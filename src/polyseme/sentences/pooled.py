@@ -33,6 +33,7 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.linear import main_directions
 from polyseme.nouns import (
     ContextEncoder,
+    EncodedSentence,
     FloatArray,
     LayerChoice,
     Layers,
@@ -165,13 +166,18 @@ class Pooled(Model, SentenceEncoder):
         n = 0
         for sentence in self.encoder.encode_tokens(texts, layers=self.options.layers):
             held.append(sentence.tokens)
-            planes.append(sentence.layers[0])
+            planes.append(self._distinct(sentence))
             n += len(sentence.tokens) + 1
             if n >= _GROUP_TOKENS:
                 yield held, np.concatenate(planes)
                 held, planes, n = [], [], 0
         if held:
             yield held, np.concatenate(planes)
+
+    def _distinct(self, sentence: EncodedSentence) -> FloatArray:
+        """The word vectors without what all texts of their kind have in common, ``(T, D)``."""
+        plane, common = sentence.layers[0], self.encoder.common(sentence.tokens, self.options.layers)
+        return plane if common is None else np.asarray(np.where(filled_rows(plane)[:, None], plane - common, plane))
 
     def _pooled(self, texts: list[list[str]], vectors: FloatArray) -> FloatArray:
         """``(N, D) -> (n, dim)``"""

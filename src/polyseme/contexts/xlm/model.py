@@ -9,12 +9,13 @@ Lample & Conneau, "Cross-lingual Language Model Pretraining", 2019.
     input = subword + position + language
 
 What differs from the paper: when encoding, the language of a text is detected from its subwords unless it is given;
-there is no dropout by default; weights are initialised with standard deviation 1/√dim.
+what all texts of a language have in common is subtracted where word vectors are pooled into one vector per text, so
+that translations are near; there is no dropout by default; weights are initialised with standard deviation 1/√dim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,12 +33,17 @@ from polyseme.contexts.transformer.windows import Window
 from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
-from polyseme.nouns import EncodedSentence, FloatArray, LayerChoice, Sentence
+from polyseme.nouns import EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.store.folder import Parts
-from polyseme.store.model import About
+from polyseme.store.model import About, Model
+from polyseme.text.corpus import Corpus
+from polyseme.text.parallel import Parallel
+from polyseme.training.run import Run
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+SAMPLE = 300  # texts of a language to find its centre from
 
 
 class Languages:
@@ -92,12 +98,40 @@ class Xlm(TrainedTransformer):
         languages: list[str],
         frequencies: FloatArray,
         *,
+        centres: FloatArray | None = None,
         mix: ScalarMix | None = None,
         about: About | None = None,
     ) -> None:
+        """``centres`` is the mean of the texts of each language, ``(languages, layers, dim)``."""
         super().__init__(options, network, pieces, mix=mix, about=about)
-        self.languages, self.frequencies = languages, frequencies
+        self.languages, self.frequencies, self.centres = languages, frequencies, centres
         network.detect = self._detect = Languages(frequencies)  # for readers that do not pass languages themselves
+
+    @classmethod
+    def train(cls, data: Any, options: XlmOptions, run: Run) -> Self:
+        """Train, then find the centre of each language."""
+        trained = super().train(data, options, run)
+        trained.centres = trained._found_centres(_samples(data, options), run.start)
+        return trained
+
+    def _found_centres(self, samples: Mapping[str, list[Sentence]], start: Model | None) -> FloatArray | None:
+        """The mean of the texts of each language; of one without texts here, that of the model trained further."""
+        known = start.centres if isinstance(start, Xlm) else None
+        centres = []
+        for number, name in enumerate(self.languages):
+            encoded = self.encode_tokens(samples.get(name, []), language=name)
+            means = [one.layers.mean(axis=1) for one in encoded if one.tokens]
+            if not means and known is None:
+                return None
+            centres.append(np.mean(means, axis=0) if means or known is None else known[number])
+        return np.asarray(centres, dtype=np.float32)
+
+    def common(self, tokens: Sequence[str], layers: LayerChoice) -> FloatArray | None:
+        """The centre of the language of this text, of one layer, ``(D,)``."""
+        if self.centres is None:
+            return None
+        centre = self.centres[self.languages.index(self.language_of(" ".join(tokens)))][:, None]  # (L, 1, D)
+        return np.asarray(Layers.read(layers, self.n_layers).planes(centre, self._mix_weights())[0, 0])
 
     @cached_property
     def runner(self) -> LanguageRunner:
@@ -134,8 +168,11 @@ class Xlm(TrainedTransformer):
     def parts(self) -> Parts:
         """The parts of every Transformer, and the languages."""
         parts = super().parts()
+        centres = {} if self.centres is None else {"centres": self.centres}
         return Parts(
-            {**parts.tensors, "languages": self.frequencies}, {**parts.tables, "languages": self.languages}, parts.files
+            {**parts.tensors, "languages": self.frequencies, **centres},
+            {**parts.tables, "languages": self.languages},
+            parts.files,
         )
 
     @classmethod
@@ -143,9 +180,28 @@ class Xlm(TrainedTransformer):
         """The model that was saved as ``parts``."""
         tensors = dict(parts.tensors)
         frequencies, languages = tensors.pop("languages", None), parts.tables.get("languages", [])
+        centres = tensors.pop("centres", None)
         plain = TransformerEncoder.from_parts(options, Parts(tensors, {}, parts.files), about)
         wanted = (len(languages), plain.network.vocabulary_size)
         if frequencies is None or frequencies.shape != wanted or not languages or not (frequencies > 0).all():
             raise FormatError("the model folder was altered: the table of its languages is missing or misshapen")
+        if centres is not None and centres.shape != (len(languages), plain.n_layers, plain.dim):
+            raise FormatError("the model folder was altered: the centres of its languages are misshapen")
         found = np.array(frequencies, dtype=np.float32)
-        return cls(options, plain.network, plain.pieces, list(languages), found, mix=plain.mix, about=about)
+        return cls(
+            options, plain.network, plain.pieces, list(languages), found,
+            centres=centres, mix=plain.mix, about=about,
+        )  # fmt: skip
+
+
+def _samples(data: Mapping[str, Corpus | Parallel], options: XlmOptions) -> dict[str, list[Sentence]]:
+    """Some texts of each language; of translations if there are any, whose centres differ by the language alone."""
+    found: dict[str, list[Sentence]] = {}
+    for name, text in data.items():
+        places = np.unique(np.linspace(0, len(text) - 1, min(SAMPLE, len(text)), dtype=int)).tolist()
+        if isinstance(text, Corpus):
+            found.setdefault(name, [text.sentence(place) for place in places])
+        else:
+            pairs = [text[place] for place in places]
+            found.update({side: [pair[n] for pair in pairs] for n, side in enumerate(options.sides())})
+    return found
