@@ -59,6 +59,7 @@ HEADINGS = {
     "Few labels": "标注很少时",
     "How much of the encoder is fine-tuned": "微调编码器的多少层",
     "Share of masked tokens": "掩码比例",
+    "BERT beside ELMo": "BERT 与 ELMo 对照",
     "Translations found by XLM": "XLM 找到的译文",
     "cw2vec compared with word2vec": "cw2vec 与 word2vec 对照",
 }
@@ -73,7 +74,7 @@ CHINESE_COMMANDS = {
     "fill": "语言模型在某个位置预测的词。",
     "generate": "用语言模型续写文本。",
     "translate": "译成另一种语言。",
-    "fit": "用标注样本训练任务：分类、文本对、标注、阅读理解。",
+    "fit": "用标注样本训练任务：分类、文本对、标注、阅读理解、多项选择。",
     "predict": "用任务模型预测文本的标签。",
     "score": "在标注样本上评测任务模型。",
     "evaluate": "相似度、类比等测试文件，按内容识别。",
