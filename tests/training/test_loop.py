@@ -181,6 +181,15 @@ def test_a_limit_of_time_has_its_first_report_early_enough_to_know_the_cost_of_t
     assert clock.now == pytest.approx(60, abs=0.6)
 
 
+def test_a_limit_of_time_has_reports_all_along_also_before_the_end_of_the_first_epoch(monkeypatch):
+    clock = DrivenClock()
+    monkeypatch.setattr(loop, "time", clock)
+    run, task = Run(began=0.0), TimedTask(clock, 0.1)
+    task.reports = 0
+    fit(task, TrainingOptions(epochs=0, minutes=1.0, threads=1, patience=0), run)
+    assert [record["seconds"] for record in run.curve] == pytest.approx([6, 16, 26, 36, 47, 57, 60], abs=1)
+
+
 def test_the_last_report_waits_for_the_workers_to_stop(monkeypatch):
     clock = DrivenClock()
     monkeypatch.setattr(loop, "time", clock)

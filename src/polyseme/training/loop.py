@@ -6,9 +6,9 @@ A checkpoint holds the weights, the optimiser's moments, the state that the task
 the best weights so far and the training curve. Random numbers depend only on the seed and the position, so a resumed
 run on one thread gives bit for bit the weights of an uninterrupted one.
 
-Reports (held-out evaluations) come at fixed points of an epoch (``Task.reports``). With a time limit, slow reports are
-made less often: they take at most ``SHARE`` of the time, and the last one is finished within the limit too. Checkpoints
-also take at most ``SHARE``.
+Reports (held-out evaluations) come at fixed points of an epoch (``Task.reports``). With a time limit, they also come
+after a sixth of the time without one, and slow ones less often: they take at most ``SHARE`` of the time, and the last
+one is finished within the limit too. Checkpoints also take at most ``SHARE``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 120.0
 PROGRESS_SECONDS = 0.5
 FIRST_REPORT = 0.1  # share of the time limit by which the first report is made, to learn what a report costs
+LONGEST_SILENCE = 1 / 6  # share of the time limit without a report: before the first epoch ends there may be no other
 SHARE = 0.05  # largest share of the training time for reports, and the same for checkpoints
 
 
@@ -152,7 +153,8 @@ class Loop:
             return passed
         if not self._report_cost:
             return passed or self.time_share() >= FIRST_REPORT
-        return passed and not self._too_soon()
+        silent = self.seconds - self._report_seconds >= 60 * self.options.minutes * LONGEST_SILENCE
+        return (passed or silent) and not self._too_soon()
 
     def _too_soon(self) -> bool:
         """Whether a report now would be too close to the previous one, or to the final one, for what it costs."""
