@@ -205,3 +205,25 @@ def test_the_command_searches_keeps_and_adds(words, lines, tmp_path, monkeypatch
     assert f"{tmp_path / 'a.txt'}:" in capsys.readouterr().out
     assert call(monkeypatch, "info", tmp_path / "i") == 0
     assert "text index" in capsys.readouterr().out
+
+
+def test_a_text_with_a_stray_byte_is_searched_with_the_option_that_the_error_names(
+    words, tmp_path, monkeypatch, capsys
+):
+    words.save(tmp_path / "m")
+    (tmp_path / "a.txt").write_bytes("w1 w2\nw3 \xff\x00 w4\n".encode("latin-1"))
+    given = ("search", tmp_path / "m", tmp_path / "a.txt", "w4", "--json")
+    for unit in ("lines", "documents"):
+        assert call(monkeypatch, *given, "--unit", unit) == 1
+        assert "--errors replace" in capsys.readouterr().err
+        assert call(monkeypatch, *given, "--unit", unit, "--errors", "replace", "--topn", "1") == 0
+        (hit,) = json.loads(capsys.readouterr().out)["hits"]
+        assert "w4" in hit["text"]
+
+
+def test_the_encoding_of_texts_can_be_given(words, tmp_path):
+    (tmp_path / "a.txt").write_bytes("電話 w1\n".encode("big5"))
+    (tmp_path / "b.txt").write_bytes("小明 w2\n".encode("big5"))
+    index = TextIndex.build(words, tmp_path / "a.txt", encoding="big5")
+    index = index.append(tmp_path / "b.txt", tmp_path / "i", encoding="big5")
+    assert [index.text(0), index.text(1)] == ["電話 w1", "小明 w2"]

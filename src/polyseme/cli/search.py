@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.show import choice_option, force_option, json_option, print_json, say_end, shown_progress
 from polyseme.cli.terminal import say
+from polyseme.text.options import Reading
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,11 +23,12 @@ _LONGEST = 400  # characters of a text that are shown
 
 
 @pooling_flags
+@with_flags(Reading, "encoding", "errors")
 @click.command()
 @click.argument("model")
 @click.argument("texts")
 @click.argument("query", nargs=-1)
-@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many results.")
+@click.option("-k", "--topn", "k", default=10, show_default=True, type=click.IntRange(min=1), help="How many results.")
 @choice_option("--how", ("vectors", "words", "both"), "By meaning, by words (BM25), or by both rankings combined.")
 @choice_option("--unit", ("lines", "documents"), "Search unit: a line (in a corpus: a sentence), or a document.")
 @click.option("--context", default=1, show_default=True, type=click.IntRange(0, 20), help="Neighbouring texts to show.")
@@ -45,6 +48,8 @@ def search(
     add: tuple[str, ...],
     force: bool,
     as_json: bool,
+    encoding: str | None,
+    errors: str | None,
     pooling: Pooling,
 ) -> None:
     """The texts of TEXTS nearest to QUERY.
@@ -60,16 +65,17 @@ def search(
         raise OptionError("give a query, or -o to save the index")
     encoder = pooling.encoder(load(model))
     begun = time.monotonic()
+    reading: dict[str, Any] = {"encoding": encoding, "errors": errors or "strict"}
     with shown_progress() as progress:
         if is_text_index(texts):
             index = TextIndex.open(texts, encoder)
             if add:
-                index = index.append(add, out, unit=unit, force=force, progress=progress)
+                index = index.append(add, out, unit=unit, force=force, progress=progress, **reading)
             elif out:
                 index.save(out, force=force)
                 index = TextIndex.open(out, encoder)
         else:
-            index = TextIndex.build(encoder, [texts, *add], out, unit=unit, force=force, progress=progress)
+            index = TextIndex.build(encoder, [texts, *add], out, unit=unit, force=force, progress=progress, **reading)
     if out or add:
         _say_made(index, begun, model)
     for number, one in enumerate(query):

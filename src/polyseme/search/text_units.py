@@ -29,7 +29,9 @@ class Unit(NamedTuple):
     line: int
 
 
-def read_units(given: Given, unit: str, segmentation: Segmentation) -> Iterator[Unit]:
+def read_units(
+    given: Given, unit: str, segmentation: Segmentation, *, encoding: str | None = None, errors: str = "strict"
+) -> Iterator[Unit]:
     """The texts of a corpus, a file, a folder or several; lines without anything in them are skipped."""
     check("unit", unit, UNITS)
     if not isinstance(given, Corpus):
@@ -37,9 +39,9 @@ def read_units(given: Given, unit: str, segmentation: Segmentation) -> Iterator[
         if len(paths) == 1 and is_corpus(paths[0]):
             given = Corpus.open(paths[0])
         elif unit == "lines":
-            return _file_lines(paths)
+            return _file_lines(paths, encoding, errors)
         else:
-            given = Corpus.build(paths, segment=segmentation)
+            given = Corpus.build(paths, segment=segmentation, encoding=encoding, errors=errors)
     return _sentences(given) if unit == "lines" else _documents(given)
 
 
@@ -51,12 +53,12 @@ def units_of(texts: Iterable[str]) -> Iterator[Unit]:
         yield Unit(text, "", number)
 
 
-def _file_lines(paths: Sequence[str | Path]) -> Iterator[Unit]:
+def _file_lines(paths: Sequence[str | Path], encoding: str | None, errors: str) -> Iterator[Unit]:
     sources = find_sources(paths)
     short = short_names([source.name for source in sources])
     for source, name in zip(sources, short, strict=True):
         name = source.title if source.named else name
-        for number, line in Lines(Reader(source)):
+        for number, line in Lines(Reader(source, encoding=encoding, errors=errors)):
             if line.strip():
                 yield Unit(line.strip(), name, number)
 

@@ -97,6 +97,8 @@ class TextIndex:
         out: str | Path | None = None,
         *,
         unit: str = "lines",
+        encoding: str | None = None,
+        errors: str = "strict",
         force: bool = False,
         progress: Progress = silent,
     ) -> TextIndex:
@@ -106,7 +108,8 @@ class TextIndex:
         """
         segmentation = cutting(model)
         builder = Builder(lift(model, "sentences"), segmentation)
-        return cls._written(builder, read_units(texts, unit, segmentation), out, force, progress)
+        units = read_units(texts, unit, segmentation, encoding=encoding, errors=errors)
+        return cls._written(builder, units, out, force, progress)
 
     @classmethod
     def of(cls, model: Any, texts: Iterable[str], *, progress: Progress = silent) -> TextIndex:
@@ -155,13 +158,15 @@ class TextIndex:
         out: str | Path | None = None,
         *,
         unit: str = "lines",
+        encoding: str | None = None,
+        errors: str = "strict",
         force: bool = False,
         progress: Progress = silent,
     ) -> TextIndex:
         """A new index with further texts after these, at ``out`` or in the place of this one."""
         builder = Builder(self._encoder(), self.segmentation)
         builder.adopt(self)
-        units = read_units(texts, unit, self.segmentation)
+        units = read_units(texts, unit, self.segmentation, encoding=encoding, errors=errors)
         index = self._written(builder, units, out or self.path, force or out is None, progress)
         index._kept_alive = self._kept_alive if out is None else None
         return index
