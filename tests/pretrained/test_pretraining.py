@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from click.testing import CliRunner
 from tiny_transformers import SIZES, SMALL, save_tokenizer, wordpiece
 
 import polyseme
+from polyseme.cli.main import polyseme as command
 from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.bert.train import make_task
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
@@ -164,6 +166,20 @@ def test_a_wide_network_learns_at_the_rate_of_its_own_size_and_keeps_it_when_tra
         further = polyseme.train(method, corpus, start=model, epochs=0, threads=1)  # the size, mini, is of new networks
         assert further.options.lr == pytest.approx(5e-5)
         assert polyseme.train(method, corpus, start=model, epochs=0, threads=1, lr=1e-3).options.lr == 1e-3
+
+
+def test_a_command_that_can_be_run_is_named_after_training(fifty_lines, tmp_path):
+    (tmp_path / "text").write_text("\n".join(fifty_lines), encoding="utf-8")
+    Corpus.build(tmp_path / "text", tmp_path / "corpus")
+    small = [
+        str(part) for name in ("dim", "n_layers", "n_heads") for part in (f"--{name.replace('_', '-')}", SMALL[name])
+    ]
+    for data, wanted in (("text", "encode {} TEXT -o VECTORS.npy"), ("corpus", "index {} {} -o INDEX")):
+        places = [str(tmp_path / "m"), str(tmp_path / data)]
+        done = CliRunner().invoke(
+            command, ["train", "gpt", places[1], "-o", places[0], "--epochs", "0", "--force", *small]
+        )
+        assert done.stderr.splitlines()[-1] == f"next: polyseme {wanted.format(*places)}"
 
 
 def test_an_albert_is_trained_further_with_its_own_judge_of_pairs(corpus, tmp_path):

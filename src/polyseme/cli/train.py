@@ -18,7 +18,7 @@ from polyseme.errors import OptionError
 # What to try with a model of each kind.
 NEXT = {
     "words": "polyseme neighbours {} WORD",
-    "contexts": "polyseme index {} CORPUS -o INDEX",
+    "contexts": "polyseme encode {} TEXT -o VECTORS.npy",
     "sentences": "polyseme similarity {} TEXT TEXT",
 }
 
@@ -116,9 +116,18 @@ def _command(row: catalog.Row) -> click.Command:
             if Path(f"{out}.checkpoint").exists():
                 say(f"{out}.checkpoint keeps the work so far: run the same command with --resume to continue", err=True)
             raise
-        say_end(f"{row.name} model in {out}", begun, model.about.curve, then=NEXT[row.kind].format(out))
+        say_end(f"{row.name} model in {out}", begun, model.about.curve, then=_next(row.kind, out, data))
 
     return call
+
+
+def _next(kind: str, out: str, data: Any) -> str:
+    """What to try with a new model: words in context are indexed if their text is a corpus already."""
+    from polyseme.text.corpus import is_corpus
+
+    if kind == "contexts" and isinstance(data, str) and is_corpus(data):
+        return f"polyseme index {out} {data} -o INDEX"
+    return NEXT[kind].format(out)
 
 
 def _by_name(sources: tuple[str, ...]) -> dict[str, list[str]]:
