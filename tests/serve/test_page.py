@@ -348,6 +348,7 @@ def test_attention_is_drawn_for_the_layer_and_head_that_are_chosen(open_page, se
         page.wait_for_function("location.hash.includes('layer=2')")
         page.set_viewport_size({"width": 390, "height": 800})
         shares = page.locator(".attention-lines .to .soft")
+        shares.nth(len(found.tokens) - 1).wait_for()  # those of the other layer
         edges = shares.evaluate_all("shares => shares.map((share) => share.getBoundingClientRect().right)")
         assert len(edges) == len(found.tokens)
         assert max(edges) <= page.locator(".attention-lines").evaluate("(box) => box.getBoundingClientRect().right")
