@@ -81,6 +81,27 @@ def test_a_pair_has_the_same_states_in_what_is_written_for_transformers(name, fo
     np.testing.assert_allclose(found.layers, torch.stack(states)[:, 0], atol=1e-5)
 
 
+def test_xlnet_is_told_which_subwords_are_of_the_same_text_of_a_pair(tmp_path):
+    torch.manual_seed(3)
+    whole = transformers.XLNetModel(
+        transformers.XLNetConfig(vocab_size=400, d_model=32, n_layer=2, n_head=4, d_inner=48)
+    ).eval()
+    for name, parameter in whole.named_parameters():
+        if "seg" in name or "r_s_bias" in name:
+            torch.nn.init.normal_(parameter)  # as if they had been learned: new ones hardly tell
+    whole.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path, wordpiece())
+    encoder = polyseme.load(tmp_path)
+    ids, types = encoder.pieces.pair(TEXTS[1], TEXTS[2])
+    with torch.inference_mode():
+        given = {"input_ids": torch.from_numpy(ids)[None], "token_type_ids": torch.from_numpy(types)[None]}
+        states = torch.stack(whole(**given, output_hidden_states=True).hidden_states)[:, 0]
+        without = torch.stack(whole(given["input_ids"], output_hidden_states=True).hidden_states)[:, 0]
+    found = next(encoder.encode_pieces([(TEXTS[1], TEXTS[2])]))
+    np.testing.assert_allclose(found.layers, states, atol=1e-5)
+    assert np.abs(found.layers - without.numpy()).max() > 1e-3
+
+
 T5 = transformers.T5Config(vocab_size=400, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
 MARIAN = transformers.MarianConfig(
     vocab_size=400, decoder_vocab_size=400, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,

@@ -333,7 +333,7 @@ def check_vocabulary(network: Network, pieces: Pieces, *, where: object) -> None
     pair, around = pieces.encoded_pair("a", "a"), [*pieces.before, *pieces.behind]
     if (most := max([*around, *pair.ids], default=0)) >= rows:
         raise FormatError(f"{where} has a tokenizer that adds a token of number {most:,} and a network of {rows:,}")
-    if network.reads_types and (most := max(pair.type_ids, default=0)) >= network.whole.config.type_vocab_size:
+    if network.n_types and (most := max(pair.type_ids, default=0)) >= network.n_types:
         raise FormatError(f"{where} has a tokenizer with the token type {most:,}, which the network does not know")
     if len(around) >= (network.positions() or USUAL_LIMIT):
         raise FormatError(f"{where} has a tokenizer that adds {len(around):,} tokens, more than the network reads")

@@ -159,11 +159,13 @@ class Network(nn.Module):
             found = whole.cls.seq_relationship(body.pooler(states))
         return found
 
-    @property
-    def reads_types(self) -> bool:
-        """Whether it has embeddings of token types. GPT-2 and its kin would add those of words of these numbers."""
-        n_types = getattr(self.whole.config, "type_vocab_size", None)
-        return isinstance(n_types, int) and n_types > 1
+    @cached_property
+    def n_types(self) -> int:
+        """How many token types it tells apart; 0: it reads none. GPT-2 and its kin would add vectors of words."""
+        if any(name.endswith("seg_embed") for name, _ in self.named_parameters()):  # XLNet: only whether two are equal
+            return _LARGEST
+        said = getattr(self.whole.config, "type_vocab_size", None)
+        return said if isinstance(said, int) and said > 1 else 0
 
     @property
     def vocabulary_size(self) -> int:
@@ -194,7 +196,7 @@ class Network(nn.Module):
         mask = torch.ones_like(batch.ids) if batch.mask is None and self.wants_mask else batch.mask
         languages = self.detect(batch) if batch.languages is None and self.detect else batch.languages
         given = {
-            "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types if self.reads_types else None,
+            "input_ids": batch.ids, "attention_mask": mask, "token_type_ids": batch.types if self.n_types else None,
             "langs": languages, "position_ids": batch.positions,
         }  # fmt: skip
         return {name: tensor for name, tensor in given.items() if tensor is not None}

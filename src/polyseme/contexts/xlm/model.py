@@ -185,8 +185,9 @@ class Xlm(TrainedTransformer):
         wanted = (len(languages), plain.network.vocabulary_size)
         if frequencies is None or frequencies.shape != wanted or not languages or not (frequencies > 0).all():
             raise FormatError("the model folder was altered: the table of its languages is missing or misshapen")
-        if centres is not None and centres.shape != (len(languages), plain.n_layers, plain.dim):
-            raise FormatError("the model folder was altered: the centres of its languages are misshapen")
+        shape = (len(languages), plain.n_layers, plain.dim)
+        if centres is not None and not (centres.shape == shape and np.isfinite(centres).all()):
+            raise FormatError("the model folder was altered: the centres of its languages are misshapen or not finite")
         found = np.array(frequencies, dtype=np.float32)
         return cls(
             options, plain.network, plain.pieces, list(languages), found,

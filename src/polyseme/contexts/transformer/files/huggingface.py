@@ -92,7 +92,7 @@ def write_into(model: TransformerEncoder, folder: Path, *, pads: bool = False) -
             "the exported tokenizer does not convert text to %s Chinese, as is done here: convert it first", script
         )
     files["tokenizer.json"] = with_normalisation(files["tokenizer.json"], model.segmentation)
-    files["tokenizer_config.json"] = _with_inputs(files["tokenizer_config.json"], types=model.network.reads_types)
+    files["tokenizer_config.json"] = _with_inputs(files["tokenizer_config.json"], types=model.network.n_types > 0)
     if pads and "pad_token" not in model.pieces.specials:
         files["tokenizer_config.json"] = _with_padding(files["tokenizer_config.json"])
     tensors = {name: array for name, array in parts.tensors.items() if not name.startswith("mix.")}
