@@ -204,8 +204,8 @@ def test_a_description_of_any_size_is_not_read(tmp_path: Path, monkeypatch) -> N
     make_model(tmp_path / "m")
     with open(tmp_path / "m" / "model.json", "ab") as file:
         file.truncate(plain.LONGEST_JSON + 1)  # a hole: it takes no room
-    with pytest.raises(FormatError, match="too large"):
-        MODEL.read(tmp_path / "m")
+    with pytest.raises(FormatError, match="too large"), MODEL.open(tmp_path / "m"):
+        pass
     with pytest.raises(FormatError, match="too large"):
         polyseme.load(tmp_path / "m")
 

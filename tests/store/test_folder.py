@@ -104,8 +104,8 @@ def test_no_byte_of_a_description_changes_unseen(tmp_path):
     data = (path / "model.json").read_bytes()
     for place in range(len(data) - 1):  # behind the last brace is a newline
         (path / "model.json").write_bytes(data[:place] + bytes([data[place] ^ 2]) + data[place + 1 :])
-        with pytest.raises(FormatError, match=r"model\.json|of format 3") as error:
-            MODEL.read(path)
+        with pytest.raises(FormatError, match=r"model\.json|of format 3") as error, MODEL.open(path):
+            pass
         assert "\n" not in str(error.value)
 
 
@@ -114,20 +114,24 @@ def test_a_description_that_was_written_before_they_had_a_checksum_is_read(tmp_p
     manifest = json.loads((path / "model.json").read_text())
     del manifest["checksum"]
     (path / "model.json").write_text(json.dumps(manifest))
-    assert MODEL.read(path) == manifest
+    with MODEL.open(path) as folder:
+        assert folder.found == manifest
 
 
 def test_a_description_may_hold_what_json_changes(tmp_path):
     files = {name: {"size": 0} for name in ("weights.safetensors", "training.jsonl")}
+    for name in files:
+        (tmp_path / name).touch()
     MODEL.write(tmp_path, {"method": "\ud83d\ude00", "options": {10: (1, 2.5), 9: float("inf")}, "tables": []}, files)
-    assert MODEL.read(tmp_path)["options"] == {"10": [1, 2.5], "9": float("inf")}
+    with MODEL.open(tmp_path) as folder:
+        assert folder.found["options"] == {"10": [1, 2.5], "9": float("inf")}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "\x00", "null"])
 def test_a_description_that_is_not_one_is_refused(tmp_path, text):
     (tmp_path / "model.json").write_text(text)
-    with pytest.raises(FormatError, match=r"model\.json"):
-        MODEL.read(tmp_path)
+    with pytest.raises(FormatError, match=r"model\.json"), MODEL.open(tmp_path):
+        pass
 
 
 def test_a_checkpoint_keeps_arrays_and_state_and_belongs_to_one_training(tmp_path):

@@ -19,7 +19,7 @@ from polyseme.disk.description import check_seal, checksum, parse, sha256, sha25
 from polyseme.disk.exchange import sync_file
 from polyseme.disk.opened import Opened, opened
 from polyseme.disk.ours import check_new
-from polyseme.disk.plain import PlainFile, read_small
+from polyseme.disk.plain import PlainFile
 from polyseme.errors import FormatError
 from polyseme.version import VERSION
 
@@ -68,18 +68,6 @@ class Manifest:
         (folder / self.marker).write_bytes(lines.encode("utf-8", "backslashreplace"))
         sync_file(folder / self.marker)
         return found
-
-    def read(self, folder: str | Path) -> dict[str, Any]:
-        """Read only the description."""
-        file = Path(folder) / self.marker
-        try:
-            data = read_small(file)
-        except (FileNotFoundError, NotADirectoryError):
-            hint = f"({self.command} makes one)"
-            raise FormatError(f"{folder} is not {self.kind}: it has no {self.marker} {hint}") from None
-        except OSError as error:
-            raise FormatError(f"{file} cannot be read: {error.strerror}") from None
-        return self.checked(data, Path(folder))
 
     def checked(self, data: bytes, folder: Path) -> dict[str, Any]:
         """Parse a description and check its format, entries and checksum, but not the files."""
