@@ -34,7 +34,7 @@ def test_a_projection_is_the_same_to_the_bit_with_any_number_of_threads() -> Non
 
 def test_recall_is_what_it_was_measured_to_be(tmp_path: Path) -> None:
     codes, projection = random_codes(6000, 24)
-    cells, recall = build_cells(codes, projection, tmp_path / "cells.npy", seed=1, progress=silent)
+    cells, recall = build_cells(codes, projection.step, tmp_path / "cells.npy", seed=1, progress=silent)
     assert recall >= TARGET
     assert cells.probes < len(cells.centres)  # it is an approximation, not a scan of everything
     assert sorted(cells.rows.tolist()) == list(range(6000))
@@ -55,7 +55,7 @@ def test_exact_search_agrees_with_sorting_everything() -> None:
     vectors = projection.decode(codes[:20])
     scores = vectors.astype(np.float64) @ (codes.astype(np.float64) * projection.step).T
     expected = np.sort(scores, axis=1)[:, ::-1][:, :7]
-    rows = nearest(codes, projection, vectors, topn=7)
+    rows = nearest(codes, projection.step, vectors, topn=7)
     assert np.allclose(np.take_along_axis(scores, rows, axis=1), expected, atol=1e-5)
 
 

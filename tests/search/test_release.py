@@ -9,7 +9,6 @@ import pytest
 
 from polyseme.search.cells import build_cells
 from polyseme.search.layout import create, release
-from polyseme.search.projection import Projection
 
 
 def resident(path: Path) -> int:
@@ -48,7 +47,6 @@ def test_making_cells_holds_no_more_than_a_block_of_the_codes(tmp_path: Path) ->
         held.append(resident(tmp_path / "codes.npy"))
 
     ones = np.ones(dim, dtype=np.float32)
-    projection = Projection(0 * ones, ones, np.eye(dim, dtype=np.float32), ones / 127, "int8")
-    build_cells(codes, projection, tmp_path / "cells.npy", seed=1, progress=watched)
+    build_cells(codes, ones / 127, tmp_path / "cells.npy", seed=1, progress=watched)
     held.append(resident(tmp_path / "codes.npy"))
     assert max(held) < codes.nbytes / 3

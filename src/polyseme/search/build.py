@@ -244,7 +244,7 @@ class _Builder:
         if self.n >= self.options.cells_from:
             cells, recall = build_cells(
                 self.codes[first],
-                self.projections[first],
+                self.projections[first].step,
                 self.part / layout.CELLS,
                 seed=self.options.seed,
                 progress=self.progress,

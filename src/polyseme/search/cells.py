@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Progress
 from polyseme.search.layout import create, release
-from polyseme.search.projection import Projection
+from polyseme.search.projection import decode
 from polyseme.search.scan import BLOCK, nearest
 from polyseme.search.sorting import Places
 
@@ -61,9 +61,12 @@ class Cells:
 
 
 def build_cells(
-    codes: NDArray[Any], projection: Projection, file: Path, *, seed: int, progress: Progress
+    codes: NDArray[Any], step: FloatArray, file: Path, *, seed: int, progress: Progress
 ) -> tuple[Cells, float]:
-    """Cells over all codes, the lists written to ``file``, and their measured recall of the ten nearest."""
+    """Cells over all codes, the lists written to ``file``, and their measured recall of the ten nearest.
+
+    A code ``(d,)`` times ``step`` ``(d,)`` is its vector: of vectors that are not coded, ``step`` is 1.
+    """
     import faiss
 
     n = len(codes)
@@ -71,16 +74,16 @@ def build_cells(
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(n, size=min(n, k * _POINTS_PER_CENTRE), replace=False))
     progress("cells: centres", 0, 1)
-    kmeans = faiss.Kmeans(projection.dim, k, niter=8, seed=seed, spherical=True, min_points_per_centroid=1)
-    kmeans.train(np.concatenate([projection.decode(rows) for rows in _picked(codes, sample)]))
+    kmeans = faiss.Kmeans(len(step), k, niter=8, seed=seed, spherical=True, min_points_per_centroid=1)
+    kmeans.train(np.concatenate([decode(rows, step) for rows in _picked(codes, sample)]))
     progress("cells: centres", 1, 1)
     centres = np.ascontiguousarray(kmeans.centroids, dtype=np.float32)
     aside = file.with_name(".assigned.npy")  # on disk too: memory does not grow with the index
     assigned = create(aside, (n,), np.dtype(np.int32))
-    searcher = faiss.IndexFlatIP(projection.dim)
+    searcher = faiss.IndexFlatIP(len(step))
     searcher.add(centres)
     for begin in range(0, n, BLOCK):
-        block = projection.decode(codes[begin : begin + BLOCK])
+        block = decode(codes[begin : begin + BLOCK], step)
         assigned[begin : begin + BLOCK] = searcher.search(block, 1)[1][:, 0]
         release(codes)
         progress("cells: occurrences", min(begin + BLOCK, n), n)
@@ -95,7 +98,7 @@ def build_cells(
     rows.flush()  # type: ignore[attr-defined]
     aside.unlink()
     cells = Cells(centres, places.offsets, rows, 1)
-    recall = _choose_probes(cells, codes, projection, rng)
+    recall = _choose_probes(cells, codes, step, rng)
     return cells, recall
 
 
@@ -107,11 +110,11 @@ def _picked(codes: NDArray[Any], places: NDArray[np.int64]) -> Iterator[NDArray[
         release(codes)
 
 
-def _choose_probes(cells: Cells, codes: NDArray[Any], projection: Projection, rng: np.random.Generator) -> float:
+def _choose_probes(cells: Cells, codes: NDArray[Any], step: FloatArray, rng: np.random.Generator) -> float:
     # The fewest cells that reach the target, counted against comparing every code; a query does not count itself.
     queries = np.sort(rng.choice(len(codes), size=min(QUERIES, len(codes)), replace=False))
-    vectors = projection.decode(codes[queries])
-    exact = nearest(codes, projection, vectors, topn=11)
+    vectors = decode(codes[queries], step)
+    exact = nearest(codes, step, vectors, topn=11)
     recall = 0.0
     for probes in (8, 16, 32, 64, 128, 256, 512):
         cells.probes = min(probes, len(cells.centres))

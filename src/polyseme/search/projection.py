@@ -74,7 +74,7 @@ class Projection:
 
     def decode(self, codes: NDArray[Any]) -> FloatArray:
         """Vectors of codes, near to what ``vectors`` gave, of length one."""
-        return unit_rows(codes.astype(np.float32) * self.step)
+        return decode(codes, self.step)
 
     def tensors(self, prefix: str) -> dict[str, NDArray[Any]]:
         """The arrays to keep, by name."""
@@ -96,3 +96,8 @@ class Projection:
         if not fits or step.shape != directions.shape[1:] or any(a.dtype != np.float32 for a in found if a is not None):
             raise FormatError(f"{where} was altered: the projection of {prefix} has the wrong shape")
         return cls(mean, deviation, directions, step, precision)
+
+
+def decode(codes: NDArray[Any], step: FloatArray) -> FloatArray:
+    """Vectors of length one, ``(n, d)``: codes times their ``step`` ``(d,)``."""
+    return unit_rows(codes.astype(np.float32) * step)

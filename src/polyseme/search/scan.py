@@ -43,9 +43,9 @@ def mean(codes: NDArray[Any], projection: Projection) -> FloatArray:
     return np.asarray(total / max(len(codes), 1), dtype=np.float32)
 
 
-def nearest(codes: NDArray[Any], projection: Projection, vectors: FloatArray, *, topn: int) -> NDArray[np.int64]:
+def nearest(codes: NDArray[Any], step: FloatArray, vectors: FloatArray, *, topn: int) -> NDArray[np.int64]:
     """The ``topn`` nearest codes of each vector by comparing all, nearest first: ``(q, d) -> (q, topn)``."""
-    queries = (vectors * projection.step).T  # (d, q)
+    queries = (vectors * step).T  # (d, q)
 
     def blocks() -> Iterator[FloatArray]:
         for at in range(0, len(codes), BLOCK):

@@ -19,7 +19,6 @@ from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Progress, best_places
 from polyseme.search import text_layout as layout
 from polyseme.search.cells import build_cells
-from polyseme.search.projection import Projection
 from polyseme.store import tensors as tensor_file
 from polyseme.text.layout import numbers, offsets
 
@@ -105,10 +104,8 @@ def write_sparse(folder: Path, rows: csr_array) -> None:
 def write_cells(folder: Path, n: int, dim: int, progress: Progress) -> dict[str, Any]:
     """Put the vectors of a folder in the order of cells; what was measured."""
     rows = np.memmap(folder / layout.VECTORS, dtype=np.float32, mode="r", shape=(n, dim))
-    ones = np.ones(dim, dtype=np.float32)
-    as_they_are = Projection(0 * ones, ones, np.eye(dim, dtype=np.float32), ones, "float16")
     lists = folder / ".cells.npy"
-    cells, recall = build_cells(rows, as_they_are, lists, seed=1, progress=progress)
+    cells, recall = build_cells(rows, np.ones(dim, dtype=np.float32), lists, seed=1, progress=progress)
     order = np.asarray(cells.rows, dtype=np.int64)
     order.tofile(folder / layout.ROWS)
     with open(folder / ".vectors", "wb") as file:
