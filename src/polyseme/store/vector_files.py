@@ -24,6 +24,7 @@ from polyseme.disk.atomic import new_files
 from polyseme.disk.hdf5 import CheckedFile
 from polyseme.errors import MissingExtra
 from polyseme.nouns import FloatArray
+from polyseme.text.strings import well_formed
 
 log = logging.getLogger(__name__)
 
@@ -267,14 +268,14 @@ class _Parquet(_Writer):
         if first.ndim == 1:
             columns = {
                 "line": arrow.array([number for number, *_ in self._held], arrow.int64()),
-                "text": arrow.array([_sound(text) for _, text, _, _ in self._held], arrow.string()),
+                "text": arrow.array([well_formed(text) for _, text, _, _ in self._held], arrow.string()),
                 "vector": self._vectors(np.stack([vectors for *_, vectors in self._held])),
             }
         else:
             lengths = [len(tokens) for _, _, tokens, _ in self._held]
             numbers = np.repeat([number for number, *_ in self._held], lengths)
             positions = np.concatenate([np.arange(n) for n in lengths]) if lengths else np.zeros(0)
-            words = [_sound(token) for _, _, tokens, _ in self._held for token in tokens]
+            words = [well_formed(token) for _, _, tokens, _ in self._held for token in tokens]
             columns = {
                 "line": arrow.array(numbers, arrow.int64()),
                 "position": arrow.array(positions, arrow.int32()),
@@ -301,8 +302,3 @@ class _Parquet(_Writer):
     def release(self) -> None:
         if self._writer is not None:
             self._writer.close()
-
-
-def _sound(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -17,9 +17,9 @@ import numpy as np
 from polyseme.errors import TextError
 from polyseme.text.block import Block, BlockSettings, Counted
 from polyseme.text.cut import CODING, Job
-from polyseme.text.normalise import without_surrogates
 from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
+from polyseme.text.strings import well_formed
 from polyseme.text.structure import joined, lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
@@ -97,7 +97,7 @@ class Counter:
 
     def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
         """Number words in memory. Those that are empty or contain spaces, newlines or NULs are numbered one by one."""
-        flat = [without_surrogates(word) for word in chain.from_iterable(rows)]
+        flat = [well_formed(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
         numbers = np.zeros(len(flat), dtype=np.int32)
         plain = " ".join([word for word, is_odd in zip(flat, odd.tolist(), strict=True) if not is_odd])

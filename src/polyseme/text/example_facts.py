@@ -22,8 +22,8 @@ from polyseme.text.example_rows import (
 )
 from polyseme.text.labels import Labels
 from polyseme.text.lines import BadRows
-from polyseme.text.normalise import without_surrogates
 from polyseme.text.segment import Segmentation
+from polyseme.text.strings import well_formed
 from polyseme.text.writing_systems import has_han
 
 Places = NDArray[np.int64]
@@ -182,7 +182,7 @@ def _filled_labelled(given: Sequence[Sequence[Any]], kind: str, scored: bool | N
 
 
 def _clean(text: str) -> str:
-    return without_surrogates(str(text).replace("\0", "\ufffd"))
+    return well_formed(str(text).replace("\0", "\ufffd"))
 
 
 # ---- parts

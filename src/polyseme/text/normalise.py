@@ -118,12 +118,3 @@ def normalise(text: str, form: str, script: str, case: str) -> str:
         text = nfkc(text)
     text = to_script(text, script)
     return text.lower() if case == "lower" else text
-
-
-def without_surrogates(text: str) -> str:
-    """Replace lone surrogates, which are not characters, by U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.text import cut
-from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise, without_surrogates
+from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise
+from polyseme.text.strings import well_formed
 from polyseme.text.writing_systems import jobs
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Segmentation:
         if isinstance(given, str):
             raise OptionError(f"words is a list of words, not one string: {given[:20]!r}")
         # Normalise the words like the text in which they will be looked up.
-        written = (word.strip() for word in self.normalised(without_surrogates("\n".join(self.words))).split("\n"))
+        written = (word.strip() for word in self.normalised(well_formed("\n".join(self.words))).split("\n"))
         object.__setattr__(self, "words", tuple(dict.fromkeys(filter(None, written))))
 
     @classmethod
@@ -86,9 +87,9 @@ class Segmentation:
     def token_lists(self, texts: Sequence[str]) -> list[list[str]]:
         """The words of each text; many short texts at once are much faster than one at a time."""
         if self.method == FUNCTION:
-            return [self.call(self.normalised(without_surrogates(text))) for text in texts]
+            return [self.call(self.normalised(well_formed(text))) for text in texts]
         # One text per line; normalisation does not join characters across newlines.
-        joined = without_surrogates("\n".join([text.replace("\n", " ") for text in texts]))
+        joined = well_formed("\n".join([text.replace("\n", " ") for text in texts]))
         words = cut.work(self.jobs(self.lines(joined).replace("\0", "\ufffd")), self.words).decode(cut.CODING)
         return [line.split() for line in words.split("\n")[: len(texts)]]
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from polyseme.errors import TextError
 from polyseme.text.block import Block, BlockSettings, Counted, IntArray
-from polyseme.text.normalise import may_vanish, nfkc, without_surrogates
+from polyseme.text.normalise import may_vanish, nfkc
 from polyseme.text.numbering import gathered
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
+from polyseme.text.strings import well_formed
 
 
 class Structure:
@@ -45,7 +46,7 @@ def _places_in_bytes(codes: Codes, places: Places) -> Places:
 
 def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
     """The structure of separate sentences, and the text that they make when concatenated."""
-    pieces = [without_surrogates(text).encode() for text in texts]
+    pieces = [well_formed(text).encode() for text in texts]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
     starts = np.append(0, ends[:-1])[: len(ends)]
     return Structure(np.stack([starts, ends], axis=1), lines, documents), b"".join(pieces)
@@ -133,7 +134,7 @@ def _records(block: Block, settings: BlockSettings) -> tuple[str, list[int]]:
         if not isinstance(text, str):
             raise TextError(f"{where} has no text in the field {settings.field!r}: {_shown(record, settings.field)}")
         starts.append(len(texts))
-        texts += without_surrogates(text.replace("\0", "\ufffd")).splitlines() or [""]
+        texts += well_formed(text.replace("\0", "\ufffd")).splitlines() or [""]
     return "\n".join(texts), starts
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from polyseme.errors import FormatError
+from polyseme.text.strings import well_formed
 from polyseme.text.tokenizer_json import check_tokenizer
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class BytePairs:
 
     def cut(self, word: str) -> list[str]:
         """Split one word into pieces; unseen characters become the unknown piece."""
-        given = word.encode("utf-8", "replace").decode("utf-8")
-        found: list[str] = self._tokenizer.encode(given).tokens
+        found: list[str] = self._tokenizer.encode(well_formed(word)).tokens
         return found
 
     @staticmethod
@@ -76,7 +76,7 @@ class BytePairs:
 def _repeated(counted_words: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Repeat each word as often as it occurs, in lines of bounded length."""
     for word, n in counted_words:
-        clean = "".join(word.split()).encode("utf-8", "replace").decode("utf-8")
+        clean = well_formed("".join(word.split()))
         while n > 0 and clean:
             yield " ".join([clean] * min(n, AT_ONCE))
             n -= AT_ONCE

@@ -26,7 +26,7 @@ from typing import Any
 from polyseme.errors import TextError
 from polyseme.text.json_items import items
 from polyseme.text.lines import Lines
-from polyseme.text.normalise import without_surrogates
+from polyseme.text.strings import well_formed
 
 FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}
@@ -215,7 +215,7 @@ def _labels_stand_first(lines: list[str]) -> bool:
 def plain_text(cell: Any) -> str | None:
     """A cell as text; None if it is not a string (a JSON null, number, list or object)."""
     if isinstance(cell, str):
-        return without_surrogates(cell.replace("\0", "\ufffd"))
+        return well_formed(cell.replace("\0", "\ufffd"))
     return None
 
 

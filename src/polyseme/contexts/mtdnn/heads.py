@@ -19,9 +19,9 @@ from torch.nn import functional as F
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import readable
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.neural.answer import StochasticAnswer
+from polyseme.text.strings import well_formed
 
 FIRST, SECOND, NEITHER = 0, 1, -1
 Text = str | tuple[str, str]
@@ -53,7 +53,7 @@ class Reader:
 
     def _one(self, text: str) -> tuple[list[int], list[int], list[int]]:
         pieces = self.runner.pieces
-        inside = pieces.ids([readable(text)])[0].tolist()[: self.runner.room]
+        inside = pieces.ids([well_formed(text)])[0].tolist()[: self.runner.room]
         owner = [*[NEITHER] * len(pieces.before), *[FIRST] * len(inside), *[NEITHER] * len(pieces.behind)]
         return [*pieces.before, *inside, *pieces.behind], [0] * len(owner), owner
 

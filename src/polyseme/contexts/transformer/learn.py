@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from polyseme.contexts.transformer.pieces import Pieces, readable
+from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.text.segment import Segmentation
+from polyseme.text.strings import well_formed
 from polyseme.text.vocabulary import Vocabulary
 
 BERT_SPECIALS = {
@@ -104,7 +105,7 @@ def _parts(tokenizer: Tokenizer, words: Vocabulary) -> Counter[str]:
     """Counts of the parts of words between spaces and punctuation, with inner characters moved to the private plane."""
     counts: Counter[str] = Counter()
     for word, n in zip(words.words, words.counts.tolist(), strict=True):
-        for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(readable(word))):
+        for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(well_formed(word))):
             if len(part) <= LONGEST_WORD and all(ord(character) <= _LAST for character in part[1:]):
                 counts[part[0] + "".join([chr(_PLANE + ord(character)) for character in part[1:]])] += n
     return counts

@@ -23,6 +23,7 @@ from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
 from polyseme.contexts.transformer.library import panics_as, reason
 from polyseme.errors import FormatError
+from polyseme.text.strings import well_formed
 from polyseme.text.tokenizer_json import check_tokenizer
 
 Ints = NDArray[np.int64]
@@ -32,7 +33,6 @@ _NOT_READ = "the tokenizer of the model cannot read a text: its tokenizer.json w
 _CUTTING_WORDS = ("RoFormerTokenizer", "RoFormerTokenizerFast")  # with jieba: words of the vocabulary are pieces
 MOST_UNUSED = 1_000_000  # unused ids of a vocabulary
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
-_SURROGATE = re.compile("[\ud800-\udfff]")  # lone surrogates, which no tokenizer accepts
 # Written without spaces: Han characters, kana, Thai, and their punctuation.
 _UNSPACED_CHARACTER = "[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]"
 _UNSPACED = re.compile(_UNSPACED_CHARACTER)
@@ -181,13 +181,13 @@ class Pieces:
     def cut(self, texts: Sequence[str]) -> list[Cut]:
         """The subwords of each text and their positions in it."""
         with panics_as(FormatError, _NOT_READ):
-            found: list[Encoding] = self.tokenizer.encode_batch(list(map(readable, texts)), add_special_tokens=False)
+            found: list[Encoding] = self.tokenizer.encode_batch(list(map(well_formed, texts)), add_special_tokens=False)
         return [self._cut(encoding) for encoding in found]
 
     def ids(self, texts: Sequence[str]) -> list[Ints]:
         """The subword ids of each text, without positions, which is faster."""
         with panics_as(FormatError, _NOT_READ):
-            found = self.tokenizer.encode_batch_fast(list(map(readable, texts)), add_special_tokens=False)
+            found = self.tokenizer.encode_batch_fast(list(map(well_formed, texts)), add_special_tokens=False)
         return [self._known(encoding.ids) for encoding in found]
 
     def between_masks(self, parts: Sequence[str]) -> list[Ints]:
@@ -216,7 +216,7 @@ class Pieces:
     def encoded_pair(self, first: str, second: str) -> PairCut:
         """Two texts as one input, with all that the tokenizer tells."""
         with panics_as(FormatError, _NOT_READ):
-            found: Encoding = self.tokenizer.encode(readable(first), readable(second))
+            found: Encoding = self.tokenizer.encode(well_formed(first), well_formed(second))
         ids: list[int] = self._known(found.ids).tolist()
         return PairCut(ids, found.type_ids, found.sequence_ids, found.special_tokens_mask, found.offsets)
 
@@ -228,11 +228,6 @@ class Pieces:
         """The ids, with the unknown token in place of subwords that the network does not know."""
         found = np.array(ids, dtype=np.int64)
         return np.where(found < self.n_known, found, self.id_of("unk") or 0) if self.n_known else found
-
-
-def readable(text: str) -> str:
-    """The text with lone surrogates replaced by U+FFFD."""
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def is_unspaced(character: str) -> bool:
