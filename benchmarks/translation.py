@@ -28,8 +28,8 @@ from polyseme.contexts.cove.train import padded
 from polyseme.contexts.cove.words import BOUNDARY
 from polyseme.neural.batches import BudgetBatches
 from polyseme.options import make_options
-from polyseme.text.joining import join_words
 from polyseme.text.parallel import Parallel
+from polyseme.text.spacing import join_words
 from words_records import Results, table, write_section
 
 WARM_UP, RATE, LONGEST = 0.08, 1e-3, 60

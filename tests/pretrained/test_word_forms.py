@@ -11,9 +11,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 import polyseme
 from polyseme.contexts.transformer.learn import learn_byte_pairs
-from polyseme.contexts.transformer.pieces import Pieces, joined
+from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable
 from polyseme.text.corpus import Corpus
+from polyseme.text.spacing import joined
 
 ENGLISH = ["The terms of the learner", "learning words begins with counting words", "history works well"]
 MIXED = [
@@ -62,7 +63,7 @@ def stream(corpus: Corpus, pieces: Pieces) -> list[int]:
 def test_the_subwords_of_a_stream_are_those_of_the_text(name, lines, request):
     pieces = request.getfixturevalue(name)
     corpus = Corpus.from_sentences(lines, documents="line")
-    texts = [joined(words)[0] for words in corpus]
+    texts = [joined(words) for words in corpus]
     expected = [number for text in texts for number in pieces.tokenizer.encode(text, add_special_tokens=False).ids]
     assert stream(corpus, pieces) == expected
     assert PieceTable(corpus, pieces).varies
@@ -72,7 +73,7 @@ def test_the_subwords_of_a_stream_are_those_of_the_text(name, lines, request):
 def test_the_sentences_of_a_document_follow_each_other_as_in_a_text(name, request):
     pieces = request.getfixturevalue(name)
     corpus = Corpus.from_sentences([*ENGLISH, *MIXED])
-    text = joined([word for words in corpus for word in words])[0]
+    text = joined([word for words in corpus for word in words])
     assert stream(corpus, pieces) == pieces.tokenizer.encode(text, add_special_tokens=False).ids
 
 
@@ -80,7 +81,7 @@ def test_sentences_can_be_texts_of_their_own(gpt2):
     corpus = Corpus.from_sentences([*ENGLISH, *MIXED])
     text = PieceCorpus(PieceTable(corpus, gpt2, texts="sentence"), np.arange(len(corpus)))
     for number, words in enumerate(corpus):
-        expected = gpt2.tokenizer.encode(joined(words)[0]).ids
+        expected = gpt2.tokenizer.encode(joined(words)).ids
         assert text.sentences_between(number, number + 1).ids.tolist() == expected
 
 
@@ -117,7 +118,7 @@ def test_one_form_is_kept_where_all_are_equal():
         table = PieceTable(corpus, pieces)
         assert not table.varies
         assert len(table.counts) == len(corpus.all_words)
-        text = joined([word for words in corpus for word in words])[0]
+        text = joined([word for words in corpus for word in words])
         assert stream(corpus, pieces) == pieces.tokenizer.encode(text, add_special_tokens=False).ids
 
 

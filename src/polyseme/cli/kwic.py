@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from polyseme.cli.console import SafeConsole
-from polyseme.text.joining import spaced
+from polyseme.text.spacing import joined
 
 PIPED_WIDTH = 100
 _SOURCE_WIDTH = 16
@@ -73,18 +73,13 @@ def kwic_lines(
             line.append(name + " " * (named - cell_len(name) + 2), style="dim")
         if tags:
             line.append(f"{hit.tag or '':<{tags}} ", style="cyan")
-        left = trimmed_left(_clean(joined(getattr(hit, "before", ""), hit.text[: hit.start])), side)
-        right = trimmed(_clean(joined(hit.text[hit.end :], getattr(hit, "behind", ""))), side)
+        left = trimmed_left(_clean(joined([getattr(hit, "before", ""), hit.text[: hit.start]])), side)
+        right = trimmed(_clean(joined([hit.text[hit.end :], getattr(hit, "behind", "")])), side)
         word = trimmed(_clean(hit.text[hit.start : hit.end]), max(words, 1))
         line.append(" " * (side - cell_len(left)) + left)
         line.append(f"【{word}】" if brackets else f" {word} ", style="bold red")
         line.append(right)
         yield line
-
-
-def joined(a: str, b: str) -> str:
-    """Two sentences in a row: with a blank between them where neither meets the other in Chinese."""
-    return f"{a} {b}" if spaced(a, b) else a + b
 
 
 def trimmed(text: str, width: int) -> str:

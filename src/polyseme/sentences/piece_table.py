@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from polyseme.contexts.transformer.pieces import Pieces, joined
+from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.sentences.steps import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
+from polyseme.text.spacing import joined
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,7 +70,7 @@ class PieceTable(Model, SentenceEncoder):
         return np.asarray(vectors.numpy(), dtype=np.float32)
 
     def _text(self, sentence: Sentence) -> str:
-        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]
+        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))
         return self.options.prompt + text
 
     # ---- on disk

@@ -25,13 +25,14 @@ from torch import Tensor, nn
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.packed import packed
-from polyseme.contexts.transformer.pieces import Ints, joined
+from polyseme.contexts.transformer.pieces import Ints
 from polyseme.errors import FormatError
 from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.sentences.steps import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
+from polyseme.text.spacing import joined
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -155,7 +156,7 @@ class SentenceTransformer(Model, SentenceEncoder):
         return (none, none) if start is None else (np.array([start]), np.array([end]))
 
     def _text(self, sentence: Sentence) -> str:
-        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))[0]
+        text = sentence if isinstance(sentence, str) else joined(tokens_given(sentence))
         return self.options.prompt + self.encoder.segmentation.normalised(text)
 
     # ---- on disk

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from polyseme.contexts.elmo.options import parse_filters
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.pieces import joined
 from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
@@ -38,6 +37,7 @@ from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
 from polyseme.tasks.options import CosineOptions, CrossOptions, MatchingOptions
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import joined
 
 TextPair = tuple[Sentence, Sentence]
 
@@ -227,7 +227,7 @@ class Cross(Features):
 
 
 def _raw(text: Sentence) -> str:
-    return text if isinstance(text, str) else joined(list(text))[0]
+    return text if isinstance(text, str) else joined(text)
 
 
 class CrossPairs(PreparedPairs):

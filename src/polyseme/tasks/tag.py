@@ -45,8 +45,8 @@ from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_o
 from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.text.examples import Examples
 from polyseme.text.gather import SAYS
-from polyseme.text.joining import join_words
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import join_words
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

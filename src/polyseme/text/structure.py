@@ -14,6 +14,7 @@ from polyseme.text.block import Block, BlockSettings, Counted, IntArray
 from polyseme.text.normalise import may_vanish, nfkc
 from polyseme.text.numbering import gathered
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
+from polyseme.text.spacing import needs_space
 from polyseme.text.strings import well_formed
 
 
@@ -108,13 +109,8 @@ def unwrapped(lines: Iterable[str]) -> str:
         if text.endswith("-") and text[-2:-1].isalpha() and line[:1].islower():
             text += line  # self-/made
         else:
-            text += f" {line}" if text and _needs_space(text[-1], line[0]) else line
+            text += f" {line}" if needs_space(text, line) else line
     return text
-
-
-def _needs_space(left: str, right: str) -> bool:
-    """Whether two joined parts need a space: not next to Chinese, nor inside a dash or ellipsis broken in two."""
-    return left < "\u2e80" and right < "\u2e80" and not (left == right and left in "—…")
 
 
 def _records(block: Block, settings: BlockSettings) -> tuple[str, list[int]]:
@@ -145,11 +141,3 @@ def _shown(record: Any, field: str) -> str:
     if field in record:
         return f"there is {json.dumps(record[field], ensure_ascii=False)[:40]} in it"
     return f"it has {', '.join(map(repr, list(record)[:8])) or 'nothing'}"
-
-
-def joined(tokens: Iterable[str]) -> str:
-    """Join words into running text, with a space between two words unless one side is Chinese."""
-    text = ""
-    for token in tokens:
-        text += f" {token}" if text and token and _needs_space(text[-1], token[0]) else token
-    return text

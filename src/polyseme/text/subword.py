@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from polyseme.errors import FormatError
+from polyseme.text.spacing import join_words
 from polyseme.text.strings import well_formed
 from polyseme.text.tokenizer_json import check_tokenizer
 
@@ -65,12 +66,8 @@ class BytePairs:
 
     @staticmethod
     def join(pieces: Iterable[str]) -> str:
-        """Join pieces into text, with a space after each word that ends in an ASCII character."""
-        text = ""
-        for piece in pieces:
-            word = piece.removesuffix(END)
-            text += word + (" " if piece.endswith(END) and word[-1:].isascii() else "")
-        return text.rstrip(" ")
+        """Join pieces into words, and words into text."""
+        return join_words("".join(pieces).split(END))
 
 
 def _repeated(counted_words: Iterable[tuple[str, int]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 from polyseme.errors import TextError
 from polyseme.text.formats import PACKED_ENDING
+from polyseme.text.spacing import CHINESE_JAPANESE
 
 _ENDINGS = (".html", ".htm", ".xhtml")
 _UNSEEN = {"script", "style", "template", "noscript", "title", "rt", "rp"}  # rt and rp: pronunciation beside the text
@@ -22,7 +23,8 @@ _INLINE = {
 }  # fmt: skip
 _CELLS = {"td", "th"}
 _LONGEST_TAG = 1 << 22  # characters: longer ones are no tags
-_BREAK = re.compile(r"(?<=[\u2e80-\uffef])[ \t\r\f]*\n\s*(?=[\u2e80-\uffef])")  # of a line, between Chinese characters
+# The end of a line between Chinese or Japanese characters, where a browser shows no space.
+_BREAK = re.compile(rf"(?<=[{CHINESE_JAPANESE}])[ \t\r\f]*\n\s*(?=[{CHINESE_JAPANESE}])")
 _SPACES = re.compile(r"[ \t\r\n\f\xa0]+")
 
 

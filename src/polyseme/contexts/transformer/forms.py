@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.transformer.pieces import Ints, Pieces, is_unspaced
+from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.text.spacing import is_unspaced
 
 FIRST, SPACED, ATTACHED = range(3)  # at the beginning of a text, after a space, directly after another word
 # Several prefixes, since a tokenizer may not know one, or merge it with the word (的 + 人).

@@ -28,7 +28,7 @@ from polyseme.contexts.transformer.language import (
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
 from polyseme.contexts.transformer.packed import packed
-from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces, joined
+from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces
 from polyseme.contexts.transformer.precision import in_int8
 from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
@@ -53,6 +53,7 @@ from polyseme.store.model import About, Model
 from polyseme.text.align import token_spans
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class TransformerEncoder(Model, ContextEncoder):
             tokens = self.segmentation.tokens(text)
             return Given(text, tokens, token_spans(text, tokens, self.segmentation))
         tokens = tokens_given(sentence)
-        text, spans = joined([well_formed(token) for token in tokens])
+        text, spans = joined_with_spans([well_formed(token) for token in tokens])
         return Given(text, tokens, spans)
 
     def _read_ahead(self, given: Iterator[Given], layers: Layers) -> Iterator[list[Given]]:

@@ -23,6 +23,7 @@ from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
 from polyseme.contexts.transformer.library import panics_as, reason
 from polyseme.errors import FormatError
+from polyseme.text.spacing import UNSPACED
 from polyseme.text.strings import well_formed
 from polyseme.text.tokenizer_json import check_tokenizer
 
@@ -33,10 +34,7 @@ _NOT_READ = "the tokenizer of the model cannot read a text: its tokenizer.json w
 _CUTTING_WORDS = ("RoFormerTokenizer", "RoFormerTokenizerFast")  # with jieba: words of the vocabulary are pieces
 MOST_UNUSED = 1_000_000  # unused ids of a vocabulary
 NO_LIMIT = 1_000_000  # a model_max_length beyond this means that none is known
-# Written without spaces: Han characters, kana, Thai, and their punctuation.
-_UNSPACED_CHARACTER = "[\u0e00-\u0e7f\u2e80-\u30ff\u31c0-\u9fff\uf900-\ufaff\uff00-\uff65\U00020000-\U0003ffff]"
-_UNSPACED = re.compile(_UNSPACED_CHARACTER)
-_SPACE_BESIDE = re.compile(f"(?<={_UNSPACED_CHARACTER}) | (?={_UNSPACED_CHARACTER})")
+_SPACE_BESIDE = re.compile(f"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
 _BARE = ("▁", "Ġ")  # the begin-of-word mark as a subword of its own
 
 
@@ -228,23 +226,3 @@ class Pieces:
         """The ids, with the unknown token in place of subwords that the network does not know."""
         found = np.array(ids, dtype=np.int64)
         return np.where(found < self.n_known, found, self.id_of("unk") or 0) if self.n_known else found
-
-
-def is_unspaced(character: str) -> bool:
-    """Whether there is no space next to this character, as in Chinese."""
-    return _UNSPACED.match(character) is not None
-
-
-def joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """The words joined into a text, and the start and end of each in it."""
-    parts: list[str] = []
-    spans: list[tuple[int, int]] = []
-    length, before = 0, ""
-    for word in words:
-        if before and word and not (is_unspaced(before[-1]) or is_unspaced(word[0])):
-            parts.append(" ")
-            length += 1
-        parts.append(word)
-        spans.append((length, length + len(word)))
-        length, before = length + len(word), word or before
-    return "".join(parts), spans

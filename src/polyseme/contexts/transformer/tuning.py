@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import PairCut, joined
+from polyseme.contexts.transformer.pieces import PairCut
+from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
 
 LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
@@ -63,7 +64,7 @@ class WordReader:
         several words. The counts ``(B, T)`` are the numbers of subwords that are pooled into each word.
         """
         pieces, room = self.runner.pieces, self.runner.room
-        texts = [joined([well_formed(word) for word in words]) for words in sentences]
+        texts = [joined_with_spans([well_formed(word) for word in words]) for words in sentences]
         cuts = pieces.cut([text for text, _ in texts])
         longest = max(max(map(len, sentences)), 1)
         rows: list[list[int]] = []

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
 from polyseme.text.corpus import Corpus
-from polyseme.text.joining import join_words
+from polyseme.text.spacing import join_words
 from polyseme.text.subword import BytePairs
 
 BOUNDARY, UNKNOWN, SPECIALS = 0, 1, 2

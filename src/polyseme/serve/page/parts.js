@@ -88,10 +88,12 @@ export function wordsInSeveral(columns) {
   return new Set([...seen].filter(([, times]) => times > 1).map(([word]) => word));
 }
 
-export const isChinese = (character) => /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\u3000-\u303f\uff00-\uffef]/u.test(character);
+// Whether no space stands next to a character: Chinese, Japanese, Thai, Lao, Burmese, Khmer; not Korean.
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Myanmar}\p{Script=Khmer}\u3000-\u303f\uff00-\uff9f\uffe0-\uffef]/u;
+export const isUnspaced = (character) => UNSPACED.test(character);
 
-// Two sentences in a row, with a blank between them where neither meets the other in Chinese.
-const inRow = (a, b) => a + (a && b && ![[...a].at(-1), [...b][0]].some((one) => isChinese(one) || one === " ") ? " " : "") + b;
+// Two sentences in a row, with a blank between them unless one is written without spaces where they meet.
+const inRow = (a, b) => a + (a && b && ![[...a].at(-1), [...b][0]].some((one) => isUnspaced(one) || one === " ") ? " " : "") + b;
 
 // A hit in its sentence, the word in the middle, and what stands around the sentence where that is known.
 export function kwic(hit, { href, score = true, mark = "", source = false, faded = false }) {

@@ -3,7 +3,7 @@
 
 import { post } from "../api.js";
 import { fill, h } from "../dom.js";
-import { choice, columnHead, empty, isChinese, problem, waiting } from "../parts.js";
+import { choice, columnHead, empty, isUnspaced, problem, waiting } from "../parts.js";
 import { go } from "../router.js";
 import { number, t } from "../strings.js";
 
@@ -123,9 +123,9 @@ function tagged(found) {
 
 const running = (tokens) => h("p", { class: "running" }, spaced(tokens, (token) => token));
 
-// Words with blanks between them, but none beside a Chinese character.
+// Words with blanks between them, but none in Chinese and what else is written without spaces.
 function spaced(tokens, shown) {
   return tokens.map((token, i) => [i > 0 && latin([...tokens[i - 1]].at(-1)) && latin([...token][0]) ? " " : "", shown(token, i)]);
 }
 
-const latin = (character) => character !== undefined && !isChinese(character) && !/[“”‘’]/.test(character);
+const latin = (character) => character !== undefined && !isUnspaced(character) && !/[“”‘’]/.test(character);
