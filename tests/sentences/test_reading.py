@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 import polyseme
 from polyseme.errors import OptionError
+from polyseme.sentences import reading
 from polyseme.sentences.lift import lift
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -118,3 +120,23 @@ def test_parts_of_speech_are_weighed_by_a_tagged_corpus(vectors: WordVectors, tm
         lift(vectors, "sentences", pool="pos", data=polyseme.Corpus.from_sentences([text]))
     with pytest.raises(OptionError, match="not a language model"):
         lift(vectors, "sentences", pool="surprisal", reader=lift(vectors, "contexts"))
+
+
+def test_what_weighs_parts_of_speech_grows_with_the_pairs_that_occur(tmp_path: Path) -> None:
+    lines = [f"w{i}/t{i} w{i}/t{i} w{i}/t{(i + 1) % 4000}" for i in range(4000)]
+    (tmp_path / "tagged.txt").write_text("\n".join(lines), encoding="utf-8")
+    corpus = polyseme.Corpus.build(tmp_path / "tagged.txt", format="tagged")
+    tracemalloc.start()
+    scores = reading.by_part_of_speech(corpus)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 16_000_000  # a table of all words and all tags has 16,000,000 cells of eight bytes
+    np.testing.assert_allclose(list(scores.values()), -np.log(3 / 12000), rtol=1e-6)
+
+
+def test_of_equally_frequent_tags_the_first_of_the_table_gives_the_score(tmp_path: Path) -> None:
+    (tmp_path / "tagged.txt").write_text("看/v 看/n 书/n 书/n 书/n 打/v\n", encoding="utf-8")
+    corpus = polyseme.Corpus.build(tmp_path / "tagged.txt", format="tagged")
+    assert corpus.tag_names == ["v", "n"]
+    verb = (-np.log(2 / 6) - np.log(1 / 6)) / 2
+    assert reading.by_part_of_speech(corpus)["看"] == pytest.approx(verb)

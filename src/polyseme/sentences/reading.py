@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, FloatArray
@@ -22,8 +23,10 @@ from polyseme.sentences.counts import Bow
 from polyseme.text.corpus import Corpus
 
 UNSEEN = ""  # the key of the score for words that have none
+_BLOCK = 1 << 22  # tokens counted at a time
 
 Scores = Mapping[str, float]
+Ints = NDArray[np.int64]
 
 
 def by_frequency(counts: Bow) -> Scores:
@@ -37,16 +40,30 @@ def by_part_of_speech(corpus: Corpus) -> Scores:
     """The score of each word's most frequent tag; an unseen word gets the mean score of words seen once."""
     if corpus.tags is None:
         raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on such a file, or a corpus of one")
-    ids, tags = np.asarray(corpus.ids, dtype=np.int64), np.asarray(corpus.tags, dtype=np.int64)
-    n_tags, n_words = int(tags.max()) + 1, len(corpus.all_words)
-    pairs = np.bincount(ids * n_tags + tags, minlength=n_words * n_tags).reshape(n_words, n_tags)
-    counts = pairs.sum(axis=1)
-    surprisal = -np.log(np.maximum(counts, 1) / len(ids))
-    of_tag = (surprisal @ pairs) / np.maximum(pairs.sum(axis=0), 1)
-    scores = of_tag[pairs.argmax(axis=1)]
+    n_words, n_tags = len(corpus.all_words), len(corpus.tag_names)
+    words, tags, numbers = _counted_pairs(corpus.ids, corpus.tags, n_tags)
+    counts = np.bincount(words, numbers, minlength=n_words)
+    surprisal = -np.log(np.maximum(counts, 1) / len(corpus.ids))
+    of_tag = np.bincount(tags, surprisal[words] * numbers, minlength=n_tags)
+    of_tag /= np.maximum(np.bincount(tags, numbers, minlength=n_tags), 1)
+    most_frequent = np.zeros(n_words, dtype=np.int64)
+    rising = np.lexsort((-tags, numbers))  # of equally frequent tags the first in the table comes last, and stays
+    most_frequent[words[rising]] = tags[rising]
+    scores = of_tag[most_frequent]
     once = counts == 1
     unseen = float(scores[once].mean()) if once.any() else float(scores.mean())
     return dict(zip([*corpus.all_words, UNSEEN], [*scores.tolist(), unseen], strict=True))
+
+
+def _counted_pairs(words: Ints, tags: Ints, n_tags: int) -> tuple[Ints, Ints, Ints]:
+    """The words and tags that occur together and how often, ``(pairs,)`` each: few of all words times all tags."""
+    keys, numbers = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    for start in range(0, len(words), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        new, found = np.unique(words[block].astype(np.int64) * n_tags + tags[block], return_counts=True)
+        keys, places = np.unique(np.concatenate([keys, new]), return_inverse=True)
+        numbers = np.bincount(places, np.concatenate([numbers, found]), minlength=len(keys)).astype(np.int64)
+    return keys // n_tags, keys % n_tags, numbers
 
 
 def scores_of(texts: list[list[str]], reader: ContextEncoder | Scores) -> FloatArray:
