@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import polyseme
+from polyseme.contexts.elmo.alphabet import make_alphabet
 from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.model import Elmo
@@ -415,3 +416,15 @@ def test_a_saved_model_keeps_its_sizes_when_a_preset_changes(trained, tmp_path, 
 def test_another_shape_than_the_start_s_is_refused(trained, corpus):
     with pytest.raises(OptionError, match="hidden is 24 in the model to start from, not 99"):
         Elmo.train(corpus, ElmoOptions(hidden=99), Run(start=trained))
+
+
+def test_the_conventions_that_training_follows_are_what_their_help_says() -> None:
+    usual, tensorflow, manylangs = (
+        make_alphabet(ElmoOptions(conventions=name), characters=[], words=[])
+        for name in ("polyseme", "bilm-tf", "manylangs")
+    )
+    assert (usual.bos, tensorflow.bos) == ("<bos>", "<S>")
+    assert (usual.look_up_cut, manylangs.look_up_cut) == (False, True)
+    text = ElmoOptions.__dataclass_fields__["conventions"].metadata["help"]
+    assert "bilm-tf has other marks" in text
+    assert "manylangs cuts words" in text

@@ -36,7 +36,7 @@ OPTIONS = {
     "components": "sif、usif：去掉的主成分个数，默认分别为 1 和 5",
     "compose": "词如何由其 n-gram 合成：和、均值，或和除以个数的平方根",
     "condition": "解码器在哪里得到句向量",
-    "conventions": "读入的文件遵循哪个程序的约定（训练时不用）",
+    "conventions": "细节依照哪个程序：bilm-tf 的句首句尾标记不同；manylangs 先截词再查词表，带状态编码时按长度排序",
     "decay": "学习率衰减系数：每个 epoch（exponential）或每次验证无提升时（plateau）",
     "depth": "编码器的层数",
     "device": "计算设备；auto：有 GPU 就用",

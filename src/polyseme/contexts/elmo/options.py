@@ -71,7 +71,9 @@ class BiLMShape:
     projection_clip: float = shape(3.0, "projected states are clipped to this; 0: no clipping", minimum=0, maximum=1e30)
     skip: bool = shape(True, "residual connections from the second layer on")
     conventions: str = shape(
-        "polyseme", "which program's conventions a loaded file follows (not used in training)",
+        "polyseme", "details as in a published program: bilm-tf has other marks of where sentences begin and end; "
+                    "manylangs cuts words to max_characters before it looks them up, and sorts stateful batches by "
+                    "length",
         choices=("polyseme", "bilm-tf", "manylangs"),
     )  # fmt: skip
 
