@@ -120,7 +120,7 @@ QUESTIONS: dict[str, tuple[float, Make]] = {
     "embeddings": (0.05, lambda r, w, c: _post("/v1/embeddings", {"model": "words", "input": [" ".join(w[:20])] * 4})),
     "tokens": (0.05, lambda r, w, c: _post("/api/encode/tokens", {"model": "elmo", "sentences": [some(r, c, 12)]})),
     "map": (0.00, lambda r, w, c: _get("/api/map", model="words", size=int(r.integers(900, 1000)))),
-    "search": (0.03, lambda r, w, c: _get("/api/search", corpus="index", word=pick(r, c))),
+    "search": (0.03, lambda r, w, c: _get("/api/sentences", corpus="index", word=pick(r, c))),
     "same-sense": (0.01, lambda r, w, c: _post("/api/same-sense", _occurrence(some(r, c, 12)))),
     "concordance": (0.00, lambda r, w, c: _get("/api/concordance", corpus="index", query=pick(r, c))),
     "collocates": (0.00, lambda r, w, c: _get("/api/collocates", corpus="index", query=pick(r, c))),

@@ -160,19 +160,21 @@ def test_the_same_sense_is_found_elsewhere(client: httpx.Client) -> None:
 
 
 def test_the_corpus_is_searched_by_words_in_a_row(client: httpx.Client, sentences: list[str]) -> None:
-    everywhere = ok(client.get("/api/search", params={"corpus": "corpus", "word": "打", "limit": 5, "offset": 238}))
+    everywhere = ok(client.get("/api/sentences", params={"corpus": "corpus", "word": "打", "limit": 5, "offset": 238}))
     assert everywhere["total"] == 240
     assert len(everywhere["hits"]) == 2
     expected = sum("打 排球" in text for text in sentences)
-    row = ok(client.get("/api/search", params={"corpus": "index", "word": "打 排球", "limit": 200}))
+    row = ok(client.get("/api/sentences", params={"corpus": "index", "word": "打 排球", "limit": 200}))
     assert row["total"] == expected > 0
     assert all(hit["text"][hit["start"] : hit["end"]].replace(" ", "") == "打排球" for hit in row["hits"])
     across = {
         "corpus": "corpus",
         "word": f"。 {sentences[1].split()[0]}",
     }  # the end of one sentence, the start of the next
-    assert ok(client.get("/api/search", params=across))["total"] == 0
-    assert ok(client.get("/api/search", params={"corpus": "corpus", "word": "没有"})) == {"total": 0, "hits": []}
+    assert ok(client.get("/api/sentences", params=across))["total"] == 0
+    assert ok(client.get("/api/sentences", params={"corpus": "corpus", "word": "没有"})) == {"total": 0, "hits": []}
+    old = client.get("/api/search", params={"corpus": "index", "word": "打 排球", "limit": 200})
+    assert ok(old) == row
 
 
 def test_a_sentence_of_the_corpus_is_given_as_it_was_cut(client: httpx.Client, sentences: list[str]) -> None:
@@ -254,10 +256,15 @@ def test_cards_and_curves(client: httpx.Client) -> None:
     assert ok(client.get("/api/library/context/curve"))["records"] == []
 
 
+REPLACING = {"/api/sentences": "get", "/api/texts/search": "post"}  # the two services that /api/search was
+
+
 def test_openapi_describes_every_route_and_needs_no_other_site(client: httpx.Client) -> None:
     paths = ok(client.get("/openapi.json"))["paths"]
-    for path in ("neighbours", "analogy", "words", "graph", "map", "senses", "search", "tokens", "library"):
+    for path in ("neighbours", "analogy", "words", "graph", "map", "senses", "sentences", "tokens", "library"):
         assert f"/api/{path}" in paths
+    assert {"get", "post"} == {method for method, call in paths["/api/search"].items() if call["deprecated"]}
+    assert not any("deprecated" in paths[path][method] for path, method in REPLACING.items())
     assert {"/api/encode/tokens", "/api/encode/texts", "/api/same-sense", "/v1/embeddings", "/v1/models"} <= set(paths)
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
 
@@ -302,16 +309,19 @@ def test_texts_are_searched_in_a_corpus_and_in_an_index(library: Library, servin
     items = [model_item("words", "words", words), texts_item("t", str(tmp_path / "t"), TextIndex.open(tmp_path / "t"))]
     with serving(create_app(Library([*items, library.items["others"], corpus]))) as url:
         asked = {"model": "words", "texts": "t", "query": "苹果6 电话", "k": 2, "how": "both", "context": 2}
-        found = httpx.post(f"{url}/api/search", json=asked).json()["hits"]
+        found = httpx.post(f"{url}/api/texts/search", json=asked).json()["hits"]
+        assert httpx.post(f"{url}/api/search", json=asked).json()["hits"] == found
         wanted = index.search("苹果6 电话", 2, how="both", context=2)
         assert [hit["text"] for hit in found] == [hit.text for hit in wanted]
         assert [hit["marks"] for hit in found] == [list(map(list, hit.marks)) for hit in wanted]
         assert found[0]["score"] == pytest.approx(wanted[0].score, abs=1e-6)
-        by_words = httpx.post(f"{url}/api/search", json={**asked, "texts": "corpus", "how": "words"}).json()["hits"]
+        by_words = httpx.post(f"{url}/api/texts/search", json={**asked, "texts": "corpus", "how": "words"}).json()[
+            "hits"
+        ]
         assert all("电话" in hit["text"] for hit in by_words)
-        assert httpx.post(f"{url}/api/search", json={**asked, "texts": "words"}).status_code == 400
-        assert httpx.post(f"{url}/api/search", json={**asked, "texts": "none"}).status_code == 404
-        wrong = httpx.post(f"{url}/api/search", json={**asked, "model": "others"})
+        assert httpx.post(f"{url}/api/texts/search", json={**asked, "texts": "words"}).status_code == 400
+        assert httpx.post(f"{url}/api/texts/search", json={**asked, "texts": "none"}).status_code == 404
+        wrong = httpx.post(f"{url}/api/texts/search", json={**asked, "model": "others"})
         assert wrong.status_code == 400
         assert wrong.json()["error"]["message"] == "'t' was indexed with a different model or pooling than 'others'"
 

@@ -19,6 +19,7 @@ GETS = {
     "/api/map": {"model": "words"},
     "/api/senses": {"index": "index", "word": "打"},
     "/api/search": {"corpus": "corpus", "word": "打"},
+    "/api/sentences": {"corpus": "corpus", "word": "打"},
     "/api/tokens": {"model": "words", "text": "他 打"},
 }
 

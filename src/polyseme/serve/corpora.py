@@ -73,8 +73,9 @@ def corpus_routes(library: Library) -> APIRouter:
 
         return Answer(await workers[corpus].ask(answer))
 
-    @router.get("/search", response_model=Found)
-    async def search(
+    @router.get("/sentences", response_model=Found)
+    @router.get("/search", response_model=Found, deprecated=True)
+    async def sentences(
         corpus: CorpusQuery,
         word: WordQuery,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,

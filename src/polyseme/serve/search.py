@@ -55,7 +55,8 @@ def search_routes(library: Library) -> APIRouter:
         found = [{**dataclasses.asdict(hit), "score": round(hit.score, 6)} for hit in hits]
         return {"model": question.model, "texts": question.texts, "hits": found}
 
-    @router.post("/search", response_model=FoundTexts)
+    @router.post("/texts/search", response_model=FoundTexts)
+    @router.post("/search", response_model=FoundTexts, deprecated=True)
     async def search(question: SearchTexts) -> Answer:
         """The texts of a text index, or the sentences of a corpus or of the one under an index, nearest to a query."""
         library.find(question.model, *ENCODERS)

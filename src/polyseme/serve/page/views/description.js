@@ -12,7 +12,8 @@ export async function render(root, state, { library, signal }) {
   fill(root, h("h1", {}, t("apiTitle")), h("p", {}, t("apiNote")), waiting());
   const whole = await get("/openapi.json", {}, signal);
   const sections = Object.entries(whole.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, question]) => section(path, method.toUpperCase(), question, whole, library)));
+    Object.entries(methods).filter(([, question]) => !question.deprecated)
+      .map(([method, question]) => section(path, method.toUpperCase(), question, whole, library)));
   fill(root, h("h1", {}, t("apiTitle")), h("p", {}, t("apiNote")), sections,
     h("p", {}, h("button", { type: "button", class: "small", id: "openapi",
       onclick: () => download("openapi.json", JSON.stringify(whole, null, 2), "application/json") }, t("apiRaw"))));
@@ -60,7 +61,7 @@ const plain = (text) => text.replaceAll("``", "");
 // What is loaded and answers a call; where nothing does, a name to put in.
 function loadedFor(path, library) {
   const kinds = { "/api/predict": ["task"], "/api/encode/tokens": ["contexts", "words"], "/api/attention": ["contexts"], "/api/tokens": ["words", "contexts"],
-    "/api/encode/texts": ["sentences", "contexts", "words"], "/v1/embeddings": ["sentences", "contexts", "words"], "/api/search": ["words", "contexts", "sentences"] };
+    "/api/encode/texts": ["sentences", "contexts", "words"], "/v1/embeddings": ["sentences", "contexts", "words"], "/api/texts/search": ["words", "contexts", "sentences"] };
   const first = (...names) => names.flatMap((kind) => ofKind(library, kind))[0];
   const model = path === "/api/attention" ? library.items.find((item) => item.attention) : first(...(kinds[path] ?? ["words"]));
   return { model, index: first("index"), corpus: first("corpus", "index"), texts: first("texts", "corpus") };
@@ -75,7 +76,7 @@ function call(path, method, fields, library) {
   const sentence = path === "/api/same-sense" ? [word] : t("sentenceExample");
   const values = { model: name("model"), index: name("index"), corpus: name("corpus"), name: library.items[0]?.name ?? "NAME", word, query: word,
     text: sentence, number: 0, sentence, position: 0, sentences: [sentence], input: [sentence], a: near[0] ?? "A", b: near[1] ?? "B", c: near[2] ?? "C",
-    texts: path === "/api/search" ? name("texts") : [sentence] };
+    texts: path === "/api/texts/search" ? name("texts") : [sentence] };
   const needed = fields.filter((field) => field.required || (path === "/api/predict" && field.name === "texts") || (path === "/api/same-sense" && field.name === "position"));
   const asked = Object.fromEntries(needed.filter((f) => !path.includes(`{${f.name}}`)).map((f) => [f.name, values[f.name] ?? "…"]));
   return method === "POST" ? curlPost(path, asked) : curlGet(path.replace("{name}", encodeURIComponent(values.name)), asked);

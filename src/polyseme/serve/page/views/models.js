@@ -60,7 +60,7 @@ function plain(value) {
 // A short sentence of the text that the model was trained on, where that text is loaded too.
 async function sentenceOf(index, signal) {
   const word = index?.examples[0];
-  const { hits } = word ? await get("/api/search", { corpus: index.name, word, limit: 50 }, signal) : { hits: [] };
+  const { hits } = word ? await get("/api/sentences", { corpus: index.name, word, limit: 50 }, signal) : { hits: [] };
   const texts = hits.map((hit) => hit.text).filter((text) => text.length > word.length + 3);
   return texts.sort((a, b) => a.length - b.length)[0] ?? t("sentenceExample");
 }
@@ -100,9 +100,9 @@ function calls(card, word, sentence) {
     index: [`from polyseme.search import Index\n\nindex = Index.open(${path})\nindex.senses(${JSON.stringify(word)})`,
       `polyseme uses ${shell} ${quoted(word)}`, curlGet("/api/senses", { index: name, word })],
     texts: [`import polyseme\nfrom polyseme.search import TextIndex\n\nindex = TextIndex.open(${path}, polyseme.load("MODEL"))\nindex.search(${JSON.stringify(word)}, k=5)`,
-      `polyseme search MODEL ${shell} ${quoted(word)}`, curlPost("/api/search", { model: "MODEL", texts: name, query: word })],
+      `polyseme search MODEL ${shell} ${quoted(word)}`, curlPost("/api/texts/search", { model: "MODEL", texts: name, query: word })],
     corpus: [`import polyseme\n\ncorpus = polyseme.Corpus.open(${path})\ncorpus.sentence(0)`, `polyseme info ${shell}`,
-      curlGet("/api/search", { corpus: name, word })],
+      curlGet("/api/sentences", { corpus: name, word })],
   };
   const [python, command, curl] = table[card.kind];
   return [["Python", python], [t("commandLine"), command], ["HTTP", curl]].map(([label, call]) => [h("h4", {}, label), code(call)]);

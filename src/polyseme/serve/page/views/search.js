@@ -42,7 +42,7 @@ export async function render(root, state, { library, signal }) {
   fill(columns, waiting());
   const asked = { texts: source.name, query: state.query, how, k: 10 };
   const answers = await Promise.all(chosen.map((model) =>
-    post("/api/search", { model, ...asked }, signal).catch((error) => ({ error }))));
+    post("/api/texts/search", { model, ...asked }, signal).catch((error) => ({ error }))));
   if (signal.aborted) return;
   // Where nobody chose the models, those that cannot search this text stand aside for those that can.
   const able = chosen.filter((_, i) => !answers[i].error);

@@ -132,7 +132,7 @@ async function answers(root, { library, index, tokens, chosen, state, at, signal
 async function sentenceExamples(index, at, signal) {
   const word = index.examples?.[0];
   if (!word) return h("p", { class: "soft hint" }, t("pickWord"));
-  const { hits } = await get("/api/search", { corpus: index.name, word, limit: 6 }, signal);
+  const { hits } = await get("/api/sentences", { corpus: index.name, word, limit: 6 }, signal);
   return h("section", { class: "column" }, h("h2", {}, t("tryOne")),
     arrowKeys(h("ul", { class: "hits" }, hits.map((hit) => kwic(hit, { href: hitLink(index.name, hit), score: false })))));
 }
