@@ -13,6 +13,7 @@ number for each tag, from the tagged corpus alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,8 @@ def by_part_of_speech(corpus: Corpus) -> Scores:
     words, tags, numbers = _counted_pairs(corpus.ids, corpus.tags, n_tags)
     counts = np.bincount(words, numbers, minlength=n_words)
     surprisal = -np.log(np.maximum(counts, 1) / len(corpus.ids))
-    of_tag = np.bincount(tags, surprisal[words] * numbers, minlength=n_tags)
-    of_tag /= np.maximum(np.bincount(tags, numbers, minlength=n_tags), 1)
+    totals = np.bincount(tags, surprisal[words] * numbers, minlength=n_tags)
+    of_tag = totals / np.maximum(np.bincount(tags, numbers, minlength=n_tags), 1)
     most_frequent = np.zeros(n_words, dtype=np.int64)
     rising = np.lexsort((-tags, numbers))  # of equally frequent tags the first in the table comes last, and stays
     most_frequent[words[rising]] = tags[rising]
@@ -55,7 +56,7 @@ def by_part_of_speech(corpus: Corpus) -> Scores:
     return dict(zip([*corpus.all_words, UNSEEN], [*scores.tolist(), unseen], strict=True))
 
 
-def _counted_pairs(words: Ints, tags: Ints, n_tags: int) -> tuple[Ints, Ints, Ints]:
+def _counted_pairs(words: NDArray[Any], tags: NDArray[Any], n_tags: int) -> tuple[Ints, Ints, Ints]:
     """The words and tags that occur together and how often, ``(pairs,)`` each: few of all words times all tags."""
     keys, numbers = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     for start in range(0, len(words), _BLOCK):
