@@ -406,6 +406,16 @@ def unit_rows(matrix: FloatArray) -> FloatArray:
 
 
 def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
-    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place."""
+    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place.
+
+    What has no finite score, such as a vector with NaN, is nobody's neighbour: then there are fewer places.
+    """
     kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
+    kept = kept[np.isfinite(scores[kept])]
     return kept[np.lexsort((kept, -scores[kept]))]
+
+
+def check_query(vector: Any, name: str) -> None:
+    """Refuse a vector, dense or sparse, that nothing can be near to: one with NaN or infinite numbers."""
+    if not np.isfinite(abs(vector).sum(dtype=np.float64)):
+        raise OptionError(f"the vector of {name[:60]!r} has values that are not finite: nothing is near to it")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from polyseme.errors import OptionError
 from polyseme.nouns import unit_rows
+from polyseme.search import TextIndex
+from polyseme.text.vocabulary import Vocabulary
 from polyseme.words import nearest
 from polyseme.words.kernels import nearest as kernels_nearest
+from polyseme.words.questions import NearestQuestion, nearest_words
+from polyseme.words.vectors import WordVectors
 
 WAYS = {"numpy": nearest.nearest_rows, "compiled": kernels_nearest.nearest_rows}
 both = pytest.mark.parametrize("nearest_rows", WAYS.values(), ids=WAYS.keys())
@@ -62,3 +69,54 @@ def test_rows_that_get_better_and_better_are_all_seen(nearest_rows: Any) -> None
     matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     places, _ = nearest_rows(matrix, np.ones(60_000, dtype=np.float32), np.array([[1, 0]], dtype=np.float32), 3)
     assert sorted(places[0].tolist())[-1] >= 59_990
+
+
+def with_odd_rows() -> WordVectors:
+    """Twelve words along a half circle, of which two have no finite vector."""
+    angles = np.linspace(0, np.pi / 2, 12)
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    rows[1], rows[4, 0] = np.nan, np.inf
+    return WordVectors(Vocabulary([f"w{i}" for i in range(12)], np.arange(12, 0, -1)), rows)
+
+
+def lines_of(folder: Path, texts: list[str]) -> Path:
+    (folder / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    return folder / "texts.txt"
+
+
+GOOD = [f"w{i}" for i in (2, 3, 5, 6, 7, 8, 9, 10, 11)]
+BY_W2 = [f"w{i}" for i in (2, 3, 0, 5, 6, 7, 8, 9, 10, 11)]
+
+
+@pytest.mark.parametrize("topn", [3, 11, 50])
+def test_a_word_without_a_finite_vector_is_nobodys_neighbour(topn: int, tmp_path: Path) -> None:
+    vectors = with_odd_rows()
+    (served,) = nearest_words(vectors, [NearestQuestion(("w0",), (), topn)])
+    assert [word for word, _ in vectors.most_similar("w0", topn=topn)] == GOOD[:topn]
+    assert [word for word, _ in vectors.most_similar_batch(["w0"], topn)[0]] == GOOD[:topn]
+    assert [word for word, _ in served] == GOOD[:topn]  # type: ignore[union-attr]
+    assert set(dict(vectors.analogy("w0", "w2", "w3", "add", topn))) <= set(GOOD[2:])
+    assert set(dict(vectors.analogy("w0", "w2", "w3", "mul", topn))) <= set(GOOD[2:])
+    texts = TextIndex.build(vectors, lines_of(tmp_path, vectors.index_to_key))
+    assert [hit.text for hit in texts.search("w2", topn)] == BY_W2[:topn]
+
+
+@pytest.mark.parametrize("word", ["w1", "w4"])
+def test_asking_for_the_neighbours_of_such_a_word_is_told_in_one_line(word: str, tmp_path: Path) -> None:
+    vectors = with_odd_rows()
+    good, bad = nearest_words(vectors, [NearestQuestion(("w0",), (), 2), NearestQuestion((word,), ("w0",), 2)])
+    assert [found for found, _ in good] == GOOD[:2]  # type: ignore[union-attr]
+    assert "not finite" in str(bad)
+    texts = TextIndex.build(vectors, lines_of(tmp_path, ["w0", "w2"]))
+    questions: list[Callable[[], Any]] = [
+        lambda: vectors.most_similar(word),
+        lambda: vectors.most_similar(["w0"], [word]),
+        lambda: vectors.most_similar_batch(["w0", word]),
+        lambda: vectors.most_similar(np.array([np.nan, 1], dtype=np.float32)),
+        lambda: vectors.analogy("w0", word, "w2"),
+        lambda: vectors.analogy("w0", word, "w2", "mul"),
+        lambda: texts.search(word),
+    ]
+    for question in questions:
+        with pytest.raises(OptionError, match=r"^the vector of .* not finite[^\n]*$"):
+            question()

@@ -69,7 +69,8 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
 
 
 def _ranks(scores: FloatArray, places: list[int]) -> NDArray[np.int64]:
-    """The rank of each right text, from 1."""
+    """The rank of each right text, from 1; a score that is not finite is below all others."""
+    scores = np.where(np.isfinite(scores), scores, -np.inf)
     nearer = [np.count_nonzero(scores > scores[p]) + np.count_nonzero(scores[:p] == scores[p]) for p in places]
     return np.array(nearer, dtype=np.int64) + 1
 

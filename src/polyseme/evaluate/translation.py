@@ -16,11 +16,11 @@ import numpy as np
 
 from polyseme.errors import MissingExtra
 from polyseme.evaluate.report import EvaluationSettings, Report
-from polyseme.nouns import FloatArray
 from polyseme.sentences.sparse import cosines, unit_vectors
 from polyseme.text.data import recognise_data
 from polyseme.text.parallel import Parallel
 from polyseme.text.writing_systems import mostly_chinese
+from polyseme.words.nearest import best_of_blocks
 
 SAMPLE = 200  # texts by which a script, and the language that a model reads, are told
 _BLOCK = 1 << 22  # cosines held at a time
@@ -53,11 +53,13 @@ def _found(asked: Any, searched: Any) -> float:
     """The share of texts whose own translation is nearest; of equally near ones the first counts."""
     n = len(searched) if isinstance(searched, np.ndarray) else searched.shape[0]
     step = max(1, _BLOCK // max(n, 1))
-    nearest: list[int] = []
+    right = 0
     for start in range(0, n, step):
-        block: FloatArray = cosines(asked[start : start + step], searched)
-        nearest += block.argmax(axis=1).tolist()
-    return float(np.mean(np.array(nearest) == np.arange(n)))
+        scores = cosines(searched, asked[start : start + step])  # (n, q)
+        places, best = best_of_blocks([scores], scores.shape[1], 1)
+        own = start + np.arange(len(places))
+        right += int(np.count_nonzero((places[:, 0] == own) & np.isfinite(best[:, 0])))
+    return right / n
 
 
 def _in_its_direction(model: Any, pairs: Parallel) -> Parallel:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.notebook import facts_table
-from polyseme.nouns import ContextEncoder, FloatArray, Sentence, best_places, unit_rows
+from polyseme.nouns import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.cluster import SHARED
@@ -244,6 +244,7 @@ class Index:
     ) -> list[Hit]:
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
+        check_query(vector, word)
         if any_word:
             rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
         else:
@@ -279,7 +280,6 @@ class Index:
             values[own] = -np.inf
             rows = np.arange(len(self))
         best = best_places(values, min(n, len(values)))
-        best = best[np.isfinite(values[best])]
         return rows[best], values[best]
 
     def _origin(self, word: str, layer: int) -> FloatArray:

@@ -63,7 +63,9 @@ class TextVectors:
         ranges = [slice(int(cells.starts[c]), int(cells.starts[c + 1])) for c in near]
         scores = np.concatenate([self.rows[own] @ query for own in ranges])
         texts = np.concatenate([cells.texts[own] for own in ranges])
-        best = np.lexsort((texts, -scores))[:k] if len(scores) <= k else _first(scores, texts, k)
+        order = np.argsort(texts)  # of equally near texts the first
+        texts, scores = texts[order], scores[order]
+        best = best_places(scores, k)
         return texts[best], scores[best]
 
     def in_order(self) -> Any:
@@ -82,13 +84,8 @@ class TextVectors:
 
 
 def _best(scores: FloatArray, k: int) -> Found:
-    places = best_places(scores, min(k, len(scores)))
+    places = best_places(scores, k)
     return places, scores[places]
-
-
-def _first(scores: FloatArray, texts: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    some = np.argpartition(-scores, k)[: k + 1]
-    return some[np.lexsort((texts[some], -scores[some]))][:k]
 
 
 # ---- on disk

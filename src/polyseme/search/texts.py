@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray, Progress, SentenceEncoder, silent
+from polyseme.nouns import FloatArray, Progress, SentenceEncoder, check_query, silent
 from polyseme.search import text_layout as layout
 from polyseme.search.bm25 import words_of
 from polyseme.search.text_build import Builder
@@ -210,6 +210,7 @@ class TextIndex:
 
     def _by_vectors(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         vector: Any = unit_vectors(self._encoder(), [query])
+        check_query(vector, query)
         if not abs(vector).sum() > 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         return self.nearest(vector, k)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, unit_rows
+from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, check_query, unit_rows
 from polyseme.options import option
 from polyseme.sentences.counts import sentence_numbers, text_offsets
 from polyseme.store.folder import Parts
@@ -39,7 +39,7 @@ from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
 from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing, read_only
 from polyseme.words.further import carried_over, plan_words
-from polyseme.words.nearest import nearest_rows
+from polyseme.words.nearest import nearest_rows, ranked
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.word2vec import MOST_DIM, keep_chances, random_rows
 
@@ -143,9 +143,10 @@ class Doc2Vec(Trainable, SentenceEncoder):
         vector = self.documents[own : own + 1] if known else self.encode([which])  # type: ignore[list-item]
         norms = np.linalg.norm(self.documents, axis=1)
         inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+        check_query(vector, str(which))
         rows, scores = nearest_rows(self.documents, inverse, unit_rows(vector), topn + known)
-        ranked = zip(rows[0].tolist(), scores[0].tolist(), strict=True)
-        return [(row, self.titles[row], score) for row, score in ranked if row != own][:topn]
+        best = ranked(rows[0].tolist(), scores[0].tolist(), topn, (own,))
+        return [(row, self.titles[row], score) for row, score in best]
 
     @cached_property
     def _titles(self) -> dict[str, int]:

@@ -7,7 +7,9 @@ one comparison per score instead of a partition of all scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Container, Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,8 @@ def nearest_rows(
     def cosines(start: int) -> FloatArray:
         block = slice(start, start + _BLOCK)
         scores = products(rows[block], questions)  # (b, q): faster than (q, b) for few queries
-        scores *= inverse_norms[block, None]
+        with np.errstate(invalid="ignore"):  # infinity times 0 is NaN, and such a row is never returned
+            scores *= inverse_norms[block, None]
         return scores
 
     blocks = (cosines(start) for start in range(0, len(rows), _BLOCK))
@@ -72,6 +75,14 @@ def best_of_blocks(blocks: Iterable[FloatArray], n_questions: int, topn: int) ->
         best.offer(scores, start)
         start += len(scores)
     return best.table()
+
+
+def ranked(
+    rows: Iterable[int], scores: Iterable[float], topn: int, leave_out: Container[int] = ()
+) -> list[tuple[int, float]]:
+    """One line of such a table as ``topn`` pairs: without the rows to leave out, and without what was not found."""
+    pairs = zip(rows, scores, strict=True)
+    return list(islice((pair for pair in pairs if pair[0] not in leave_out and math.isfinite(pair[1])), topn))
 
 
 class _Best:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.errors import UnknownWord
+from polyseme.errors import PolysemeError
 from polyseme.nouns import FloatArray, unit_rows
 from polyseme.words.kernels.nearest import nearest_rows
+from polyseme.words.nearest import ranked
 from polyseme.words.vectors import Neighbours, WordVectors
 
 
@@ -23,35 +23,32 @@ class NearestQuestion:
     topn: int
 
 
-def nearest_words(vectors: WordVectors, questions: Sequence[NearestQuestion]) -> list[Neighbours | UnknownWord]:
-    """The neighbours for each query, or the error if a word is unknown; all queries share one compiled search."""
+def nearest_words(vectors: WordVectors, questions: Sequence[NearestQuestion]) -> list[Neighbours | PolysemeError]:
+    """The neighbours for each query, or what is wrong with it; all queries share one compiled search."""
     targets = [_direction(vectors, question) for question in questions]
-    asked = [target for target in targets if not isinstance(target, UnknownWord)]
+    asked = [target for target in targets if not isinstance(target, PolysemeError)]
     if not asked:
-        return [target for target in targets if isinstance(target, UnknownWord)]
+        return [target for target in targets if isinstance(target, PolysemeError)]
     most = max(len(q.plus) + len(q.minus) + q.topn for q in questions)
     rows, cosines = nearest_rows(vectors.vectors, vectors.inverse_norms, np.stack(asked), most)
     lines = iter(zip(rows.tolist(), cosines.tolist(), strict=True))
     return [
-        target if isinstance(target, UnknownWord) else _named(vectors, question, *next(lines))
+        target if isinstance(target, PolysemeError) else _named(vectors, question, *next(lines))
         for question, target in zip(questions, targets, strict=True)
     ]
 
 
-def _direction(vectors: WordVectors, question: NearestQuestion) -> FloatArray | UnknownWord:
+def _direction(vectors: WordVectors, question: NearestQuestion) -> FloatArray | PolysemeError:
     try:
-        units = unit_rows(vectors[[*question.plus, *question.minus]])
-    except UnknownWord as error:
+        return vectors.direction(question.plus, question.minus)
+    except PolysemeError as error:
         return error
-    signs = np.array([1.0] * len(question.plus) + [-1.0] * len(question.minus), dtype=np.float32)
-    direction: FloatArray = unit_rows((signs @ units)[None])[0]
-    return direction
 
 
 def _named(vectors: WordVectors, question: NearestQuestion, rows: list[int], cosines: list[float]) -> Neighbours:
-    words, asked = vectors.index_to_key, {*question.plus, *question.minus}
-    found = [(words[row], cosine) for row, cosine in zip(rows, cosines, strict=True)]
-    return [(word, c) for word, c in found if word not in asked and math.isfinite(c)][: question.topn]
+    words = vectors.index_to_key
+    asked = {vectors.key_to_index.get(word, -1) for word in (*question.plus, *question.minus)}
+    return [(words[row], cosine) for row, cosine in ranked(rows, cosines, question.topn, asked)]
 
 
 def neighbour_links(vectors: WordVectors, words: Sequence[str]) -> list[tuple[str, str, float]]:

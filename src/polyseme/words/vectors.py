@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from polyseme import nouns
 from polyseme.errors import FormatError, OptionError, UnknownWord
-from polyseme.nouns import FloatArray, best_places
+from polyseme.nouns import FloatArray, best_places, check_query
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.nearest import Rows, dense_rows, nearest_rows, products, squared_lengths
+from polyseme.words.nearest import Rows, dense_rows, nearest_rows, products, ranked, squared_lengths
 from polyseme.words.subwords import Subwords
 from polyseme.words.suggestions import similar_spellings
 
@@ -180,7 +180,7 @@ class WordVectors(Model, nouns.WordVectors):
         words to choose from.
         """
         plus, minus = _several(positive), _several(negative)
-        target = self._direction(plus, minus)
+        target = self.direction(plus, minus)
         return self._nearest(target[None], [self._rows_of([*plus, *minus])], topn, restrict)[0]
 
     def most_similar_batch(
@@ -191,7 +191,7 @@ class WordVectors(Model, nouns.WordVectors):
         answers: list[Neighbours] = []
         for start in range(0, len(words), together):
             block = words[start : start + together]
-            targets = np.stack([self._unit(word) for word in block])
+            targets = np.stack([self._asked(word) for word in block])
             answers += self._nearest(targets, [self._rows_of([word]) for word in block], topn, restrict)
         return answers
 
@@ -210,10 +210,12 @@ class WordVectors(Model, nouns.WordVectors):
         if method != "mul":
             raise OptionError(f"analogy method is add or mul, not {method!r}")
         candidates = self._candidates(restrict)
-        asked = np.stack([self._unit(word) for word in (a, b, c)])
-        cosines = products(candidates.rows, asked).T * candidates.inverse_norms  # (3, n)
-        away, near, too = (1 + cosines) / 2
-        return self._best(near * too / (away + EPSILON), candidates, self._rows_of([a, b, c]), topn)
+        asked = np.stack([self._asked(word) for word in (a, b, c)])
+        with np.errstate(invalid="ignore"):
+            cosines = products(candidates.rows, asked).T * candidates.inverse_norms  # (3, n)
+            away, near, too = (1 + cosines) / 2
+            scores = near * too / (away + EPSILON)
+        return self._best(scores, candidates, self._rows_of([a, b, c]), topn)
 
     def doesnt_match(self, words: Sequence[str]) -> str:
         """The word least similar to the others: the one with the lowest cosine to their mean."""
@@ -227,13 +229,21 @@ class WordVectors(Model, nouns.WordVectors):
         if vector.shape != (self.vector_size,):
             raise OptionError(f"a vector of shape {vector.shape} was given; those of words are ({self.vector_size},)")
         norm = np.linalg.norm(vector)
-        return vector / norm if norm > 0 else vector
+        with np.errstate(invalid="ignore"):  # of infinity; who searches neighbours refuses it
+            return vector / norm if norm > 0 else vector
 
-    def _direction(self, positive: Sequence[Word], negative: Sequence[Word]) -> FloatArray:
+    def _asked(self, word: Word) -> FloatArray:
+        """The vector of a word whose neighbours are searched, ``(D,)`` of length one."""
+        vector = self._unit(word)
+        check_query(vector, word if isinstance(word, str) else "the query")
+        return vector
+
+    def direction(self, positive: Sequence[Word], negative: Sequence[Word]) -> FloatArray:
+        """The sum of the words' unit vectors minus that of ``negative``, ``(D,)`` of length one."""
         if not positive and not negative:
             raise OptionError("most_similar takes at least one word")
-        total = sum((self._unit(word) for word in positive), np.zeros(self.vector_size, dtype=np.float32))
-        return self._unit(total - sum((self._unit(w) for w in negative), np.zeros_like(total)))
+        total = sum((self._asked(word) for word in positive), np.zeros(self.vector_size, dtype=np.float32))
+        return self._unit(total - sum((self._asked(w) for w in negative), np.zeros_like(total)))
 
     def _rows_of(self, words: Sequence[Word]) -> set[int]:
         return {self.key_to_index[w] for w in words if isinstance(w, str) and w in self.key_to_index}
@@ -266,8 +276,7 @@ class WordVectors(Model, nouns.WordVectors):
         return self._named(rows.tolist(), scores[top].tolist(), leave_out, topn)
 
     def _named(self, rows: list[int], scores: list[float], leave_out: set[int], topn: int) -> Neighbours:
-        ranked = zip(rows, scores, strict=True)
-        return [(self.index_to_key[row], score) for row, score in ranked if row not in leave_out][:topn]
+        return [(self.index_to_key[row], score) for row, score in ranked(rows, scores, topn, leave_out)]
 
     # The folder
 
