@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import math
 from collections import defaultdict
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 
 import polyseme
 from polyseme.api import options_of
-from polyseme.catalog import METHODS
+from polyseme.catalog import COMPOSED, METHODS, TASKS
+from polyseme.catalog.rows import Row
 from polyseme.disk.manifest import checksum
 from polyseme.errors import OptionError
 from polyseme.options import (
@@ -165,3 +169,38 @@ def test_the_sizes_of_a_preset_are_not_shown_as_if_they_had_been_chosen(method):
     saved = dataclasses.replace(options.preset(), dropout=0.25)  # a saved model has every size spelled out
     assert saved != options
     assert changed_options(saved) == {"size": "tiny", "dropout": 0.25}
+
+
+ABSURD = (10**12, -1, math.nan, math.inf)
+MEANT = {  # options of which such a number is one more value
+    ("seed", 10**12), ("cell_clip", 10**12), ("projection_clip", 10**12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [*METHODS, *COMPOSED, *TASKS], ids=lambda row: row.name)
+def test_no_method_takes_a_number_that_means_nothing(row: Row) -> None:
+    module, class_name = row.options.split(":")
+    options = getattr(import_module(module), class_name)
+    fields = [field.name for field in dataclasses.fields(options)]
+    numbers = [name for name in fields if value_type(options, name)[0] in (int, float)]
+    for name, value in itertools.product(numbers, ABSURD):
+        if (name, value) in MEANT:
+            assert getattr(make_options(options, {name: value}), name) == value
+            continue
+        with pytest.raises(OptionError) as error:
+            make_options(options, {name: value})
+        assert "\n" not in str(error.value)
+        assert repr(name) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "values"),
+    [("bert", {"max_size": 10**12}), ("ulmfit", {"max_size": 10**9}), ("elmo", {"threads": 10**6}),
+     ("softbow", {"threads": 10**6})],
+)  # fmt: skip
+def test_what_no_machine_has_is_refused_before_the_text_is_looked_for(method: str, values: dict[str, int]) -> None:
+    (name,) = values
+    with pytest.raises(OptionError, match=f"'{name}' must be at most"):
+        polyseme.train(method, "no such text", **values)
+    with pytest.raises(OptionError, match="workers must be at most 1,024"):
+        Corpus.build("no such text", workers=10**6)

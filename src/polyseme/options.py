@@ -45,6 +45,25 @@ def option(
 
 shape = partial(option, changes="shape")
 
+# What an option of this name may be at most where its method does not say: more than any text, network or machine has,
+# and not yet so much that a library gives up the process when it asks for the memory.
+_DIMENSION, _STEPS, _WORDS = 1 << 16, 1_000_000, 100_000_000
+MOST: dict[str, float] = {
+    **dict.fromkeys(("threads", "n_heads", "rows", "top_layers", "k", "k_top", "candidates"), 1024),
+    **dict.fromkeys((
+        "dim", "hidden", "inner", "projection", "word_dim", "attention_units", "classifier", "classifier_units",
+        "dimension_maps", "components", "pca", "neighbours", "letters",
+    ), _DIMENSION),
+    **dict.fromkeys((
+        "epochs", "inference_epochs", "lm_epochs", "iterations", "period", "accumulate", "batch_size", "batch_tokens",
+        "negative", "unroll", "longest", "longest_answer", "longest_question", "max_pieces", "window", "stride",
+    ), _STEPS),
+    **dict.fromkeys(("max_size", "buckets", "bigrams"), _WORDS),
+    **dict.fromkeys(("lr", "encoder_lr", "lm_lr", "inference_lr", "layer_rates"), 1000),
+    "seed": (1 << 63) - 1,
+}  # fmt: skip
+MOST_OF_KIND: dict[type, float] = {int: (1 << 31) - 1, float: 1e9}  # and of any other name
+
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
@@ -225,6 +244,9 @@ def _checked(cls: type, field: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"option {field.name!r} must be one of {names}, not {value!r}{close}")
     if limits.get("minimum") is not None and value < limits["minimum"]:
         raise OptionError(f"option {field.name!r} must be at least {limits['minimum']}, not {value!r}")
-    if limits.get("maximum") is not None and value > limits["maximum"]:
-        raise OptionError(f"option {field.name!r} must be at most {limits['maximum']}, not {value!r}")
+    maximum: Any = limits.get("maximum")
+    if maximum is None:
+        maximum = MOST.get(field.name, MOST_OF_KIND[kind]) if kind in MOST_OF_KIND else None
+    if maximum is not None and value > maximum:
+        raise OptionError(f"option {field.name!r} must be at most {maximum}, not {value!r}")
     return value

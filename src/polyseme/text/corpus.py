@@ -29,7 +29,7 @@ from polyseme.text.read import find_sources, read_blocks
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.text.word_lines import WordLines
-from polyseme.text.workers import counted_blocks
+from polyseme.text.workers import MOST_WORKERS, counted_blocks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -122,6 +122,8 @@ class Corpus:
         encoding     None detects UTF-8, UTF-16, GB18030, Big5, Windows-1252;  errors  strict, or replace for bad bytes
         force        replace another corpus, model or index at ``path``
         """
+        if workers is not None and workers > MOST_WORKERS:
+            raise OptionError(f"workers must be at most {MOST_WORKERS:,}, not {workers}")
         how, segment = make_reading(Reading, reading)
         files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
         sizes = [file.size for file in files]

@@ -28,6 +28,7 @@ from polyseme.text.count import Counter, Prepared
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
 
+MOST_WORKERS = 1024
 SERIAL = 8  # for a text of fewer blocks it is not worth starting workers
 _RUN = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from polyseme.text.worker_process import serve; serve()"

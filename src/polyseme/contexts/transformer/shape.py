@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MOST_PIECES = 1_000_000  # of a vocabulary of subwords: the largest published ones have 256,000
 # layers, dimension of a vector, learning rate
 SIZES: dict[str, tuple[int, int, float]] = {
     "tiny": (2, 128, 2e-3),
@@ -52,7 +53,9 @@ class ShapeOptions(TrainingOptions):
     dim: int | None = option(None, "dimension of a vector", minimum=2, maximum=16384)
     n_heads: int | None = option(None, "attention heads per layer; default: dim / 64", minimum=1)
     inner: int | None = option(None, "feed-forward dimension of a layer; default: 4 × dim", minimum=1)
-    max_size: int = option(8000, "vocabulary size of the tokenizer learned from the text", minimum=50)
+    max_size: int = option(
+        8000, "vocabulary size of the tokenizer learned from the text", minimum=50, maximum=MOST_PIECES
+    )
     tokenizer: str = option(
         "", "use the tokenizer of this Transformer instead, or this vocab.txt (WordPiece) or tokenizer.json",
         names="tokenizer",

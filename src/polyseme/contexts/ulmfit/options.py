@@ -23,7 +23,9 @@ class UlmfitOptions(TrainingOptions):
     hidden: int = shape(400, "LSTM cells of all layers but the last", minimum=1, maximum=65536)
     n_layers: int = shape(3, "LSTM layers", minimum=1, maximum=16)
     min_count: int = option(2, "minimum count; rarer units are unknown", minimum=1)
-    max_size: int | None = option(30_000, "maximum vocabulary size; for bpe, number of subwords", minimum=10)
+    max_size: int | None = option(
+        30_000, "maximum vocabulary size; for bpe, number of subwords", minimum=10, maximum=10_000_000
+    )
 
     dropout_input: float = option(0.25, "variational dropout of the input embeddings", minimum=0, maximum=0.95)
     dropout_hidden: float = option(0.15, "variational dropout between layers", minimum=0, maximum=0.95)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyseme.contexts.transformer.shape import ShapeOptions
+from polyseme.contexts.transformer.shape import MOST_PIECES, ShapeOptions
 from polyseme.errors import OptionError
 from polyseme.options import option
 
@@ -29,7 +29,10 @@ class XlmOptions(ShapeOptions):
     )  # fmt: skip
     mask_share: float = option(0.15, "fraction of tokens to predict", minimum=0.001, maximum=0.999)
     max_size: int = option(
-        10_000, "vocabulary size of the tokenizer learned from the text of all languages", minimum=50
+        10_000,
+        "vocabulary size of the tokenizer learned from the text of all languages",
+        minimum=50,
+        maximum=MOST_PIECES,
     )
 
     def sides(self) -> tuple[str, str]:
