@@ -1,4 +1,4 @@
-"""Fine-tuning 微调 context encoders with a task: how they read sentences, and the module that is trained."""
+"""Fine-tuning 微调 context encoders with a task: how they read sentences, and the modules that are trained."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ class Tuned(NamedTuple):
 
     read: Callable[[Sequence[Sequence[str]]], tuple[Tensor, ...]]
     network: nn.Module
+
+
+class Given(nn.Module):
+    """Holds a given encoder that learns with a task, at learning rates of its own: they go by this class."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
 
 
 @runtime_checkable

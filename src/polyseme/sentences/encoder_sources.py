@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from polyseme.contexts.tuning import Tunable
+from polyseme.contexts.tuning import Given, Tunable
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.nouns import ContextEncoder, Layers, Progress, silent
@@ -88,12 +88,12 @@ class _Sentences(Prepared):
         return self.read([self.lists[row] for row in rows.tolist()])
 
 
-class TunedSums(SourceModule):
+class TunedSums(Given, SourceModule):
     """A network that is fine-tuned, and the weighted sums of its layers."""
 
     def __init__(self, network: nn.Module, sums: LayerSums) -> None:
-        super().__init__()
-        self.network, self.sums = network, sums
+        super().__init__(network)
+        self.sums = sums
         self.dim, self.beside = sums.dim, sums.beside
 
     def forward(self, *batch: Tensor) -> tuple[Tensor | None, Tensor | None]:

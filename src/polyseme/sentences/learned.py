@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
+from polyseme.contexts.tuning import Given
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
 from polyseme.options import part_of
-from polyseme.sentences.inputs import NETWORK, InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
+from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
 from polyseme.sentences.options import TextOptions, TuningOptions
 from polyseme.sentences.sources import Ints
@@ -294,10 +295,11 @@ class ExampleTask(BatchTask):
 
     def groups(self, epoch: int) -> dict[str, ParameterGroup]:
         """Given encoders have their own learning rate; their lower layers learn more slowly or not at all."""
-        found: dict[str, ParameterGroup] = {}
-        for name in [name for name, _ in self.module.named_modules() if f"{name}.".endswith(NETWORK)]:
-            found.update(self._layer_groups(name))
-        return found
+        groups: dict[str, ParameterGroup] = {}
+        for name, module in self.module.named_modules():
+            if isinstance(module, Given):
+                groups.update(self._layer_groups(f"{name}.network" if name else "network"))
+        return groups
 
     def _layer_groups(self, network: str) -> dict[str, ParameterGroup]:
         """Groups by layer, from the numbers in the names of weights; weights without one are below the first layer."""

@@ -25,8 +25,9 @@ from torch import nn
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
+from polyseme.contexts.tuning import Given
 from polyseme.nouns import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding
@@ -82,12 +83,14 @@ class PieceTexts:
         return PieceBatch(self.runner.together([self.sequences[row] for row in rows]), self.sizes[rows].tolist())
 
 
-class TextNet(nn.Module):
+class TextNet(Given):
     """The network, the pooling and the steps of an encoder."""
 
+    network: Network
+
     def __init__(self, encoder: SentenceTransformer, lm_weight: float = 0.0) -> None:
-        super().__init__()
-        self.network, self.pooling = encoder.encoder.network, encoder.pooling
+        super().__init__(encoder.encoder.network)
+        self.pooling = encoder.pooling
         self.steps = nn.Sequential(*encoder.steps)
         self.lm_weight = lm_weight if learns_to_expect(self.network) else 0.0
 

@@ -25,6 +25,7 @@ from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
+from polyseme.contexts.tuning import Given
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.pooling import softmax_over
 from polyseme.neural.recurrent import Recurrent
@@ -209,12 +210,14 @@ class PieceBatch(NamedTuple):
     here: Tensor  # which of the places are real
 
 
-class CrossNet(PlaceNet):
+class CrossNet(Given, PlaceNet):
     """A Transformer that learns with the task, and a layer above it."""
 
+    network: Network
+
     def __init__(self, network: Network, dropout: float, no_answer: bool) -> None:
-        super().__init__()
-        self.network, self.dropout, self.no_answer = network, nn.Dropout(dropout), no_answer
+        super().__init__(network)
+        self.dropout, self.no_answer = nn.Dropout(dropout), no_answer
         self.output = nn.Linear(network.dim, 2)
 
     def forward(self, batch: PieceBatch) -> Tensor:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import PairCut
+from polyseme.contexts.tuning import Given
 from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
 
@@ -172,15 +173,17 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-class FirstState(nn.Module):
+class FirstState(Given):
     """The top hidden state at the first token of each input; for a causal network, at the last token.
 
     In training, a causal language model adds its own loss with weight ``lm_weight``.
     """
 
+    network: Network
+
     def __init__(self, network: Network, lm_weight: float = 0.0) -> None:
-        super().__init__()
-        self.network, self.lm_weight = network, lm_weight if learns_to_expect(network) else 0.0
+        super().__init__(network)
+        self.lm_weight = lm_weight if learns_to_expect(network) else 0.0
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden states ``(B, D)``, and the terms to add to the losses ``(B,)``."""
