@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.tasks.conftest import choices, reviews
 from tests.tasks.test_pair import pairs
 from tests.tasks.test_span import questions
 
 import polyseme
+from polyseme.sentences.learned import ClassifyTask, ExampleTask, output_layer
+from polyseme.tasks.encoders import new_encoder
+from polyseme.tasks.options import ClassifyOptions, head_options
 from polyseme.text.corpus import Corpus
 from polyseme.text.examples import Examples
+from polyseme.training.optimisers import Optimiser
 
 SMALL = {"threads": 1, "epochs": 1, "batch_size": 8, "lr": 0.05, "seed": 1, "encoder_mode": "finetune"}
 
@@ -73,3 +79,72 @@ def test_under_every_head_an_encoder_that_may_not_learn_stays(task, head, name, 
     given, learned = encoder.parts().tensors, encoder_tensors(model)
     assert given.keys() == learned.keys()
     assert [tensor for tensor in given if not np.array_equal(given[tensor], learned[tensor])] == []
+
+
+def rates(task: ExampleTask) -> dict[str, float]:
+    """How far one step at the rate 1 moves each weight whose gradient is 1; 0 where it is frozen."""
+    weights = dict(task.module.named_parameters())
+    optimiser = Optimiser(weights, "sgd")
+    optimiser.arrange(task.groups(0))
+    for weight in weights.values():
+        weight.data = torch.zeros_like(weight)
+        weight.grad = torch.ones_like(weight) if weight.requires_grad else None
+    optimiser.step(1.0)
+    moves = {name: weight.detach().unique().tolist() for name, weight in weights.items()}
+    assert all(len(found) == 1 for found in moves.values())
+    return {name: -found[0] for name, found in moves.items()}
+
+
+def rates_under_rnn(encoder: Any, network: str, **options: Any) -> dict[str, float]:
+    """The rates of the weights of an encoder's network (an attribute) under a recurrent head, by their names in it."""
+    own = head_options("classify", ClassifyOptions(head="rnn", encoder_mode="finetune", **options))
+    made = new_encoder("rnn", [row.text for row in texts()], [encoder], encoder.about, own)
+    task = ClassifyTask(made, output_layer(made.dim, 2, own), texts(), None)
+    names = {weight: name for name, weight in getattr(made.inputs.encoders[0], network).named_parameters()}
+    by_weight = dict(zip(task.module.parameters(), rates(task).values(), strict=True))
+    assert {rate for weight, rate in by_weight.items() if weight not in names} == {1.0}  # the head's
+    return {name: by_weight[weight] for weight, name in names.items()}
+
+
+def by_part(names: Iterable[str]) -> dict[str, set[str]]:
+    """The names by what they belong to: the upper LSTM, the lower one, and everything else."""
+    parts: dict[str, set[str]] = {"layers.1.": set(), "layers.0.": set(), "": set()}
+    for name in names:
+        parts[next(part for part in parts if name.startswith(part))].add(name)
+    return parts
+
+
+def test_the_layers_of_elmo_are_its_lstms_and_its_characters_are_below_them(elmo):
+    found = rates_under_rnn(elmo, "bilm", encoder_lr=0.5, layer_rates=2.0)
+    assert sum("convolutions" in name for name in found) == 8  # weights and biases of four widths
+    expected = {"layers.1.": 0.5, "layers.0.": 0.25, "": 0.125}
+    for part, names in by_part(found).items():
+        assert {found[name] for name in names} == {expected[part]}
+
+
+@pytest.mark.parametrize(
+    ("top_layers", "learning"),
+    [(0, []), (1, ["layers.1."]), (2, ["layers.1.", "layers.0."]), (3, ["layers.1.", "layers.0.", ""])],
+)
+def test_the_top_layers_of_elmo_learn_and_nothing_else(elmo, top_layers, learning):
+    found = rates_under_rnn(elmo, "bilm", top_layers=top_layers)
+    parts = by_part(found)
+    assert {name for name, rate in found.items() if rate} == {name for part in learning for name in parts[part]}
+
+
+def test_the_layers_of_a_transformer_are_its_blocks_under_a_head_over_words_too(bert):
+    found = rates_under_rnn(bert, "network", encoder_lr=0.5, layer_rates=2.0)
+    n = bert.n_layers - 1
+    for name, rate in found.items():
+        block = name.partition("encoder.layer.")[2].partition(".")[0]
+        assert rate == 0.5 * 2.0 ** (int(block or -1) + 1 - n), name
+
+
+def test_the_layers_of_ulmfit_are_its_lstms():
+    corpus = Corpus.from_sentences([text for text, _ in reviews(40)])
+    shape = {"dim": 8, "hidden": 12, "n_layers": 2, "min_count": 1}
+    ulmfit = polyseme.train("ulmfit", corpus, epochs=1, threads=1, seed=1, **shape)
+    found = rates_under_rnn(ulmfit, "module", encoder_lr=0.5, layer_rates=2.0)
+    assert {name.rpartition(".")[0]: rate for name, rate in found.items()} == {
+        "layers.1": 0.5, "layers.0": 0.25, "": 0.125,
+    }  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from polyseme.contexts.tuning import Given, Tunable
+from polyseme.contexts.tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
 from polyseme.nouns import ContextEncoder, Layers, Progress, silent
@@ -74,7 +74,7 @@ class TunedLayers(Source):
         chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
         self.encoder, self.tuned = encoder, encoder.tuned(chosen.numbers)
         sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
-        self.module = TunedSums(self.tuned.network, sums)
+        self.module = TunedSums(self.tuned, sums)
 
     def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
         return _Sentences(self.tuned.read, lists)
@@ -91,8 +91,8 @@ class _Sentences(Prepared):
 class TunedSums(Given, SourceModule):
     """A network that is fine-tuned, and the weighted sums of its layers."""
 
-    def __init__(self, network: nn.Module, sums: LayerSums) -> None:
-        super().__init__(network)
+    def __init__(self, tuned: Tuned, sums: LayerSums) -> None:
+        super().__init__(tuned.network, tuned.layers)
         self.sums = sums
         self.dim, self.beside = sums.dim, sums.beside
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -298,20 +297,18 @@ class ExampleTask(BatchTask):
         groups: dict[str, ParameterGroup] = {}
         for name, module in self.module.named_modules():
             if isinstance(module, Given):
-                groups.update(self._layer_groups(f"{name}.network" if name else "network"))
+                groups.update(self._layer_groups(f"{name}.network." if name else "network.", module))
         return groups
 
-    def _layer_groups(self, network: str) -> dict[str, ParameterGroup]:
-        """Groups by layer, from the numbers in the names of weights; weights without one are below the first layer."""
-        named = re.compile(re.escape(network) + r"\..*?\.(\d+)\.")
-        layers = {found[0]: int(found[1]) for name, _ in self.module.named_parameters() if (found := named.match(name))}
-        n, options = max(layers.values(), default=-1) + 1, self.tuning
+    def _layer_groups(self, start: str, given: Given) -> dict[str, ParameterGroup]:
+        """The groups of an encoder whose names begin with ``start``; what is in no layer is below the first one."""
+        n, options = len(given.layers), self.tuning
         learning = n + 1 if options.top_layers is None else options.top_layers
-        usual = self.pace * usual_rate(self.module.get_submodule(network))
-        top = usual if options.encoder_lr is None else options.encoder_lr
+        top = self.pace * usual_rate(given.network) if options.encoder_lr is None else options.encoder_lr
         return {
-            name: ParameterGroup(lr_factor=top * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning)
-            for name, layer in {network: -1, **layers}.items()
+            start + name: ParameterGroup(top * options.layer_rates ** (layer + 1 - n), frozen=layer < n - learning)
+            for layer, names in enumerate([("",), *given.layers], start=-1)
+            for name in names
         }
 
     def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:

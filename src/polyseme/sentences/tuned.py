@@ -89,7 +89,8 @@ class TextNet(Given):
     network: Network
 
     def __init__(self, encoder: SentenceTransformer, lm_weight: float = 0.0) -> None:
-        super().__init__(encoder.encoder.network)
+        network = encoder.encoder.network
+        super().__init__(network, network.layer_names)
         self.pooling = encoder.pooling
         self.steps = nn.Sequential(*encoder.steps)
         self.lm_weight = lm_weight if learns_to_expect(self.network) else 0.0

@@ -216,7 +216,7 @@ class CrossNet(Given, PlaceNet):
     network: Network
 
     def __init__(self, network: Network, dropout: float, no_answer: bool) -> None:
-        super().__init__(network)
+        super().__init__(network, network.layer_names)
         self.dropout, self.no_answer = nn.Dropout(dropout), no_answer
         self.output = nn.Linear(network.dim, 2)
 

@@ -132,7 +132,8 @@ class Elmo(Trainable, ContextEncoder):
         """The reader and the biLM, to fine-tune with a task. Clears the cache of word vectors."""
         self.forget_words()
         wanted = range(self.n_layers) if layers is None else layers
-        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted))
+        names = [(f"bilm.layers.{number}.",) for number in range(self.n_layers - 1)]
+        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted), names)
 
     def forget_words(self) -> None:
         """Clear the cache of word vectors, for when the weights have changed."""

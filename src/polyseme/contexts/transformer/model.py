@@ -119,7 +119,8 @@ class TransformerEncoder(Model, ContextEncoder):
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
-        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted))
+        names = [tuple(f"network.{name}" for name in layer) for layer in self.network.layer_names]
+        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted), names)
 
     def pooled_by(self, pieces: str) -> Self:
         """The same model with another pooling of a word's subwords."""

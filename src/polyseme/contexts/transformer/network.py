@@ -131,6 +131,22 @@ class Network(nn.Module):
         found = blocks[-1] if isinstance(blocks, nn.ModuleList) and len(blocks) else None
         return found if hasattr(type(found), "feed_forward_chunk") else None
 
+    @cached_property
+    def layer_names(self) -> list[tuple[str, ...]]:
+        """What the names of each layer's weights begin with, lowest layer first; layers that share weights are one.
+
+        The layers of every architecture are the modules in its longest list that is in no other list. XLM and FlauBERT
+        have several of that length, each with a part of every layer.
+        """
+        body = {*self.body.modules()}
+        lists: dict[str, int] = {}
+        for name, module in self.named_modules():
+            inner = any(name.startswith(f"{outer}.") for outer in lists)
+            if isinstance(module, nn.ModuleList) and module in body and not inner:
+                lists[name] = len(module)
+        n = max(lists.values(), default=0)
+        return [tuple(f"{name}.{number}." for name, size in lists.items() if size == n) for number in range(n)]
+
     def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
         """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""
         found: tuple[Tensor | None, ...] | None = self.body(

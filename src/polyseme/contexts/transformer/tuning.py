@@ -182,7 +182,7 @@ class FirstState(Given):
     network: Network
 
     def __init__(self, network: Network, lm_weight: float = 0.0) -> None:
-        super().__init__(network)
+        super().__init__(network, network.layer_names)
         self.lm_weight = lm_weight if learns_to_expect(network) else 0.0
 
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:

@@ -95,7 +95,8 @@ class Ulmfit(Trainable, ContextEncoder):
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
-        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted))
+        names = [(f"awd.layers.{number}.",) for number in range(self.n_layers - 1)]
+        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted), names)
 
     # ---- reading sentences
 
