@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -68,6 +69,77 @@ def small_options(name: str) -> dict[str, Any]:
     return {**{key: value for key, value in steady.items() if key in known}, **SMALL[name]}
 
 
+class Fit(NamedTuple):
+    """What a head is fitted with: an encoder by its method, and options."""
+
+    encoder: str | None = None
+    options: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+
+
+NARROW, TUNED = {"dim": 8, "hidden": 8}, {"encoder_mode": "finetune"}
+# Every head of every task, with options that make it small; after a +, an encoder that learns with it.
+FITS: dict[str, Fit] = {
+    "classify textcnn": Fit(None, {"dim": 8, "filters": "2x4 3x4"}),
+    "classify linear": Fit("elmo", {"layers": "top"}),
+    "classify linear + bert": Fit("bert", TUNED),
+    "classify mlp": Fit(None, NARROW),
+    "classify dan": Fit(None, NARROW),
+    "classify dcnn": Fit(None, {"dim": 8}),
+    "classify rnn": Fit(None, NARROW),
+    "classify rnn + elmo": Fit("elmo", {"hidden": 8, **TUNED}),
+    "classify bilstm-max": Fit("elmo", {"hidden": 8}),
+    "classify self-attention": Fit(None, NARROW),
+    "classify han": Fit(None, NARROW),
+    "classify ulmfit": Fit("ulmfit", {"hidden": 8, "lm_epochs": 1}),
+    "pair bilstm-max": Fit(None, NARROW),
+    "pair linear": Fit("elmo", {"layers": "top"}),
+    "pair mlp": Fit(None, {"dim": 8}),
+    "pair dan": Fit(None, NARROW),
+    "pair textcnn": Fit(None, {"dim": 8, "filters": "2x4 3x4"}),
+    "pair rnn": Fit(None, NARROW),
+    "pair self-attention": Fit(None, NARROW),
+    "pair arc1": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "pair arc2": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "pair cnn-sm": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "pair bi-cnn": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "pair mpcnn": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "pair cross": Fit("gpt", {"orders": "both"}),
+    "pair cosine": Fit("bert"),
+    "choice bilstm-max": Fit(None, NARROW),
+    "choice linear": Fit("elmo", {"layers": "top"}),
+    "choice mlp": Fit(None, {"dim": 8}),
+    "choice dan": Fit(None, NARROW),
+    "choice textcnn": Fit(None, {"dim": 8, "filters": "2x4 3x4"}),
+    "choice rnn": Fit(None, NARROW),
+    "choice self-attention": Fit(None, NARROW),
+    "choice arc1": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "choice arc2": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "choice cnn-sm": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "choice bi-cnn": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "choice mpcnn": Fit(None, {"dim": 8, "filters": "3x4"}),
+    "choice cross": Fit("bert"),
+    "tag bilstm-crf": Fit(None, NARROW),
+    "tag bilstm-crf + elmo": Fit("elmo", {"hidden": 8, **TUNED}),
+    "tag linear": Fit(None, {"dim": 8}),
+    "tag linear + bert": Fit("bert", TUNED),
+    "tag taglm": Fit("elmo", NARROW),
+    "span reader": Fit(None, NARROW),
+    "span cross": Fit("bert"),
+}
+
+
+def fit_small(name: str, data: Data, encoders: Mapping[str, Any]) -> Any:
+    """A task's model, fitted in two passes with a report after each, and asked once."""
+    task, head = name.split()[:2]
+    encoder, options = FITS[name]
+    examples = data.labelled(task, scored=head == "cosine")
+    steady = {"seed": 1, "threads": 1, "epochs": 2, "batch_size": 8, "held_out": 0.25}
+    model = polyseme.fit(task, examples, encoder=encoders.get(encoder), head=head, **{**steady, **options})
+    assert len(model.about.curve) == 2
+    assert len(model.score(examples).figures)
+    return model
+
+
 NEW_LINES = [f"小明的显微镜比{person}的显微镜好。" for person in ("老王", "姐姐", "弟弟")] * 5  # with a new word
 
 
@@ -119,6 +191,19 @@ class Data:
 
     def spans(self, lines: list[str]) -> Examples:
         return Examples.of([(line, "谁？", [Answer(line[:2], 0)]) for line in lines])
+
+    def choices(self, lines: list[str]) -> Examples:
+        return Examples.of(
+            [(line[:3], [line[3:], other[3:]], 0) for line, other in zip(lines, lines[5:], strict=False)]
+        )
+
+    def labelled(self, task: str, *, scored: bool = False) -> Examples:
+        """A few examples for a task; pairs have scores, if asked for."""
+        lines = self.lines[::2]
+        if scored:
+            return Examples.of([(one, two, n % 6) for n, (one, two) in enumerate(pairwise(lines))], scored=True)
+        kinds = {"classify": self.texts, "pair": self.pairs, "choice": self.choices, "tag": self.tags}
+        return kinds.get(task, self.spans)(lines)
 
     def parallel(self, lines: list[str]) -> Parallel:
         file = self.folder / f"{len(lines)}.tsv"

@@ -4,7 +4,9 @@ It is called ``other`` and uses torch's hook for devices written in Python. Its 
 operation is unwrapped, computed and wrapped again. An operation that also gets a CPU tensor is an error, except for
 numbers, indices and copies, as on a GPU. Sparse gradients become dense.
 
-    python other_device.py LINES FOLDER METHOD …      trains each method on it, and writes the results as JSON
+    python other_device.py LINES FOLDER NAME …
+
+trains each method on it and fits each head, which is named as "tag linear", and writes the results as JSON.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ class OtherTensor(torch.Tensor):
 
     def __init__(self, raw: torch.Tensor) -> None:
         self.raw = raw
+
+    def tolist(self):  # which torch refuses to tensors of a class of one's own
+        return self.raw.tolist()
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -164,27 +169,32 @@ def install() -> torch.device:
     return torch.device(NAME, 0)
 
 
-def main(lines: str, folder: str, *methods: str) -> None:
-    """Train each method on data generated from the lines of a file."""
+def main(lines: str, folder: str, *names: str) -> None:
+    """Train each method and fit each head on data generated from the lines of a file."""
     import polyseme
-    from conftest import Data, small_options
+    from conftest import FITS, Data, fit_small, small_options
     from polyseme.catalog import find
     from polyseme.training import loop
 
+    data = Data(Path(lines).read_text(encoding="utf-8").splitlines(), Path(folder))
+    wanted = {FITS[name].encoder for name in names if name in FITS} - {None}
+    encoders = {name: polyseme.train(name, data.of(find(name)), **small_options(name)) for name in sorted(wanted)}
     device = install()
     loop.chosen_device = lambda name: device
-    data = Data(Path(lines).read_text(encoding="utf-8").splitlines(), Path(folder))
 
     def outcome(name: str) -> str:
         try:
             # Gradients on this thread: another one would not know the mode.
             with torch.autograd.set_multithreading_enabled(False), OtherDevice():
-                polyseme.train(name, data.of(find(name)), **small_options(name))
+                if name in FITS:
+                    fit_small(name, data, encoders)
+                else:
+                    polyseme.train(name, data.of(find(name)), **small_options(name))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return "trained"
 
-    results = {name: outcome(name) for name in methods}
+    results = {name: outcome(name) for name in names}
     sys.stdout.write(json.dumps(results) + "\n")
 
 

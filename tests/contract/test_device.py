@@ -1,4 +1,4 @@
-"""Every method trained with torch runs on the chosen device: one that rejects CPU tensors."""
+"""Every method and every head of a task trained with torch runs on the chosen device: one that rejects CPU tensors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.contract.conftest import FITS
 
 import polyseme
 from polyseme.api import options_of
 from polyseme.catalog import METHODS
+from polyseme.tasks.options import HEADS
 from polyseme.training.options import TrainingOptions
 
 BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), TrainingOptions)]
@@ -20,12 +22,12 @@ BY_TORCH = [row.name for row in METHODS if issubclass(options_of(row.name), Trai
 
 @pytest.fixture(scope="module")
 def results(fifty_lines, tmp_path_factory) -> dict[str, str]:
-    """The results of training each method on that device, in a separate process."""
+    """The results of training each method and each head on that device, in a separate process."""
     folder = tmp_path_factory.mktemp("device")
     (folder / "lines.txt").write_text("\n".join(fifty_lines), encoding="utf-8")
     program, source = Path(__file__).parent / "other_device.py", str(Path(polyseme.__file__).parent.parent)
     ended = subprocess.run(
-        [sys.executable, str(program), str(folder / "lines.txt"), str(folder), *BY_TORCH],
+        [sys.executable, str(program), str(folder / "lines.txt"), str(folder), *BY_TORCH, *FITS],
         env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -35,3 +37,13 @@ def results(fifty_lines, tmp_path_factory) -> dict[str, str]:
 @pytest.mark.parametrize("method", BY_TORCH)
 def test_it_trains_on_another_device_than_the_cpu(method, results):
     assert results[method] == "trained"
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_it_learns_a_task_on_another_device_than_the_cpu(name, results):
+    assert results[name] == "trained"
+
+
+def test_every_head_that_torch_trains_is_among_them():
+    heads = {f"{task} {head}" for task, of_task in HEADS.items() for head in of_task} - {"classify fasttext"}
+    assert heads <= {" ".join(name.split()[:2]) for name in FITS}

@@ -12,6 +12,7 @@ training sentences break it too (IOB1, as in CoNLL-2003).
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -306,16 +307,13 @@ class TagTask(ExampleTask):
             return None
         assert isinstance(module, Tagger)
         predicted: list[list[str]] = [[] for _ in self.gold]
+        crf = copy.deepcopy(module.crf).cpu()  # where decoding is fast; the one that is learning stays on its device
         for numbers, emissions, mask in run_emissions(module, self.dev):
-            for number, path in zip(numbers, _decoder(module).decode(emissions, mask), strict=True):
+            for number, path in zip(numbers, crf.decode(emissions, mask), strict=True):
                 predicted[number] = [self.labels[tag] for tag in path]
         figures = figures_of(self.gold, predicted, marks=self.marks)
         facts = {name: figures[name] for name in dict.fromkeys((self.metric, "accuracy"))}
         return Score(figures[self.metric], facts, higher_is_better=True)
-
-
-def _decoder(module: Tagger) -> CRF:
-    return module.crf.cpu() if module.output.weight.device.type != "cpu" else module.crf
 
 
 def _by_first_pieces(encoder: Any) -> Any:
