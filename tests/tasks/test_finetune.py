@@ -79,14 +79,19 @@ def test_an_encoder_learns_with_the_task_and_the_given_one_stays(name, head, req
     )
 
 
-def test_a_text_longer_than_the_network_is_read_in_windows(bert):
-    long = ["字"] * (2 * bert.runner.room + 5)
-    tuned = bert.tuned()
+@pytest.mark.parametrize("name", ["bert-tiny-zh", "gpt2-tiny"])
+@pytest.mark.parametrize("pieces", ["mean", "first", "last"])
+def test_a_text_longer_than_the_network_is_read_in_the_windows_of_encoding(name, pieces, shared_data):
+    encoder = polyseme.load(shared_data / "models" / "hf_tiny" / name).pooled_by(pieces)
+    words = ["房间", "unbelievable", "的", "good", "酒店", "房", "，"]
+    sentences = [[words[n * n % 7] for n in range(k)] for k in (encoder.runner.room, 2 * encoder.runner.room + 5, 1, 0)]
+    tuned = encoder.tuned()
     with torch.no_grad():
-        layers = tuned.network.eval()(*tuned.read([long, ["好"]]))
-    assert layers.shape[:2] == (2, len(long))
-    assert torch.isfinite(layers).all()
-    assert layers[0].abs().sum(dim=(1, 2)).min() > 0  # every word has a vector
+        layers = tuned.network.eval()(*tuned.read(sentences)).numpy()  # (B, T, L, D)
+    for row, encoded in enumerate(encoder.encode_tokens(sentences)):
+        np.testing.assert_allclose(
+            layers[row, : len(sentences[row])], encoded.layers.transpose(1, 0, 2), atol=2e-5, rtol=1e-4
+        )
 
 
 def test_the_cross_encoder_reads_both_texts_as_one(bert, tmp_path):

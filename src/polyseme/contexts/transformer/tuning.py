@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import PairCut
+from polyseme.contexts.transformer.windows import windows
 from polyseme.contexts.tuning import Given
 from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
@@ -53,7 +54,7 @@ def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight
 
 
 class WordReader:
-    """Turns sentences of words into windows of subwords, with the subwords of each word."""
+    """Turns sentences of words into the windows of subwords that encoding reads, with the subwords of each word."""
 
     def __init__(self, runner: Runner, pieces: str) -> None:
         self.runner, self.pooling = runner, pieces
@@ -64,26 +65,29 @@ class WordReader:
         Subwords ``(N,)`` are numbered over all windows, words ``(N,)`` over all sentences: a subword may belong to
         several words. The counts ``(B, T)`` are the numbers of subwords that are pooled into each word.
         """
-        pieces, room = self.runner.pieces, self.runner.room
+        pieces, room, causal = self.runner.pieces, self.runner.room, self.runner.network.causal
         texts = [joined_with_spans([well_formed(word) for word in words]) for words in sentences]
         cuts = pieces.cut([text for text, _ in texts])
         longest = max(max(map(len, sentences)), 1)
         rows: list[list[int]] = []
-        places: list[tuple[int, int, int]] = []  # window, position in it, word
+        pooled: list[tuple[int, int, int]] = []  # window, position in it, word
         counts = np.zeros((len(sentences), longest), dtype=np.int64)
         for number, (cut, (_, spans)) in enumerate(zip(cuts, texts, strict=True)):
+            parts = windows(len(cut.ids), room, causal=causal)
+            states = [  # of every subword: the window that gives its states, and its position there
+                (row, len(pieces.before) + piece - window.start)
+                for row, window in enumerate(parts, start=len(rows))
+                for piece in range(window.first, window.last)
+            ]
             for word, (first, last) in enumerate(cut.words(spans, pieces.bare).tolist()):
                 chosen = {"first": range(first, min(first + 1, last)), "last": range(max(last - 1, first), last)}
                 own = chosen.get(self.pooling, range(first, last))
                 counts[number, word] = len(own)
-                for piece in own:
-                    window, position = divmod(piece, room)
-                    places.append((len(rows) + window, len(pieces.before) + position, number * longest + word))
-            starts = range(0, max(len(cut.ids), 1), room)
-            rows += [[*pieces.before, *cut.ids[start : start + room].tolist(), *pieces.behind] for start in starts]
+                pooled += [(*states[piece], number * longest + word) for piece in own]
+            rows += [[*pieces.before, *cut.ids[part.start : part.end].tolist(), *pieces.behind] for part in parts]
         ids, mask = padded_pieces(rows, self.runner.padding)
-        windows, positions, words = torch.tensor(places, dtype=torch.int64).reshape(-1, 3).unbind(dim=1)
-        return ids, mask, windows * ids.shape[1] + positions, words, torch.from_numpy(counts)
+        numbers, positions, words = torch.tensor(pooled, dtype=torch.int64).reshape(-1, 3).unbind(dim=1)
+        return ids, mask, numbers * ids.shape[1] + positions, words, torch.from_numpy(counts)
 
 
 class WordLayers(nn.Module):
