@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
@@ -275,7 +276,7 @@ class SentenceEncoder(ABC):
         return self.transform(texts)
 
     def __sklearn_clone__(self) -> Self:
-        return self
+        return copy(self)  # the same weights in another object: scikit-learn's threads note things on each
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

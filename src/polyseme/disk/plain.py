@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
 import os
 import stat
 import time
@@ -150,4 +151,8 @@ class PlainFile:
             raise FormatError(
                 f"{self.path} was truncated or altered: {self.size:,} bytes are not a whole number of entries"
             )
-        return np.memmap(self._file, dtype=dtype, mode="r", offset=begin) if size > 0 else np.zeros(0, dtype)
+        if size <= 0:
+            return np.zeros(0, dtype)
+        # np.memmap has no file name here, where there may be none that stays: joblib, which asks it for one, would fail.
+        whole = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(whole, dtype, size // np.dtype(dtype).itemsize, begin)

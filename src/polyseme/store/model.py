@@ -97,6 +97,17 @@ class Model(ABC):
         """
         write_folder(path, self.contents(), force=force)
 
+    # What is saved also travels: to another process, into a copy. Locks, compiled layers and mapped files are made again.
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.options, self.parts(), self.about)
+
+    def __copy__(self) -> Self:
+        """Another object of the same weights."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def contents(self) -> Contents:
         """The contents of the model's folder, with inner models in subfolders."""
         row = catalog.find(self.method)
@@ -113,3 +124,8 @@ class Model(ABC):
         models = {name: model.contents() for name, model in parts.models.items()}
         made_of = {name: below.manifest["method"] for name, below in models.items()}
         return Contents(manifest, parts, models, self.about.curve, model_card(row, self.options, manifest, made_of))
+
+
+def _restored(cls: type[Model], options: Any, parts: Parts, about: About) -> Model:
+    """The model of these parts, in the process or for the copy that they were taken to."""
+    return cls.from_parts(options, parts, about)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,6 +62,9 @@ class WordCache:
         self._rows: OrderedDict[str, int] = OrderedDict()
         self._vectors = torch.empty(0, dim)
         self._lock = Lock()  # a server calls from several threads
+
+    def __reduce__(self) -> Any:
+        return WordCache, (self.capacity, self._vectors.shape[1])  # a lock does not travel, and vectors need not
 
     def __len__(self) -> int:
         return len(self._rows)

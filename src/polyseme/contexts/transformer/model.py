@@ -11,7 +11,8 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -103,6 +104,16 @@ class TransformerEncoder(Model, ContextEncoder):
     def runner(self) -> Runner:
         """Encodes sequences of subwords."""
         return Runner(packed(self.reading), self.pieces)
+
+    @property
+    def precision(self) -> str:
+        """What it encodes in: ``fp32`` or ``int8``."""
+        return "fp32" if self.reading is self.network else "int8"
+
+    def __reduce__(self) -> Any:
+        if self.precision == "fp32":
+            return super().__reduce__()
+        return methodcaller("at_precision", self.precision), (self.at_precision("fp32"),)
 
     def at_precision(self, precision: str) -> Self:
         """The same model, encoding in ``int8`` (faster, with nearly the same vectors) or in ``fp32``.
