@@ -6,21 +6,26 @@ caller may pass as sentences.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import OptionError
+from polyseme.errors import OptionError, as_given
+from polyseme.progress import shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 S = TypeVar("S", bound="Sequence[Any]")
@@ -29,6 +34,7 @@ LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` r
 
 CHARACTERS_AT_ONCE = 1 << 14  # that are cut into tokens together
 TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
+UNKNOWN = ("zeros", "nan", "error")  # what a text without any known word gives
 _BATCH = 1 << 20  # characters, or words that are already segmented, in one batch
 
 
@@ -224,6 +230,7 @@ class SentenceEncoder(ABC):
     """Anything that gives one vector per text. A subclass implements how a batch is encoded."""
 
     dim: int
+    shortens: ClassVar[bool] = False  # whether the first k dimensions are the vectors of a model of k dimensions
 
     @abstractmethod
     def encode_batch(self, texts: list[Sentence]) -> FloatArray:
@@ -234,28 +241,64 @@ class SentenceEncoder(ABC):
         sentences: Iterable[Sentence],
         batch_size: int | None = None,
         *,
-        prompt: str | None = None,
+        unknown: str = "zeros",
         normalize_embeddings: bool = False,
-        convert_to_tensor: bool = False,
         truncate_dim: int | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        show_progress_bar: bool | None = None,
+        output_value: str | None = "sentence_embedding",
         precision: str | None = None,
-        **others: Any,
+        device: object = None,
+        task_name: object = None,
+        task_metadata: object = None,
+        prompt_type: object = None,
+        hf_split: object = None,
+        hf_subset: object = None,
+        num_proc: object = None,
     ) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``.
 
-        The other arguments are those of sentence-transformers' ``encode``, so that its evaluators and mteb can use this
-        encoder: a ``prompt`` is added before every raw text, vectors may be normalised, truncated to ``truncate_dim``
-        dimensions, or converted to a torch tensor. Arguments that affect neither texts nor vectors (``batch_size``,
-        ``show_progress_bar``, ``device``, task names …) are ignored.
+        A text without any known word has the zero vector, and a warning counts such texts; ``unknown`` may be ``nan``
+        (a vector of NaN) or ``error`` instead.
+
+        The other arguments are those of sentence-transformers' ``encode``: vectors may be normalised, truncated to
+        their first dimensions, and returned as a tensor (``convert_to_tensor``) or a list of tensors
+        (``convert_to_numpy=False``); a ``prompt`` is added before every raw text. ``batch_size`` changes nothing, as
+        encoders choose their own batches. What would give other vectors than these (named prompts, vectors of tokens,
+        other precisions and devices) is an error. The last six are mteb's names of the task, which change nothing.
         """
-        if precision not in (None, "float32"):
-            raise OptionError(f"vectors are float32, not {precision}: quantise them afterwards")
+        check_asked(batch_size, prompt_name if prompt is None else None, output_value, precision, device)
+        if unknown not in UNKNOWN:
+            raise OptionError(f"unknown must be one of {', '.join(UNKNOWN)}, not {unknown!r}")
+        if truncate_dim is not None and not 1 <= truncate_dim <= self.dim:
+            raise OptionError(f"truncate_dim must be between 1 and {self.dim}, not {truncate_dim}")
         texts = _prompted(_texts_in(several(sentences)), prompt)
-        batches = [self.encode_batch(batch) for batch in text_batches(texts)]
+        batches: list[FloatArray] = []
+        done = n_unknown = 0
+        for batch in text_batches(texts):
+            vectors = self.encode_batch(batch)
+            n_unknown += mark_unknown(vectors, batch, unknown, done)
+            batches.append(vectors)
+            done += len(batch)
+            if show_progress_bar:
+                shown("encoding", done, len(sentences) if isinstance(sentences, Sized) else None)
+        if n_unknown and unknown == "zeros":
+            log.warning("%s", unknown_told(n_unknown, done, as_given("unknown", "nan")))
         whole = np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
         whole = whole if truncate_dim is None else whole[:, :truncate_dim]
         whole = unit_rows(whole) if normalize_embeddings else whole
-        return _tensor(whole) if convert_to_tensor else whole
+        answer: Any = whole if convert_to_numpy and not convert_to_tensor else _tensor(whole)
+        answer = answer if convert_to_numpy or convert_to_tensor else list(answer)
+        given: FloatArray = answer
+        return given
+
+    def encode_silently(self, texts: Iterable[Sentence]) -> FloatArray:
+        """Vectors of the texts, ``(n, dim)``, zeros without a warning where no word is known."""
+        batches = [self.encode_batch(batch) for batch in text_batches(several(texts))]
+        return np.concatenate(batches) if batches else np.zeros((0, self.dim), dtype=np.float32)
 
     def stream(self, texts: Iterable[Sentence]) -> Iterator[FloatArray]:
         """The same one by one, for endless streams of texts."""
@@ -318,9 +361,21 @@ class SentenceEncoder(ABC):
         return self.encode(sentences, **options)
 
     @property
-    def mteb_model_meta(self) -> None:
-        """How mteb identifies a model; it accepts a missing model card, but not a missing attribute."""
-        return None
+    def mteb_model_meta(self) -> Any:
+        """Name and revision by which mteb keeps this model's scores apart from others; None without mteb."""
+        try:
+            meta = import_module("mteb.models.model_meta")
+        except ImportError:
+            return None
+        method, revision = getattr(self, "method", type(self).__name__), self.revision()
+        name = f"polyseme/{method}-{revision[:12]}"
+        cosine = meta.ScoringFunction.COSINE
+        facts = {"name": name, "revision": revision, "embed_dim": self.dim, "similarity_fn_name": cosine}
+        return meta.ModelMeta.create_empty(facts)
+
+    def revision(self) -> str:
+        """A name for this state of the encoder, other for every other one; here, where nothing is known, a new one."""
+        return uuid4().hex
 
     @property
     def model_card_data(self) -> Any:
@@ -341,6 +396,44 @@ class SentenceEncoder(ABC):
 def text_batches(texts: Iterable[Sentence]) -> Iterator[list[Sentence]]:
     """Texts to encode together: at most ``TEXTS_AT_ONCE``, fewer if they are long."""
     return pages(texts, _BATCH, each=_BATCH // TEXTS_AT_ONCE)
+
+
+def mark_unknown(vectors: FloatArray, texts: Sequence[Sentence], unknown: str, first: int = 0) -> int:
+    """The number of texts without any known word: those whose vectors are zeros.
+
+    Where ``unknown`` is ``nan`` their vectors become NaN; where it is ``error`` the first of them is one, with its
+    number counted from ``first``.
+    """
+    rows = np.flatnonzero(~filled_rows(vectors))
+    if len(rows) and unknown == "error":
+        text = texts[rows[0]] if isinstance(texts[rows[0]], str) else " ".join(texts[rows[0]])
+        raise OptionError(f"text {first + int(rows[0]):,} has no word that the model knows: {str(text)[:60]!r}")
+    if unknown == "nan":
+        vectors[rows] = np.nan
+    return len(rows)
+
+
+def unknown_told(n_unknown: int, n: int, other: str) -> str:
+    """What is said of texts without any known word; ``other`` is the option that does not give zeros."""
+    if n == 1:
+        return f"the text has no word that the model knows: its vector is zeros ({other}: NaN)"
+    return f"{n_unknown:,} of {n:,} texts have no word that the model knows: their vectors are zeros ({other}: NaN)"
+
+
+def check_asked(
+    batch_size: object, prompt_name: str | None, output_value: str | None, precision: str | None, device: object
+) -> None:
+    """Refuse what sentence-transformers' ``encode`` can be asked for and ours cannot give."""
+    if batch_size is not None and (not isinstance(batch_size, (int, np.integer)) or batch_size < 1):
+        raise OptionError(f"batch_size must be a whole number from 1 on, not {batch_size!r}")
+    if prompt_name is not None:
+        raise OptionError(f"there is no prompt named {prompt_name!r}: give its text, prompt=…")
+    if output_value != "sentence_embedding":
+        raise OptionError(f"output_value {output_value!r}: for vectors of words use encode_tokens of a context encoder")
+    if precision not in (None, "float32"):
+        raise OptionError(f"vectors are float32, not {precision}: quantise them afterwards")
+    if device is not None and str(device).partition(":")[0] != "cpu":
+        raise OptionError(f"texts are encoded on the CPU, not on {device}")
 
 
 def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:

@@ -289,3 +289,17 @@ def test_the_encoding_of_a_text_can_be_given(folder):
         == 0
     )
     assert json.loads((folder / "big5.jsonl").read_text())["tokens"] == ["小明", "打", "電話"]
+
+
+def test_lines_without_a_known_word_are_counted_marked_or_an_error(tmp_path, capsys):
+    polyseme.train("tfidf", Corpus.from_sentences(["小明 打 电话", "小明 看 书"])).save(tmp_path / "m")
+    (tmp_path / "t.txt").write_text("小明 打 电话\nZyxwvut\n\n", encoding="utf-8")
+    for arguments, code in ((["-o", "a.npy"], 0), (["-o", "b.jsonl", "--unknown", "nan"], 0), (["-o", "c.npy"], 1)):
+        arguments[1] = tmp_path / arguments[1]
+        more = ["--unknown", "error"] if code else []
+        assert (call(tmp_path / "m", tmp_path / "t.txt", *arguments, *more) or 0) == code
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("2 of 3 texts have no word that the model knows" in line for line in lines) == 1
+    assert any("text 2 has no word that the model knows: 'Zyxwvut'" in line for line in lines)
+    marked = [json.loads(line)["vector"] for line in (tmp_path / "b.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [vector is None for vector in marked] == [False, True, True]

@@ -105,6 +105,14 @@ def test_the_answer_does_not_depend_on_the_batch(row, model, fifty_lines):
         np.testing.assert_allclose(answers(model(row.name), [text])[0], whole, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["gpt", "ulmfit"])
+@pytest.mark.parametrize("prompt", ["小明☃打电话", "小明 ", "ＡＢ", "☃"])
+def test_a_continued_text_begins_with_the_prompt_as_given(method, prompt, model):
+    continued = model(method).generate(prompt, length=8, temperature=0)
+    assert continued.startswith(prompt)
+    assert len(continued) > len(prompt)
+
+
 @of_words
 def test_an_odd_word_has_a_vector_or_an_error_in_one_line(row, model):
     vectors = model(row.name)

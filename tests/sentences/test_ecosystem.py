@@ -99,6 +99,63 @@ def test_encode_takes_the_arguments_of_sentence_transformers_and_batches_of_mteb
         encoder.encode(TEXTS, precision="int8")
 
 
+def test_encode_gives_the_types_of_sentence_transformers(tmp_path):
+    write_static_embedding(lift(words(), "sentences"), tmp_path / "st")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "st"), device="cpu", local_files_only=True)
+    ours, known = polyseme.load(tmp_path / "st"), ["the cat", "a dog", "music"]
+    for how in ({}, {"convert_to_numpy": False}, {"convert_to_tensor": True}, {"output_value": "sentence_embedding"}):
+        one, other = ours.encode(known, **how), theirs.encode(known, **how)
+        assert type(one) is type(other)
+        assert [type(row) for row in one] == [type(row) for row in other]
+        np.testing.assert_allclose(np.stack([np.asarray(row) for row in one]), np.stack(list(other)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"output_value": "token_embeddings"}, {"output_value": None}, {"prompt_name": "query"}, {"precision": "int8"},
+        {"device": "cuda"}, {"device": ["cpu", "cpu"]}, {"batch_size": 0}, {"batch_size": "x"}, {"truncate_dim": 0},
+        {"truncate_dim": 7}, {"unknown": "skip"},
+    ],
+)  # fmt: skip
+def test_what_encode_cannot_give_is_an_error_in_one_line(option, encoder):
+    with pytest.raises(OptionError) as error:
+        encoder.encode(["the cat"], **option)
+    name = next(iter(option))
+    assert {"device": "CPU", "precision": "float32", "prompt_name": "prompt="}.get(name, name) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_misspelt_argument_is_an_error_that_names_it(encoder):
+    for ask in (encoder.encode, encoder.encode_query, encoder.encode_document):
+        with pytest.raises(TypeError, match="normalise_embeddings"):
+            ask(["the cat"], normalise_embeddings=True)
+
+
+def test_a_text_without_a_known_word_is_told_and_may_be_nan_or_an_error(encoder, caplog):
+    vectors = encoder.encode(TEXTS)
+    assert [message for message in caplog.messages if "3 of 8 texts" in message]
+    assert [i for i, vector in enumerate(vectors) if not vector.any()] == [3, 4, 5]
+    marked = encoder.encode(iter(TEXTS), unknown="nan", normalize_embeddings=True)
+    assert [i for i, vector in enumerate(marked) if np.isnan(vector).all()] == [3, 4, 5]
+    np.testing.assert_allclose(marked[[0, 1]], unit_rows(vectors[[0, 1]]), atol=1e-6)
+    with pytest.raises(OptionError, match="text 1 has no word that the model knows: 'unknown'"):
+        encoder.encode(["the cat", "unknown"], unknown="error")
+    caplog.clear()
+    encoder.encode(["the cat"])
+    assert not caplog.messages
+
+
+def test_mteb_knows_models_apart(encoder):
+    pytest.importorskip("mteb")
+    other = lift(words(), "sentences", pool="max")
+    again = lift(words(), "sentences")
+    assert encoder.mteb_model_meta.name.startswith("polyseme/pooled-")
+    for field in ("name", "revision"):
+        first, second, third = (getattr(one.mteb_model_meta, field) for one in (encoder, other, again))
+        assert first == third != second
+
+
 @pytest.mark.parametrize("pool", ["mean", "sif"])
 def test_pooled_word_vectors_are_read_by_sentence_transformers_to_equal_vectors(pool, tmp_path):
     for name, cut, texts in (

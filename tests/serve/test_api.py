@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
+import polyseme
 from polyseme.nouns import unit_rows
 from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
@@ -387,3 +389,94 @@ def test_the_map_has_clusters_of_words_that_lie_near(client: httpx.Client) -> No
         name: [point["cluster"] for point in points if point["word"].startswith(name)] for name in ("北京", "苹果")
     }
     assert not set(family["北京"]) & set(family["苹果"])  # each family has a centre of its own
+
+
+def refused(response: Any, param: str) -> str:
+    """The message of a refusal in the shape of OpenAI's API."""
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", param)
+    assert error["code"]
+    assert "\n" not in error["message"]
+    return str(error["message"])
+
+
+def test_the_dimensions_of_openais_call_are_those_of_the_model_or_an_error(client: httpx.Client) -> None:
+    question = {"model": "words", "input": ["北京"]}
+    whole = ok(client.post("/v1/embeddings", json={**question, "dimensions": 16}))["data"]
+    assert whole == ok(client.post("/v1/embeddings", json={**question, "dimensions": None}))["data"]
+    for n in (15, 17, 1536):
+        assert "gives 16" in refused(client.post("/v1/embeddings", json={**question, "dimensions": n}), "dimensions")
+    for n in (0, -1, "x", "16", 1.5, True):
+        refused(client.post("/v1/embeddings", json={**question, "dimensions": n}), "dimensions")
+
+
+def test_openais_own_client_is_told_what_it_asked_wrongly(address: str) -> None:
+    openai = pytest.importorskip("openai")
+    asked = openai.OpenAI(base_url=f"{address}/v1", api_key="none").embeddings.create
+    given = asked(model="words", input=["北京", "Zyxwvut"], dimensions=16)
+    assert [getattr(entry, "unknown", False) for entry in given.data] == [False, True]
+    for wrong, param in (
+        ({"dimensions": 64}, "dimensions"),
+        ({"dimensions": 0}, "dimensions"),
+        ({"input": ""}, "input"),
+    ):
+        with pytest.raises(openai.BadRequestError) as error:
+            asked(**{"model": "words", "input": "北京", **wrong})
+        assert error.value.param == param
+
+
+def test_a_model_whose_first_dimensions_are_a_smaller_model_gives_fewer(fifty_lines: list[str]) -> None:
+    lsa = polyseme.train("lsa", Corpus.from_sentences(fifty_lines), dim=12)
+    app = create_app(Library([model_item("lsa", "lsa", lsa)]))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        question = {"model": "lsa", "input": fifty_lines[:3], "dimensions": 5}
+        short = [entry["embedding"] for entry in ok(client.post("/v1/embeddings", json=question))["data"]]
+        np.testing.assert_allclose(short, lsa.encode(fifty_lines[:3])[:, :5], atol=1e-6)
+        assert "1 to 12" in refused(client.post("/v1/embeddings", json={**question, "dimensions": 13}), "dimensions")
+
+
+def test_an_empty_text_is_refused_as_by_openai(client: httpx.Client) -> None:
+    for given in ("", ["北京", ""]):
+        refused(client.post("/v1/embeddings", json={"model": "words", "input": given}), "input")
+
+
+def test_texts_without_a_known_word_are_told_one_by_one(client: httpx.Client) -> None:
+    texts = ["北京", "Zyxwvut", "。"]
+    answer = ok(client.post("/api/encode/texts", json={"model": "words", "texts": texts}))
+    assert answer["unknown"] == [i for i, vector in enumerate(answer["vectors"]) if not any(vector)]
+    assert 1 in answer["unknown"]
+    marked = ok(client.post("/api/encode/texts", json={"model": "words", "texts": texts, "unknown": "nan"}))
+    assert [vector is None for vector in marked["vectors"]] == [i in answer["unknown"] for i in range(3)]
+    failed = client.post("/api/encode/texts", json={"model": "words", "texts": texts, "unknown": "error"})
+    assert failed.status_code == 400
+    assert "Zyxwvut" in failed.json()["error"]["message"]
+    data = ok(client.post("/v1/embeddings", json={"model": "words", "input": texts}))["data"]
+    assert [entry.get("unknown", False) for entry in data] == [i in answer["unknown"] for i in range(3)]
+    coded = {"model": "words", "input": texts, "encoding_format": "base64", "unknown": "nan"}
+    numbers = np.frombuffer(
+        base64.b64decode(ok(client.post("/v1/embeddings", json=coded))["data"][1]["embedding"]), "<f4"
+    )
+    assert np.isnan(numbers).all()
+
+
+def test_parameters_that_a_route_does_not_know_or_that_come_twice_are_refused(
+    client: httpx.Client, library: Library
+) -> None:
+    names = {"name": "words"}
+    paths = [
+        path.format(**names)
+        for path, methods in ok(client.get("/openapi.json"))["paths"].items()
+        if "get" in methods and path not in ("/api/search",)
+    ]
+    assert {"/api/neighbours", "/api/graph", "/api/library", "/v1/models"} <= set(paths)
+    for path in paths:
+        answer = client.get(path, params={"nosuch": "1"})
+        assert answer.status_code == (400 if path.startswith("/v1/") else 422), (path, answer.text)
+        assert "nosuch: is unknown" in answer.json()["error"]["message"]
+    question = [("model", "words"), ("word", "北京")]
+    twice = client.get("/api/neighbours", params=[*question, ("word", "上海")])
+    assert (twice.status_code, twice.json()["error"]["message"]) == (422, "word: is given more than once")
+    wrong = client.get("/api/neighbours", params=[*question, ("topm", "3")])
+    assert "did you mean 'topn'" in wrong.json()["error"]["message"]
+    assert client.get("/api/words", params=[("model", "words"), ("model", "others")]).status_code == 422

@@ -17,10 +17,12 @@ from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import Pooling, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
 from polyseme.cli.show import Choice, force_option, say_end, shown_progress
+from polyseme.cli.terminal import say
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
 from polyseme.nouns import (
     CHARACTERS_AT_ONCE,
+    UNKNOWN,
     ContextEncoder,
     EncodedSentence,
     FloatArray,
@@ -28,7 +30,9 @@ from polyseme.nouns import (
     Progress,
     Sentence,
     SentenceEncoder,
+    mark_unknown,
     pages,
+    unknown_told,
 )
 from polyseme.text.options import Reading
 
@@ -56,6 +60,10 @@ _LINES_BETWEEN_REPORTS = 64
 @click.option(
     "--pieces", is_flag=True, help="Transformers: vectors of subword tokens, including special ones, instead of words."
 )
+@click.option(
+    "--unknown", type=Choice(UNKNOWN), default=UNKNOWN[0], show_default=True,
+    help="What a line without any known word gives where lines have one vector each.",
+)  # fmt: skip
 @precision_option
 @force_option
 @click.option("--segment", help="How to segment lines into words: space for segmented text; default: as in the model.")
@@ -66,6 +74,7 @@ def encode(
     layers: str,
     form: str | None,
     pieces: bool,
+    unknown: str,
     precision: str,
     force: bool,
     segment: str | None,
@@ -97,16 +106,23 @@ def encode(
         raise OptionError(
             "features and pieces are vectors of words in context: not available for sentence models or with --pool"
         )
+    if unknown != UNKNOWN[0] and not whole:
+        raise OptionError(f"--unknown {unknown} is about vectors of whole lines: add --pool")
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
+    n_unknown = 0
     with shown_progress(out) as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
         lines = Lines(file, progress, encoding=encoding, errors=errors or "strict")
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):
-                write(lines.taken(), [], vector)
+                line = lines.taken()
+                n_unknown += mark_unknown(vector[None], [line], unknown, lines.done)
+                write(line, [], vector)
         elif planes:
             for sentence in _encoded(encoder, _cut(lines, segment), planes.asked, pieces):
                 write(lines.taken(), sentence.tokens, planes.of(sentence.layers))
         lines.finish()
+    if n_unknown and unknown == UNKNOWN[0]:
+        say(unknown_told(n_unknown, lines.done, "--unknown nan"), err=True)
     if out != "-":
         from polyseme.store.vector_files import files_beside
 

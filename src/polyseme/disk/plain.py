@@ -153,6 +153,6 @@ class PlainFile:
             )
         if size <= 0:
             return np.zeros(0, dtype)
-        # np.memmap has no file name here, where there may be none that stays: joblib, which asks it for one, would fail.
+        # Not np.memmap: of an open file it has no name, and joblib, which asks for that, fails.
         whole = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         return np.frombuffer(whole, dtype, size // np.dtype(dtype).itemsize, begin)

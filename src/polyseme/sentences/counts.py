@@ -163,6 +163,7 @@ class Lsa(Trainable, SentenceEncoder):
 
     method: ClassVar[str] = "lsa"
     Options: ClassVar[type] = LsaOptions
+    shortens: ClassVar[bool] = True  # its dimensions are in the order of the singular values
     trains_further: ClassVar[bool] = False
     options: LsaOptions
 

@@ -132,7 +132,7 @@ class Pooled(Model, SentenceEncoder):
         n = _COMPONENTS.get(pool, 0) if wanted is None else wanted if pool in _COMPONENTS else 0
         if not n:
             return plain
-        vectors = plain.encode(texts)
+        vectors = plain.encode_silently(texts)
         if not vectors.any():
             raise TrainingError("no word of this text has a vector: fit on text in the language of the model")
         directions, squares = main_directions(vectors, n)

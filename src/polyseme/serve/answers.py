@@ -31,6 +31,14 @@ WANTED = {
 }
 
 
+class RefusedParameter(OptionError):
+    """A parameter that cannot be what was sent, as OpenAI's clients expect to be told: its name, and a code."""
+
+    def __init__(self, message: str, param: str, code: str = "invalid_value") -> None:
+        super().__init__(message)
+        self.param, self.code = param, code
+
+
 class Answer(Response):
     """JSON, written as it is: Chinese stays Chinese, NaN is refused; bytes of a word that are no UTF-8 become ``?``."""
 
@@ -55,6 +63,13 @@ def refusal(status: int, message: str, kind: str, headers: dict[str, str] | None
     return Answer(error_body(clean, kind), status_code=status, headers=headers)
 
 
+def invalid_request(message: str, param: str | None, code: str | None) -> Answer:
+    """400 in the shape of OpenAI's API."""
+    body = error_body(message.encode("utf-8", "replace").decode(), "invalid_request_error")
+    body["error"] |= {"param": param, "code": code}
+    return Answer(body, status_code=400)
+
+
 def busy(message: str, *, retry_after: int = 1, close: bool = False) -> Answer:
     """503: what was asked is right, but not now."""
     headers = {"Retry-After": str(retry_after)} | ({"Connection": "close"} if close else {})
@@ -75,6 +90,8 @@ def refusal_of(error: PolysemeError) -> Answer:
         return busy(str(error), retry_after=error.retry_after)
     if isinstance(error, UnknownWord | UnknownName):
         return refusal(404, str(error), _kind(error))
+    if isinstance(error, RefusedParameter):
+        return invalid_request(str(error), error.param, error.code)
     if isinstance(error, OptionError):
         return refusal(400, str(error), _kind(error))
     # Anything else is about the server's files, whose names are nobody else's business.
@@ -98,7 +115,10 @@ async def _invalid(request: Request, error: Exception) -> Response:
     first: dict[str, Any] = max(error.errors(), key=_told, default={"loc": (), "msg": "invalid request"})
     place: tuple[str | int, ...] = () if first.get("type") == "json_invalid" else first["loc"][1:]
     where = ".".join(str(part) for part in place if _named(part)) or "body"
-    return refusal(422, f"{where[:100]}: {_said(first)}", "invalid_request")
+    message = f"{where[:100]}: {_said(first)}"
+    if request.url.path.startswith("/v1/"):
+        return invalid_request(message, str(place[0]) if place else None, first.get("type"))
+    return refusal(422, message, "invalid_request")
 
 
 def _told(error: dict[str, Any]) -> tuple[int, int]:

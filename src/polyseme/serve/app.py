@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
@@ -17,6 +17,7 @@ from polyseme.serve.compression import Compression
 from polyseme.serve.corpora import corpus_routes
 from polyseme.serve.guard import LOCAL, Guard, Limits
 from polyseme.serve.library import Library, UnknownName, model_card, training_curve
+from polyseme.serve.parameters import check_parameters
 from polyseme.serve.predict import predict_routes
 from polyseme.serve.search import search_routes
 from polyseme.serve.senses import sense_routes
@@ -54,15 +55,13 @@ def create_app(
         responses=failures,
     )
     install_error_answers(app)
-    app.include_router(_library_routes(library))
     words, often = word_routes(library, Maps(cache))
-    app.include_router(words)
-    app.include_router(text_routes(library))
-    app.include_router(predict_routes(library))
-    app.include_router(attention_routes(library))
-    app.include_router(search_routes(library))
-    app.include_router(sense_routes(library))
-    app.include_router(corpus_routes(library))
+    routers = (
+        _library_routes(library), words, text_routes(library), predict_routes(library), attention_routes(library),
+        search_routes(library), sense_routes(library), corpus_routes(library),
+    )  # fmt: skip
+    for router in routers:
+        app.include_router(router, dependencies=[Depends(check_parameters)])
     app.include_router(_page_routes())
     return Guard(Shortcut(Compression(app), often), token=token, hosts=hosts, public_url=public_url, limits=limits)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
 from polyseme.search.concordances import Line
 from polyseme.search.listing import UsedSo
@@ -23,6 +23,11 @@ Text = Annotated[str, Field(max_length=20_000), AfterValidator(_writable)]
 Tokens = Annotated[list[Word], Field(max_length=2_000)]
 TwoTexts = Annotated[list[Text], Field(min_length=2, max_length=2)]
 Layers = Literal["all", "top", "mean", "mix"] | Annotated[int, Field(ge=0, le=64)]
+
+Unknown = Annotated[
+    Literal["zeros", "nan", "error"],
+    Field(description="what a text without any known word gives: zeros, NaN (null in JSON) or an error"),
+]
 
 ModelQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded model")]
 IndexQuery = Annotated[str, Query(min_length=1, max_length=200, description="name of a loaded index")]
@@ -77,6 +82,7 @@ class AttentionShape(BaseModel):
 class EncodeTexts(Question):
     model: Name
     texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)]
+    unknown: Unknown = "zeros"
 
 
 class AskPassage(Question):
@@ -121,11 +127,13 @@ class SearchTexts(Question):
 
 
 class Embeddings(BaseModel):
-    """OpenAI's request; what we do not know of it (``user``) is skipped, as clients expect."""
+    """OpenAI's request, and ``unknown``; what we do not know of it (``user``) is skipped, as clients expect."""
 
     model: Name
     input: Text | Annotated[list[Text], Field(min_length=1, max_length=1024)]
     encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[StrictInt, Field(ge=1)] | None = None
+    unknown: Unknown = "zeros"
 
 
 class Failure(BaseModel):
@@ -211,7 +219,8 @@ class EncodedTokens(BaseModel):
 
 class EncodedTexts(BaseModel):
     model: str
-    vectors: list[list[float]]
+    unknown: list[int]  # the numbers, from 0 on, of texts without any known word
+    vectors: list[list[float] | None]
 
 
 class Predictions(BaseModel):

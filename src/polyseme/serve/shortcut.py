@@ -33,7 +33,9 @@ class Shortcut:
         shape, handler = route
         try:
             query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            question = shape.model_validate(dict(query))
+            if len(given := dict(query)) < len(query) or not shape.model_fields.keys() >= given.keys():
+                raise ValueError("twice, or unknown")
+            question = shape.model_validate(given)
         except (ValidationError, ValueError):
             await self.app(scope, receive, send)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +15,9 @@ import numpy as np
 from fastapi import APIRouter, Query
 
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder
+from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder, filled_rows, mark_unknown
 from polyseme.sentences.lift import lift
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import Answer, RefusedParameter
 from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
@@ -79,7 +79,7 @@ class SharedEncoder:
             if layers is not None and self.tokens:
                 encoded = self._encoded_tokens(self.tokens, together, layers)
             else:
-                encoded = self.texts.encode(together)
+                encoded = self.texts.encode_silently(together)
             start = 0
             for i in places:
                 stop = start + len(questions[i].sentences)
@@ -129,7 +129,7 @@ def text_routes(library: Library) -> APIRouter:
     @router.post("/api/encode/texts", response_model=EncodedTexts)
     async def encode_texts(question: EncodeTexts) -> Answer:
         """One vector per text; of words and tokens their mean, or what the server was started with (--pool)."""
-        return await answer(question.model, question.texts, None, partial(_texts_json, question.model))
+        return await answer(question.model, question.texts, None, partial(_texts_json, question))
 
     @router.get("/api/tokens", response_model=CutText)
     async def tokens(
@@ -148,9 +148,17 @@ def text_routes(library: Library) -> APIRouter:
 
     @router.post("/v1/embeddings", tags=["openai"])
     async def embeddings(question: Embeddings) -> Answer:
-        """OpenAI's embeddings call: the vectors of /api/encode/texts."""
+        """OpenAI's embeddings call: the vectors of /api/encode/texts.
+
+        ``dimensions`` may be that of the model; a model whose first dimensions are a smaller model of its kind (LSA)
+        takes fewer. A text without any known word is marked by ``unknown: true``.
+        """
         texts = [question.input] if isinstance(question.input, str) else question.input
-        write = partial(_openai_json, question, sum(map(len, texts)))
+        if "" in texts:
+            raise RefusedParameter(f"input: text {texts.index('')} is empty", "input", "empty_string")
+        if question.model in encoders:
+            check_dimensions(question, encoders[question.model].texts)
+        write = partial(_openai_json, question, list(texts))
         return await answer(question.model, list(texts), None, write)
 
     @router.get("/v1/models", tags=["openai"])
@@ -160,6 +168,15 @@ def text_routes(library: Library) -> APIRouter:
         return Answer({"object": "list", "data": data})
 
     return router
+
+
+def check_dimensions(question: Embeddings, encoder: SentenceEncoder) -> None:
+    """Refuse a number of dimensions that the model cannot give."""
+    n, dim = question.dimensions, encoder.dim
+    if n is None or n == dim or (n < dim and encoder.shortens):
+        return
+    possible = f"1 to {dim:,}" if encoder.shortens else f"{dim:,}, since its vectors cannot be shortened"
+    raise RefusedParameter(f"dimensions: {question.model!r} gives {possible}, not {n:,}", "dimensions")
 
 
 def _characters(question: Encode) -> int:
@@ -174,16 +191,34 @@ def _base64(vector: FloatArray) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def _texts_json(model: str, vectors: FloatArray) -> bytes:
-    return _joined({"model": model}, "vectors", _finite(vectors).tolist())
+def _marked(texts: Sequence[Any], unknown: str, vectors: FloatArray) -> tuple[FloatArray, list[int]]:
+    """The vectors, NaN where that is asked for, and the numbers of the texts without any known word."""
+    marked = _finite(vectors)
+    rows = np.flatnonzero(~filled_rows(marked)).tolist()
+    mark_unknown(marked, texts, unknown)
+    return marked, rows
 
 
-def _openai_json(question: Embeddings, characters: int, vectors: FloatArray) -> bytes:
-    finite = _finite(vectors)
-    coded = [_base64(v) for v in finite] if question.encoding_format == "base64" else finite.tolist()
-    data = ({"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(coded))
+def _texts_json(question: EncodeTexts, vectors: FloatArray) -> bytes:
+    marked, unknown = _marked(question.texts, question.unknown, vectors)
+    return _joined({"model": question.model, "unknown": unknown}, "vectors", map(_numbers, marked))
+
+
+def _openai_json(question: Embeddings, texts: list[str], vectors: FloatArray) -> bytes:
+    marked, unknown = _marked(texts, question.unknown, vectors)
+    write, empty = _base64 if question.encoding_format == "base64" else _numbers, set(unknown)
+    data = (
+        {"object": "embedding", "index": i, "embedding": write(vector)} | ({"unknown": True} if i in empty else {})
+        for i, vector in enumerate(marked[:, : question.dimensions])
+    )
+    characters = sum(map(len, texts))
     usage = {"prompt_tokens": characters, "total_tokens": characters}  # characters: the tokens of each model differ
     return _joined({"object": "list", "model": question.model, "usage": usage}, "data", data)
+
+
+def _numbers(vector: FloatArray) -> list[float] | None:
+    """A vector as JSON has it; None for NaN, which it has not."""
+    return None if np.isnan(vector[:1]).any() else vector.tolist()
 
 
 def _tokens_json(model: str, encoded: list[EncodedSentence]) -> bytes:

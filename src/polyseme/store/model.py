@@ -13,6 +13,7 @@ from polyseme.notebook import facts_table, plain
 from polyseme.nouns import Sentence, tokens_given
 from polyseme.options import changed_options, options_to_json
 from polyseme.store.card import model_card
+from polyseme.store.fingerprint import content_fingerprint
 from polyseme.store.folder import Contents, Parts, write_folder
 from polyseme.text.segment import Segmentation
 
@@ -97,7 +98,7 @@ class Model(ABC):
         """
         write_folder(path, self.contents(), force=force)
 
-    # What is saved also travels: to another process, into a copy. Locks, compiled layers and mapped files are made again.
+    # What is saved also travels to other processes and into copies; locks, packed layers and maps are made again there.
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.options, self.parts(), self.about)
@@ -107,6 +108,10 @@ class Model(ABC):
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
+
+    def revision(self) -> str:
+        """A hash of what the model consists of: equal for equal models, wherever they come from."""
+        return content_fingerprint(self)
 
     def contents(self) -> Contents:
         """The contents of the model's folder, with inner models in subfolders."""

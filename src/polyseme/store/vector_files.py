@@ -191,7 +191,8 @@ class _JsonLines(_Writer):
 
     def write(self, text: str, tokens: list[str], vectors: FloatArray) -> None:
         if vectors.ndim == 1:
-            self._file.write(f'{{"text": {_json(text)}, "vector": {_numbers(vectors)}}}\n')
+            numbers = "null" if np.isnan(vectors).any() else _numbers(vectors)  # JSON has no NaN
+            self._file.write(f'{{"text": {_json(text)}, "vector": {numbers}}}\n')
         else:
             name = "vectors" if vectors.ndim == 2 else "layers"
             self._file.write(f'{{"tokens": {_json(tokens)}, "{name}": {_numbers(vectors)}}}\n')

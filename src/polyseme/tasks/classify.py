@@ -155,7 +155,7 @@ class Classify(TaskModel):
         if self.fasttext is not None:
             place = [self.fasttext.labels.index(label) for label in self.learned]
             return self.fasttext.probabilities(given)[:, place]
-        found = softmax(self._logits(self.encoder.encode(given)))
+        found = softmax(self._logits(self.encoder.encode_silently(given)))
         return found if self.beside is None else (found + self.beside._learned_probabilities(given)) / np.float32(2)
 
     def with_label_parts(self, label_parts: int | None) -> Classify:

@@ -64,3 +64,12 @@ def join_words(words: Iterable[str]) -> str:
             text += " "
         text += word
     return text
+
+
+def continued(text: str, spelt: str, whole: str) -> str:
+    """``text`` and what ``whole`` holds beyond it: ``spelt`` is the text as a tokenizer writes it, without the unknown.
+
+    Both are written from the first unit on, since what precedes a unit decides on the space before it.
+    """
+    new = whole[len(spelt) :]
+    return text + (new.lstrip(" ") if text[-1:].isspace() else new)

@@ -244,7 +244,7 @@ class Expectation:
     def generate(
         self, ids: list[int], length: int, *, temperature: float, top_k: int, top_p: float, seed: int
     ) -> list[int]:
-        """``ids`` followed by ``length`` new subwords, or fewer if the model ends the text."""
+        """``length`` new subwords that follow ``ids``, or fewer if the model ends the text."""
         end = self.pieces.id_of("eos")
         found = [*self.pieces.before, *ids] or [n for n in (self.pieces.id_of("bos"), end, 0) if n is not None][:1]
         given = len(found)
@@ -264,7 +264,7 @@ class Expectation:
                 found += [n for n in new if n != end]
                 if end in new or not new:
                     break
-        return found
+        return found[given:]
 
 
 def _exponential(mean: float) -> float:

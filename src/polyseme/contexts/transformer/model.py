@@ -54,7 +54,7 @@ from polyseme.store.model import About, Model
 from polyseme.text.align import token_spans
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
-from polyseme.text.spacing import joined_with_spans
+from polyseme.text.spacing import continued, joined_with_spans
 from polyseme.text.strings import well_formed
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class TransformerEncoder(Model, ContextEncoder):
         self, text: str = "", length: int = 50, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
         seed: int = 1,
     ) -> str:  # fmt: skip
-        """Continue a text with a causal model by ``length`` subwords, or until the model ends it.
+        """The text as given, continued by a causal model with ``length`` subwords, or until the model ends it.
 
         ``temperature`` 0 always takes the most likely subword; ``top_k`` (0: all) and ``top_p`` restrict sampling to
         the most likely ones, by their number or their total probability.
@@ -304,7 +304,7 @@ class TransformerEncoder(Model, ContextEncoder):
             raise OptionError("length must be at least 1, temperature and top_k at least 0, top_p between 0 and 1")
         ids = self.pieces.ids([self.segmentation.normalised(text)])[0].tolist()
         drawn = self.expectation.generate(ids, length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-        return self.pieces.spelt(drawn)
+        return continued(text, self.pieces.spelt(ids), self.pieces.spelt([*ids, *drawn]))
 
     # ---- on disk
 

@@ -37,6 +37,7 @@ from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerCho
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
+from polyseme.text.spacing import continued
 from polyseme.text.subword import BytePairs
 from polyseme.training.run import Run, Trainable
 
@@ -229,17 +230,18 @@ class Ulmfit(Trainable, ContextEncoder):
         top_p: float = 1.0,
         seed: int = 1,
     ) -> str:
-        """``prompt`` continued by ``length`` sampled units; a sentence boundary becomes a new line."""
+        """``prompt`` as given, continued by ``length`` sampled units; a sentence boundary becomes a new line."""
         if self.options.direction != "forward":
             raise OptionError("a model that reads backward cannot continue a text: train one with direction=forward")
         sampling = Sampling(temperature, top_k, top_p, seed)
-        units = self.units.numbers(self.tokenize(prompt))[0]
+        given = self.units.numbers(self.tokenize(prompt))[0]
+        units = list(given)
         chances, states = self._next(units)
         for _ in range(length):
             chances[UNKNOWN] = -torch.inf
             units.append(sampling.draw(chances))
             chances, states = self._next(units[-1:], states)
-        return self.units.text(units)
+        return continued(prompt, self.units.text(given), self.units.text(units))
 
     # ---- on disk
 

@@ -90,7 +90,7 @@ def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
 
 def _rows(model: Pooled, words: list[str]) -> FloatArray:
     """The vector of each word, encoded as a one-word text."""
-    return model.encode([[word] for word in words])
+    return model.encode_silently([word] for word in words)
 
 
 def _writable(word: str) -> bool:
