@@ -169,6 +169,41 @@ def test_pooled_word_vectors_are_read_by_sentence_transformers_to_equal_vectors(
         np.testing.assert_allclose(polyseme.load(tmp_path / name).encode(texts), model.encode(texts), atol=1e-5)
 
 
+@pytest.mark.parametrize("method", ["auto", "jieba"])
+def test_raw_chinese_is_cut_into_words_by_sentence_transformers(method, tmp_path):
+    vocabulary = [
+        "我们",
+        "喜欢",
+        "音乐",
+        "，",
+        "的",
+        "在",
+        "图书馆",
+        "看书",
+        "DNA",
+        "3.14",
+        "a",
+        "我",
+        "们",
+        "看",
+        "书",
+    ]
+    vectors = np.random.default_rng(2).normal(size=(len(vocabulary), 6)).astype(np.float32)
+    counts = np.array([900, 500, 400, 2000, 3000, 1500, 80, 90, 30, 20, 10, 200, 1, 100, 50])
+    order = np.argsort(-counts, kind="stable")
+    about = About(segmentation=Segmentation(method))
+    table = WordVectors(Vocabulary([vocabulary[i] for i in order], counts[order]), vectors, about=about)
+    ours = lift(table, "sentences")
+    write_static_embedding(ours, tmp_path / "st")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "st"), device="cpu", local_files_only=True)
+    known = ["我们喜欢音乐，", "我们在图书馆看书", "我们的DNA，3.14 a", "ＤＮＡ"]
+    np.testing.assert_allclose(theirs.encode(known), ours.encode(known), atol=1e-5)
+    unknown = ["我们喜欢abc", "喜欢龘龘的音乐"]  # as long as their unknown parts count, of the same direction
+    np.testing.assert_allclose(unit_rows(theirs.encode(unknown)), unit_rows(ours.encode(unknown)), atol=1e-5)
+    both = known + unknown
+    np.testing.assert_allclose(polyseme.load(tmp_path / "st").encode(both), theirs.encode(both), atol=1e-5)
+
+
 def test_poolings_that_are_no_mean_of_rows_are_refused(tmp_path):
     with pytest.raises(OptionError, match="mean or sif"):
         write_static_embedding(lift(words(), "sentences", pool="max"), tmp_path / "st")

@@ -2,8 +2,10 @@
 
 With ``mean`` and ``sif``, a text's vector is a mean of rows that depend only on the word, w(a) x_a (I - u uᵀ), so the
 folder gives the same vectors; words without a vector are omitted there too. Its tokenizer (of the ``tokenizers``
-library) splits text like English text here, or at spaces if the model's text was split so. It has no Chinese segmenter:
-Chinese text must be given to it segmented, with spaces between words.
+library) splits text like English text here, or at spaces if the model's text was split so. Runs of Han characters are
+cut by a unigram model 一元模型: of all ways to cut them into words of the vocabulary the one of the greatest product of
+their frequencies. That is nearly what jieba does, not quite (docs/formats.md has the share of equal words), and what is
+no word counts as one of vector zero: vectors are a little shorter, and point the same way where the words are equal.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import regex
+from numpy.typing import NDArray
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.disk.export import new_export
@@ -22,6 +26,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray
 from polyseme.sentences.pooled import Pooled
 from polyseme.store import tensors as tensor_file
+from polyseme.text.normalise import WIDE
 from polyseme.text.segment import Segmentation
 from polyseme.text.writing_systems import has_han
 
@@ -38,6 +43,15 @@ _TYPE = "sentence_transformers.models.StaticEmbedding"
 _ENGLISH = (
     r"https?://[!-~]*[\w/]|(?:[^\W\d_]\.){2,}|Ph\.D\.|\w+(?:(?:[-'’·]|(?<=\d)[.,:/](?=\d))\w+)*|\.{2,}|-{2,}|[^\w\s]"
 )
+# The same of other scripts than Han, and where one of these begins once its end is marked.
+_FOREIGN = (
+    _ENGLISH.replace(r"[^\W\d_]", r"[^\W\d_\p{Han}]")
+    .replace(r"\w+", r"[\w&&[^\p{Han}]]+")
+    .replace(r"[\w/]", "[0-9A-Za-z/]")
+)
+_BEGINS = rf"(?<![^\s{_MARK}\p{{Han}}])(?=[^\s{_MARK}\p{{Han}}]+{_MARK})"
+_HAN_WORD = regex.compile(r"\p{Han}+")
+_PRIVATE = 0xF0000  # characters of no meaning that stand for others while those must not change
 
 
 def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = False) -> None:
@@ -48,17 +62,24 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
             "written as a sentence-transformers folder"
         )
     words = [word for word in model.encoder.words.index_to_key if _writable(word)]
-    spaced = _cut_at_spaces(model.segmentation, words)
-    if spaced and model.segmentation.method != "space":
+    how = _cutting(model.segmentation, words)
+    if how == "spaces":
         log.warning("%s splits text at spaces only: give it segmented Chinese", path)
+    if how == "unigram" and model.segmentation.script != "keep":
+        log.warning("%s does not convert its text: give it %s Chinese", path, model.segmentation.script)
     with new_export(path, "sentence-transformers", force=force) as folder:
         module = {"idx": 0, "name": "0", "path": _PLACE, "type": _TYPE}
         (folder / "modules.json").write_text(json.dumps([module], indent=2), encoding="utf-8")
         place = folder / _PLACE
         place.mkdir()
         rows = np.ascontiguousarray(_rows(model, words), dtype=np.float32)
+        if how == "unigram":
+            tokenizer = unigram_tokenizer(words, _frequencies(model.encoder.words, words), model.segmentation)
+            rows = np.concatenate([np.zeros_like(rows[:1]), rows])  # of what is no word
+        else:
+            tokenizer = _tokenizer(words, model.segmentation, how == "spaces")
         tensor_file.write(place / "model.safetensors", {"embedding.weight": rows}, {"format": "pt"})
-        (place / "tokenizer.json").write_text(_tokenizer(words, model.segmentation, spaced), encoding="utf-8")
+        (place / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
 
 
 def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
@@ -97,9 +118,49 @@ def _writable(word: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
-def _cut_at_spaces(segmentation: Segmentation, words: list[str]) -> bool:
+def _cutting(segmentation: Segmentation, words: list[str]) -> str:
+    """How text can be cut like the model's: at ``spaces``, by ``unigram`` frequencies, or as ``english``."""
+    if segmentation.method == "space":
+        return "spaces"
     chinese = sum(map(has_han, words[:10_000])) > 0.2 * len(words[:10_000])
-    return segmentation.method in ("space", "jieba", "char") or (segmentation.method == "auto" and chinese)
+    cut = segmentation.method in ("jieba", "char") or (segmentation.method == "auto" and chinese)
+    return "unigram" if cut else "english"
+
+
+def _frequencies(vectors: Any, words: list[str]) -> NDArray[np.float64]:
+    """How often each word occurs; by Zipf's law 1/rank, if the file of the vectors did not tell."""
+    known = vectors.vocabulary
+    counts = np.array([known.counts[known.index[word]] for word in words], dtype=np.float64)
+    return counts if len(set(counts.tolist())) > 1 else 1 / np.arange(1, len(words) + 1)
+
+
+def unigram_tokenizer(words: list[str], frequencies: NDArray[np.float64], segmentation: Segmentation) -> str:
+    """A tokenizer.json that cuts runs of Han characters into these words; the token 0 is all that is no word.
+
+    Other words stand between two marks, so that no part of an unknown one is taken for a word.
+    """
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    names = [word if _HAN_WORD.fullmatch(word) else f"{_MARK}{word}{_MARK}" for word in words]
+    scores = np.log(np.maximum(frequencies, frequencies.max() * 1e-12) / frequencies.sum()).tolist()
+    tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *zip(names, scores, strict=True)], unk_id=0))
+    marks = [normalizers.Replace(Regex(f"(?:{_FOREIGN})\\K"), _MARK), normalizers.Replace(Regex(_BEGINS), _MARK)]
+    tokenizer.normalizer = normalizers.Sequence([*_normalisers(segmentation), *marks])
+    pieces = Regex(f"\\p{{Han}}+|{_MARK}[^\\s{_MARK}]+{_MARK}")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(pieces, behavior="removed", invert=True)
+    return str(tokenizer.to_str())
+
+
+def _normalisers(segmentation: Segmentation) -> list[Any]:
+    """The steps of our normalisation: NFKC that keeps the full-width signs of Chinese, and lower case."""
+    from tokenizers import normalizers
+
+    steps: list[Any] = []
+    if segmentation.normalise == "nfkc":
+        private = [(sign, chr(_PRIVATE + i)) for i, sign in enumerate(WIDE)]
+        steps += [normalizers.Replace(sign, held) for sign, held in private]
+        steps += [normalizers.NFKC(), *(normalizers.Replace(held, sign) for sign, held in private)]
+    return steps + ([normalizers.Lowercase()] if segmentation.case == "lower" else [])
 
 
 def _tokenizer(words: list[str], segmentation: Segmentation, spaced: bool) -> str:
@@ -107,8 +168,7 @@ def _tokenizer(words: list[str], segmentation: Segmentation, spaced: bool) -> st
 
     known = {f"{_MARK}{word}": number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.BPE(vocab=known, merges=[], ignore_merges=True))
-    steps: list[Any] = [normalizers.NFKC()] if segmentation.normalise == "nfkc" else []
-    steps += [normalizers.Lowercase()] if segmentation.case == "lower" else []
+    steps = _normalisers(segmentation)
     if steps:
         tokenizer.normalizer = normalizers.Sequence(steps)
     cut = (
