@@ -45,7 +45,7 @@ def from_texts(encoder: ContextEncoder, data: Corpus | Iterable[Sentence]) -> Fi
 
 def from_vocabulary(words: Any) -> Fitting:
     """The same from word vectors alone: the counts of their vocabulary, and random sentences drawn by these."""
-    vocabulary = _with_counts(words.vocabulary)
+    vocabulary = with_counts(words.vocabulary)
     about: About = words.about
     total, sentences = int(vocabulary.counts.sum()), about.corpus.get("sentences")
     n_texts = max(1, sentences if isinstance(sentences, int) and sentences > 0 else total // LENGTH)
@@ -55,7 +55,8 @@ def from_vocabulary(words: Any) -> Fitting:
     return counts, _drawn(vocabulary, max(2, round(total / n_texts)))
 
 
-def _with_counts(vocabulary: Vocabulary) -> Vocabulary:
+def with_counts(vocabulary: Vocabulary) -> Vocabulary:
+    """The vocabulary itself, or, if its file did not tell how often words occur, with counts by rank."""
     if vocabulary.counts.any():
         return vocabulary
     ranks = np.arange(1, len(vocabulary) + 1)

@@ -24,6 +24,7 @@ from polyseme.disk.export import new_export
 from polyseme.disk.plain import read_small
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray
+from polyseme.sentences.fitting import with_counts
 from polyseme.sentences.pooled import Pooled
 from polyseme.store import tensors as tensor_file
 from polyseme.text.normalise import WIDE
@@ -74,7 +75,10 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
         place.mkdir()
         rows = np.ascontiguousarray(_rows(model, words), dtype=np.float32)
         if how == "unigram":
-            tokenizer = unigram_tokenizer(words, _frequencies(model.encoder.words, words), model.segmentation)
+            table: Any = model.encoder.words
+            known = with_counts(table.vocabulary)
+            counts = np.array([known.counts[known.index[word]] for word in words])
+            tokenizer = unigram_tokenizer(words, counts, model.segmentation)
             rows = np.concatenate([np.zeros_like(rows[:1]), rows])  # of what is no word
         else:
             tokenizer = _tokenizer(words, model.segmentation, how == "spaces")
@@ -127,14 +131,7 @@ def _cutting(segmentation: Segmentation, words: list[str]) -> str:
     return "unigram" if cut else "english"
 
 
-def _frequencies(vectors: Any, words: list[str]) -> NDArray[np.float64]:
-    """How often each word occurs; by Zipf's law 1/rank, if the file of the vectors did not tell."""
-    known = vectors.vocabulary
-    counts = np.array([known.counts[known.index[word]] for word in words], dtype=np.float64)
-    return counts if len(set(counts.tolist())) > 1 else 1 / np.arange(1, len(words) + 1)
-
-
-def unigram_tokenizer(words: list[str], frequencies: NDArray[np.float64], segmentation: Segmentation) -> str:
+def unigram_tokenizer(words: list[str], counts: NDArray[np.int64], segmentation: Segmentation) -> str:
     """A tokenizer.json that cuts runs of Han characters into these words; the token 0 is all that is no word.
 
     Other words stand between two marks, so that no part of an unknown one is taken for a word.
@@ -142,7 +139,7 @@ def unigram_tokenizer(words: list[str], frequencies: NDArray[np.float64], segmen
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     names = [word if _HAN_WORD.fullmatch(word) else f"{_MARK}{word}{_MARK}" for word in words]
-    scores = np.log(np.maximum(frequencies, frequencies.max() * 1e-12) / frequencies.sum()).tolist()
+    scores = np.log(np.maximum(counts, 1) / counts.sum()).tolist()
     tokenizer = Tokenizer(models.Unigram([("<unk>", 0.0), *zip(names, scores, strict=True)], unk_id=0))
     marks = [normalizers.Replace(Regex(f"(?:{_FOREIGN})\\K"), _MARK), normalizers.Replace(Regex(_BEGINS), _MARK)]
     tokenizer.normalizer = normalizers.Sequence([*_normalisers(segmentation), *marks])
