@@ -33,6 +33,7 @@ const FIELDS = {
   "its number; default: all": "用法的编号，默认全部",
   "name of a corpus or an index": "语料或索引的名称",
   "name of a loaded index": "已加载索引的名称",
+  "what a text without any known word gives: zeros, NaN (null in JSON) or an error": "没有任何已知词的文本返回什么：零向量、NaN（JSON 中为 null）或报错",
   "name of a loaded model": "已加载模型的名称",
   "name of a loaded model, index or corpus": "已加载模型、索引或语料的名称",
   "neighbouring texts shown": "显示的相邻文本数",
