@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from polyseme import forks  # noqa: F401 - registers what a forked process needs
 from polyseme.errors import PolysemeError
 from polyseme.version import VERSION as __version__
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -62,6 +64,7 @@ class WordCache:
         self._rows: OrderedDict[str, int] = OrderedDict()
         self._vectors = torch.empty(0, dim)
         self._lock = Lock()  # a server calls from several threads
+        _caches.add(self)
 
     def __reduce__(self) -> Any:
         return WordCache, (self.capacity, self._vectors.shape[1])  # a lock does not travel, and vectors need not
@@ -72,6 +75,11 @@ class WordCache:
     def clear(self) -> None:
         """Empty the cache, for when the weights have changed."""
         self._rows.clear()
+
+    def begin_again(self) -> None:
+        """Be empty and unlocked in a forked child: the thread that had the lock is not there to give it back."""
+        self._lock = Lock()
+        self.clear()
 
     def get(self, words: Sequence[str], compute: Callable[[list[str]], Tensor]) -> Tensor:
         """Vectors of distinct words, ``(W, dim)``; ``compute`` is called for the words that are not cached."""
@@ -104,6 +112,18 @@ class WordCache:
             grown[: len(self._vectors)] = self._vectors
             self._vectors = grown
         self._vectors[torch.tensor(rows, dtype=torch.long)] = vectors
+
+
+_caches: WeakSet[WordCache] = WeakSet()
+
+
+def _begin_again() -> None:
+    for cache in _caches:
+        cache.begin_again()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
 
 
 class SentenceRunner:
