@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from polyseme import catalog
+from polyseme.disk.mapped import watching
 from polyseme.disk.opened import Opened, steady
 from polyseme.disk.packed import first_bytes
 from polyseme.errors import FormatError, OptionError
@@ -145,8 +146,9 @@ def model_in(folder: Opened) -> Model:
         options: Any = make_options(cls.Options, renamed(found["method"], found["options"]))
     except OptionError as error:
         raise FormatError(f"{path} was modified or written by another version of polyseme: {error}") from None
-    parts = read_parts(folder)
-    models = {name: model_in(inner) for name, inner in folder.inner.items()}
+    with watching() as watch:
+        parts = read_parts(folder)
+        models = {name: model_in(inner) for name, inner in folder.inner.items()}
     segmentation, corpus = found.get("segmentation"), found.get("corpus")
     about = About(
         segmentation=Segmentation.from_json(segmentation, where=path / MARKER) if segmentation else None,
@@ -155,7 +157,9 @@ def model_in(folder: Opened) -> Model:
         recipe=str(found.get("recipe") or ""),
         fingerprint=folder_fingerprint(folder),
     )
-    return cls.from_parts(options, Parts(parts.tensors, parts.tables, parts.files, models), about)
+    model = cls.from_parts(options, Parts(parts.tensors, parts.tables, parts.files, models), about)
+    model.watch = watch
+    return model
 
 
 # ---- training

@@ -22,6 +22,14 @@ class FormatError(PolysemeError):
     """A file or folder that is truncated, altered, of another format or of a newer version."""
 
 
+class FileChanged(FormatError):
+    """A file that was written to in place while it was in use."""
+
+    def __init__(self, path: Path) -> None:
+        advice = "open it again, and replace files instead of writing into them"
+        super().__init__(f"{path} was changed while it was in use: {advice}")
+
+
 class DiskFull(PolysemeError, OSError):
     """No disk space for a result; the previous one is untouched."""
 

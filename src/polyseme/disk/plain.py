@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import mmap
 import os
 import stat
 import time
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from polyseme.disk.mapped import map_file
 from polyseme.errors import FormatError
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ class PlainFile:
     def __init__(self, path: str | Path, *, inside: int | None = None) -> None:
         self.path = Path(path)
         self._file = open_plain(path, inside=inside)
-        self.size = os.fstat(self._file.fileno()).st_size
+        self._seen = os.fstat(self._file.fileno())
+        self.size = self._seen.st_size
 
     def __enter__(self) -> PlainFile:
         return self
@@ -151,8 +152,4 @@ class PlainFile:
             raise FormatError(
                 f"{self.path} was truncated or altered: {self.size:,} bytes are not a whole number of entries"
             )
-        if size <= 0:
-            return np.zeros(0, dtype)
-        # Not np.memmap: of an open file it has no name, and joblib, which asks for that, fails.
-        whole = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        return np.frombuffer(whole, dtype, size // np.dtype(dtype).itemsize, begin)
+        return map_file(self.path, self._file, self._seen, dtype, begin) if size > 0 else np.zeros(0, dtype)

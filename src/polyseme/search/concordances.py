@@ -70,6 +70,7 @@ def concordance(
     corpus: Corpus, query: str, mode: str = "text", *, tag: str | None = None, seconds: float | None = None
 ) -> Concordance:
     """Look for a query. ``tag`` keeps the hits whose first word has such a tag (``n``, ``n*``)."""
+    corpus.watch.check()
     found = Concordance(corpus, query, find(corpus, query, mode, seconds=seconds))
     return found if tag is None else found.with_tag(tag)
 

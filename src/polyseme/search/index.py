@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.notebook import facts_table
@@ -47,6 +48,7 @@ class Index:
 
     def __init__(self, folder: Opened, corpus: Corpus, model: Any) -> None:
         path = self.path = folder.path
+        self.watch = Watch()  # over the files of the index and of its corpus
         self.corpus = corpus
         self.facts: dict[str, Any] = folder.found["facts"]
         self._model_record, self._model = folder.found["model"], model
@@ -87,9 +89,11 @@ class Index:
         path = Path(path)
 
         def once() -> Index:
-            with layout.INDEX.open(path) as folder:
+            with layout.INDEX.open(path) as folder, watching() as watch:
                 folder.verify()
-                return cls(folder, sources.open_corpus(folder.found["corpus"], path, corpus), model)
+                index = cls(folder, sources.open_corpus(folder.found["corpus"], path, corpus), model)
+            index.watch = watch
+            return index
 
         return steady(path, once)
 
@@ -202,6 +206,7 @@ class Index:
     def vectors(self, rows: slice | NDArray[np.int64], layer: int | None = None) -> FloatArray:
         """Vectors of occurrences, ``(n, d)``, of length one."""
         layer = self._layer(layer)
+        self.watch.check()
         return self._projections[layer].decode(self._codes[layer][rows])
 
     def uses(self, word: str, layer: int | None = None) -> FloatArray:
@@ -219,6 +224,7 @@ class Index:
 
     def tokens(self, rows: slice | NDArray[np.int64]) -> NDArray[np.int64]:
         """Places of occurrences among the corpus's tokens."""
+        self.watch.check()
         found = np.asarray(self._tokens[rows])
         if len(found) and (found.min() < 0 or found.max() >= self.corpus.n_tokens):
             raise FormatError(f"{self.path / layout.TOKENS} was altered: it leads outside the corpus")
@@ -245,6 +251,7 @@ class Index:
         if topn < 1:
             raise OptionError(f"topn must be at least 1, not {topn}")
         check_query(vector, word)
+        self.watch.check()
         if any_word:
             rows, values = self._among_all(vector, self._rows(word), layer, topn * _CANDIDATES_PER_HIT)
         else:

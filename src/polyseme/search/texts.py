@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
+from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, SentenceEncoder, check_query, silent
@@ -71,6 +72,7 @@ class TextIndex:
     def __init__(self, folder: Opened, model: Any = None) -> None:
         """``model`` encodes queries, and texts that are added; without one, texts are found by words only."""
         self.path, found = folder.path, folder.found
+        self.watch = Watch()
         self.facts: dict[str, Any] = found["facts"]
         self.sources = [str(name) for name in found["sources"]]
         self.segmentation = Segmentation.from_json(found["segmentation"], where=self.path / layout.MARKER)
@@ -134,9 +136,11 @@ class TextIndex:
         """A saved index, with the model that it was made with."""
 
         def once() -> TextIndex:
-            with layout.INDEX.open(path) as folder:
+            with layout.INDEX.open(path) as folder, watching() as watch:
                 folder.verify()
-                return cls(folder, model)
+                index = cls(folder, model)
+            index.watch = watch
+            return index
 
         return steady(path, once)
 
@@ -183,6 +187,7 @@ class TextIndex:
 
     def texts_bytes(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
         """All texts, where each begins, their sources and lines: what an index that continues from here keeps."""
+        self.watch.check()
         return self._bytes, self._offsets, self._source_numbers, self._lines
 
     # ---- questions
@@ -190,6 +195,7 @@ class TextIndex:
     def search(self, query: str, k: int = 10, *, how: str = "vectors", context: int = 1) -> list[TextHit]:
         """The ``k`` best texts, best first, with ``context`` neighbours on either side."""
         check("how", how, HOWS)
+        self.watch.check()
         if k < 1:
             raise OptionError(f"k must be at least 1, not {k}")
         if how == "both":
@@ -206,6 +212,7 @@ class TextIndex:
 
     def nearest(self, vector: FloatArray, k: int) -> tuple[NDArray[np.int64], FloatArray]:
         """Places and cosines of the texts nearest to a vector of length one, ``(1, dim)``."""
+        self.watch.check()
         return self.vectors.nearest(vector, k)
 
     def _by_vectors(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
 from polyseme.serve.batch import Busy
-from polyseme.serve.library import UnknownName
+from polyseme.serve.library import TakenOut, UnknownName
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +92,8 @@ def refusal_of(error: PolysemeError) -> Answer:
         return refusal(404, str(error), _kind(error))
     if isinstance(error, RefusedParameter):
         return invalid_request(str(error), error.param, error.code)
+    if isinstance(error, TakenOut):
+        return refusal(410, str(error), _kind(error))
     if isinstance(error, OptionError):
         return refusal(400, str(error), _kind(error))
     # Anything else is about the server's files, whose names are nobody else's business.

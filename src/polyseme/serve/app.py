@@ -45,7 +45,7 @@ def create_app(
     ``token``, ``hosts``, ``public_url`` and ``limits`` are the guard's; ``cache`` is where maps are kept.
     """
     # The framework's own /docs page would load scripts from elsewhere.
-    failures: dict[int | str, dict[str, Any]] = {code: {"model": Failure} for code in (400, 404, 422, 503)}
+    failures: dict[int | str, dict[str, Any]] = {code: {"model": Failure} for code in (400, 404, 410, 422, 503)}
     app = FastAPI(
         title="polyseme",
         version=VERSION,

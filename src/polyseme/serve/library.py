@@ -14,7 +14,8 @@ from typing import Any
 from polyseme import catalog
 from polyseme.api import load, recognise
 from polyseme.catalog.chinese import in_chinese
-from polyseme.errors import FormatError, OptionError, PolysemeError, close_matches
+from polyseme.disk.mapped import Watch, watching
+from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError, close_matches
 from polyseme.nouns import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
@@ -33,6 +34,10 @@ class UnknownName(PolysemeError):
     """No model, index or corpus of that name is loaded."""
 
 
+class TakenOut(PolysemeError):
+    """What had that name was changed on disk, and is not served any more."""
+
+
 @dataclass
 class Item:
     """One thing that was opened."""
@@ -42,10 +47,23 @@ class Item:
     path: str  # as it was given, to be shown in the calls a person can copy
     thing: Any
     facts: dict[str, Any] = field(default_factory=dict)
+    watch: Watch = field(default_factory=Watch)  # over the files it was opened from, of which private copies are read
+    changed: bool = False
 
     def summary(self) -> dict[str, Any]:
         """What lists show of it."""
-        return {"name": self.name, "kind": self.kind, "path": self.path, **self.facts}
+        changed = {"changed": True} if self.is_changed() else {}
+        return {"name": self.name, "kind": self.kind, "path": self.path, **self.facts, **changed}
+
+    def is_changed(self) -> bool:
+        """Whether its files were changed since; the log says once which one was."""
+        if not self.changed:
+            try:
+                self.watch.check()
+            except FileChanged as error:
+                log.error("%s is not served any more: %s", self.name, error)
+                self.changed = True
+        return self.changed
 
 
 class Library:
@@ -60,7 +78,10 @@ class Library:
 
     @classmethod
     def open(cls, paths: Iterable[str | Path], as_texts: Callable[[Any], SentenceEncoder] | None = None) -> Library:
-        """Open everything; what cannot be opened is an error that names it."""
+        """Open everything; what cannot be opened is an error that names it.
+
+        Private copies of the files are read: nobody can change what is being answered from, or end the process by it.
+        """
         library = cls((_opened(str(path)) for path in paths), as_texts)
         library.share_models()
         library.load_encoders()
@@ -81,7 +102,9 @@ class Library:
         for item in self.items.values():
             if item.kind == "index":
                 try:
-                    _ = item.thing.encoder
+                    with watching(private=True) as watch:
+                        _ = item.thing.encoder
+                    item.watch.also(watch)
                 except FormatError as error:  # the corpus can be searched all the same
                     log.warning("%s", error)
 
@@ -97,6 +120,8 @@ class Library:
             raise UnknownName(f"nothing is loaded under the name {name!r}{close_matches(name, self.items)}")
         if kinds and item.kind not in kinds:
             raise OptionError(f"{name!r} is of kind {item.kind}; this takes {' or '.join(kinds)}")
+        if item.is_changed():
+            raise TakenOut(f"{name!r} was changed on disk and is not served any more: start the server again")
         return item.thing
 
     def corpus(self, name: str) -> Corpus:
@@ -116,6 +141,13 @@ class Library:
 
 
 def _opened(path: str) -> Item:
+    with watching(private=True) as watch:
+        item = _item(path)
+    item.watch = watch
+    return item
+
+
+def _item(path: str) -> Item:
     name = Path(path).resolve().name
     form = recognise(path)
     if form == "index":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme import catalog
+from polyseme.disk.mapped import Watch
 from polyseme.notebook import facts_table, plain
 from polyseme.nouns import Sentence, tokens_given
 from polyseme.options import changed_options, options_to_json
@@ -45,6 +46,7 @@ class Model(ABC):
     Options: ClassVar[type]
     options: Any
     about: About
+    watch: Watch = Watch()  # over the files that the model was opened from
 
     @abstractmethod
     def parts(self) -> Parts:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
+from polyseme.disk.mapped import watching
 from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError, OptionError
 from polyseme.notebook import facts_table
@@ -53,7 +54,7 @@ class Corpus:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with CORPUS.open(self.path) as folder:
+        with CORPUS.open(self.path) as folder, watching() as self.watch:
             folder.verify()
             header = folder.found
             self.facts: dict[str, Any] = header["facts"]
@@ -199,7 +200,10 @@ class Corpus:
 
     def __iter__(self) -> Iterator[list[str]]:
         """The words of every sentence."""
-        return (self.sentence(i) for i in range(self.n_sentences))
+        for begin in range(0, self.n_sentences, BATCH):
+            self.watch.check()
+            for i in range(begin, min(begin + BATCH, self.n_sentences)):
+                yield self.sentence(i)
 
     def _place(self, i: int) -> int:
         if not -self.n_sentences <= i < self.n_sentences:

@@ -119,6 +119,7 @@ class WordVectors(Model, nouns.WordVectors):
 
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """The vector of each word, (n, D); zeros for a word that has none."""
+        self.watch.check()
         rows = np.fromiter(map(self.key_to_index.get, words, repeat(-1)), dtype=np.int64, count=len(words))
         unknown = np.flatnonzero(rows < 0)
         if len(unknown) == len(words):
@@ -132,6 +133,7 @@ class WordVectors(Model, nouns.WordVectors):
         return found
 
     def _vector(self, word: str) -> FloatArray:
+        self.watch.check()
         row = self.key_to_index.get(word)
         vector = self.vectors[row] if row is not None else self._unseen(word)
         if vector is None:
@@ -249,6 +251,7 @@ class WordVectors(Model, nouns.WordVectors):
         return {self.key_to_index[w] for w in words if isinstance(w, str) and w in self.key_to_index}
 
     def _candidates(self, restrict: int | Iterable[str] | None) -> Candidates:
+        self.watch.check()
         if restrict is None or isinstance(restrict, int):
             n = len(self) if restrict is None else max(0, min(restrict, len(self)))
             return Candidates(self.vectors[:n], self.inverse_norms[:n], None)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened import Opened, steady
 from polyseme.errors import OptionError
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
@@ -30,6 +31,8 @@ Tensors = Mapping[str, NDArray[Any]]
 
 class PlainElmo(ContextEncoder):
     """A biLM with an LSTM reader, whose weights are memory-mapped."""
+
+    watch = Watch()  # over the file of its weights
 
     def __init__(self, options: ElmoOptions, alphabet: Alphabet, tensors: Tensors, classes: list[str], about: About):
         self.options, self.alphabet, self.tensors, self.about = options, alphabet, tensors, about
@@ -80,6 +83,7 @@ class PlainElmo(ContextEncoder):
 
     def _states(self, tokens: list[str]) -> FloatArray:
         """All layers of a sentence with its boundaries, both directions in text order: ``(L+1, 2, T+2, P)``."""
+        self.watch.check()
         whole = [self.alphabet.bos, *tokens, self.alphabet.eos]
         distinct = list(dict.fromkeys(whole))
         number = {word: row for row, word in enumerate(distinct)}
@@ -150,8 +154,11 @@ def open_plain(path: str | Path) -> PlainElmo | None:
         return None
 
     def once() -> PlainElmo | None:
-        with MODEL.open(path) as folder:
-            return _plain(folder)
+        with MODEL.open(path) as folder, watching() as watch:
+            model = _plain(folder)
+        if model:
+            model.watch = watch
+        return model
 
     return steady(path, once)
 

@@ -21,6 +21,7 @@ const STRINGS = {
   models: ["Models", "模型"],
   api: ["API", "接口"],
 
+  changedOnDisk: ["Changed on disk and not served any more: start the server again.", "文件在磁盘上被改动，已停止提供：请重新启动服务。"],
   homeTitle: ["What is loaded", "已加载的内容"],
   homeText: ["{0} words in {1} sentences", "一份 {0} 词、{1} 句的文本"],
   homeDocuments: ["{0} documents", "{0} 篇"],

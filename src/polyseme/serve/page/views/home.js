@@ -29,7 +29,7 @@ function card(item) {
     text.tokens && t("homeTrained", number(text.tokens))];
   return h("a", { class: "loaded", href: link("models", { name: item.name }) },
     h("strong", {}, item.name), h("span", { class: "soft" }, [methodOf(item), t(`kind_${item.kind}`)].filter(Boolean).join(" · ")),
-    [...of, item.occurrences && t("homeOccurrences", number(item.occurrences))].filter(Boolean).map((line) => h("span", {}, line)));
+    [...of, item.changed && t("changedOnDisk"), item.occurrences && t("homeOccurrences", number(item.occurrences))].filter(Boolean).map((line) => h("span", {}, line)));
 }
 
 const SHOWN = 6; // labels of a task

@@ -7,7 +7,7 @@ import { link } from "../router.js";
 import { curlGet, curlPost, quoted } from "../shell.js";
 import { getLanguage, number, t } from "../strings.js";
 
-const HIDDEN = new Set(["text", "tags", "tagged", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends"]);
+const HIDDEN = new Set(["text", "tags", "tagged", "splits", "name", "kind", "path", "chinese", "curve", "options", "corpus", "segmentation", "paper", "examples", "attends", "changed"]);
 
 const NAMED = new Set(["kind", "method", "task", "states", "search"]); // facts whose values are names
 
@@ -29,6 +29,7 @@ export async function render(root, state, { library, signal }) {
   fill(sheet,
     h("h2", {}, card.name, " ", h("span", { class: "soft" }, [card.method, card.chinese].filter(Boolean).join(" "))),
     h("p", {}, t(`kind_${card.kind}`), card.paper && !(card.task && getLanguage() === "zh") && [" — ", h("cite", {}, card.paper)]),
+    card.changed && h("p", {}, t("changedOnDisk")),
     h("section", {}, h("h3", {}, t("facts")), facts(Object.entries(card).filter(([key]) => !HIDDEN.has(key)))),
     Object.keys(card.corpus).length > 0 && h("section", {}, h("h3", {}, t("text")),
       facts([...Object.entries(card.corpus), ...(card.segmentation ? [["segmentation", card.segmentation]] : [])])),
