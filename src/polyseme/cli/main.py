@@ -15,6 +15,7 @@ import click
 
 from polyseme.cli.terminal import SafeFormatter, say
 from polyseme.errors import PolysemeError, close_matches, used_as
+from polyseme.machine import is_out_of_memory, told_out_of_memory
 from polyseme.version import VERSION
 
 # name → (where, one line for --help). In the order in which people meet them.
@@ -126,8 +127,10 @@ def main() -> None:
         sys.exit(141)
     except PolysemeError as error:
         _fail(str(error), 1)
-    except MemoryError:
-        _fail("not enough memory for this", 1)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail(told_out_of_memory(error), 1)
     except OSError as error:
         if error.errno == errno.ENOSPC and not error.filename:
             _fail("no space left on standard output", 1)

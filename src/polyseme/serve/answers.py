@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
+from polyseme.machine import is_out_of_memory, told_out_of_memory
 from polyseme.serve.batch import Busy
 from polyseme.serve.library import TakenOut, UnknownName
 
@@ -103,6 +104,9 @@ def refusal_of(error: PolysemeError) -> Answer:
 
 def failure(method: str, path: str, error: Exception) -> Answer:
     """The answer to a question that ended in an error of the program; the log says which."""
+    if is_out_of_memory(error):
+        log.error("%s %r: %s", method, path, told_out_of_memory(error))
+        return refusal(503, "the server has not enough memory for this: ask for less text at once", "out_of_memory")
     log.error("%s %r failed: %r", method, path, error)
     return refusal(500, "the server failed to answer this; see its log", "internal")
 
