@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +17,8 @@ from tiny_transformers import GPT, byte_bpe, save_tokenizer
 import polyseme
 from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.transformer import precision
+from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, best_multiplier
+from polyseme.contexts.transformer.kernels import compute_gelu
 from polyseme.errors import OptionError
 
 LINES = ["The cat sat on the mat.", "短句。", "", "One more line, somewhat longer than the others, to be padded."]
@@ -22,14 +29,67 @@ def bert(folders):
     return polyseme.load(folders("bert"))
 
 
-def test_rows_of_weights_have_scales_of_their_own():
-    layer = torch.nn.Linear(32, 4)
-    with torch.no_grad():
-        layer.weight[0] *= 1000  # one scale for all would leave nothing of the other rows
-    x = torch.randn(6, 32)
-    found = precision.quantised_layers(torch.nn.Sequential(layer))(x).detach().numpy()
-    wanted = layer(x).detach().numpy()
-    np.testing.assert_allclose(found[:, 1:], wanted[:, 1:], atol=0.05)
+MULTIPLIERS = [m for operation in OPERATIONS if (m := best_multiplier((operation,)))]
+
+
+@pytest.mark.parametrize("multiplier", MULTIPLIERS, ids=lambda multiplier: multiplier.operation)
+@torch.inference_mode()
+def test_a_product_is_that_of_levels_with_one_scale_per_row_of_both(multiplier):
+    rng = np.random.default_rng(1)
+    x, weight, bias = rng.normal(size=(7, 50)), rng.normal(size=(6, 50)), rng.normal(size=6)
+    x[2] *= 1000  # one scale for all would leave nothing of the other rows
+    weight[3] *= 1000
+    x[4], weight[5] = 0, 0
+    x, weight, bias = (array.astype(np.float32) for array in (x, weight, bias))
+    of_x, of_weight = np.abs(x).max(axis=1) / 127, np.abs(weight).max(axis=1) / multiplier.top
+    levels_x = np.floor(x / np.where(of_x, of_x, 1)[:, None] + 0.5)
+    levels_weight = np.rint(weight / np.where(of_weight, of_weight, 1)[:, None])
+    wanted = levels_x @ levels_weight.T * np.outer(of_x, of_weight) + bias
+    weights = Int8Weights(torch.from_numpy(weight), multiplier)
+    product = weights.linear(torch.from_numpy(x), torch.from_numpy(bias)).numpy()
+    np.testing.assert_allclose(product, wanted, rtol=1e-4, atol=1e-4 * np.outer(of_x, of_weight).max() * 127)
+    np.testing.assert_allclose(product[4], bias, rtol=1e-6)
+    assert weights.linear(torch.zeros(0, 50), torch.from_numpy(bias)).shape == (0, 6)
+
+
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
+def test_without_vnni_no_sum_overflows(instructions):
+    code = """
+import torch
+from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, best_multiplier
+for operation in OPERATIONS:
+    multiplier = best_multiplier((operation,))
+    if multiplier:
+        x = torch.ones(4, 64)
+        y = Int8Weights(torch.ones(8, 64), multiplier).linear(x, torch.zeros(8))
+        assert torch.allclose(y, torch.full((4, 8), 64.0), rtol=1e-4), (operation, y)
+"""
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_gelu_is_that_of_the_error_function():
+    x = np.concatenate([np.linspace(-9, 9, 4001), [-1e4, 1e4, -np.inf, np.nan]]).astype(np.float32)
+    y = np.empty_like(x)
+    compute_gelu(x, y)
+    wanted = [value * 0.5 * math.erfc(-value / math.sqrt(2)) if abs(value) < 1e3 else max(value, 0) for value in x[:-1]]
+    np.testing.assert_allclose(y[:-1], wanted, rtol=3e-7, atol=3e-6)
+    assert np.isnan(y[-1])
+
+
+def test_a_vector_does_not_depend_on_its_batch(bert):
+    quick = bert.at_precision("int8")
+    together = list(quick.encode_tokens([*LINES, "An outlier 价格 12345 ?!?!"]))
+    for line, within in zip(LINES, together, strict=False):
+        (alone,) = quick.encode_tokens([line])
+        np.testing.assert_allclose(alone.layers, within.layers, atol=1e-5)
+
+
+def test_nothing_of_torch_ao_computes(bert):
+    modules = {type(module).__module__ for module in bert.at_precision("int8").reading.modules()}
+    assert "polyseme.contexts.transformer.precision" in modules
+    assert not [name for name in modules if name.startswith("torch.ao")]
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
@@ -56,11 +116,11 @@ def polyseme_of(model):
 
 def test_a_machine_that_cannot_reads_in_floats_and_says_so(bert, monkeypatch, caplog):
     monkeypatch.setattr(precision, "_TRIAL", "import os; os.abort()")
-    precision.int8_runs.cache_clear()
+    precision.usable_multiplier.cache_clear()
     try:
         (found,) = bert.at_precision("int8").encode_tokens(LINES[:1])
     finally:
-        precision.int8_runs.cache_clear()
+        precision.usable_multiplier.cache_clear()
     (wanted,) = bert.encode_tokens(LINES[:1])
     np.testing.assert_array_equal(found.layers, wanted.layers)
     assert [record.message for record in caplog.records] == ["int8 does not run on this machine: reading in fp32"]

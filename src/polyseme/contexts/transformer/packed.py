@@ -9,7 +9,9 @@ as it is.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,32 +22,56 @@ USUAL_ROWS = 384  # rows of a typical matrix product
 LARGEST = 100_000_000  # weights of all layers at most, since the copy takes as much memory again
 
 
-class PackedLinear(nn.Module):
-    """A linear layer for inference, with the weights of ``layer`` prepacked."""
+class PreparedLinear(nn.Module):
+    """A linear layer for inference, with the weights of ``layer`` prepared for its product."""
 
-    def __init__(self, layer: nn.Linear) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self._layers = [layer]  # in a list, so that torch does not register its weights a second time
-        self._arranged: Tensor | None = None
+        self._prepared: Any = None
         self._state: tuple[int, int] | None = None
 
     @property
     def weight(self) -> Tensor:
         """The original weight, for architectures that access it."""
-        return self._layers[0].weight
+        weight: Tensor = self._layers[0].weight  # type: ignore[assignment]
+        return weight
 
     @property
     def bias(self) -> Tensor | None:
         """The bias of the layer."""
-        return self._layers[0].bias
+        bias: Tensor | None = self._layers[0].bias  # type: ignore[assignment]
+        return bias
+
+    def prepare(self, weight: Tensor) -> Any:
+        """What the product needs instead of the weight."""
+        raise NotImplementedError
+
+    @property
+    def prepared(self) -> Any:
+        """The prepared weights; prepared again after a change."""
+        weight = self.weight
+        state = (weight.data_ptr(), 0 if weight.is_inference() else weight._version)
+        if self._prepared is None or state != self._state:
+            self._prepared, self._state = self.prepare(weight.detach()), state
+        return self._prepared
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Prepared weights cannot be copied: a copy prepares its own."""
+        return {**self.__dict__, "_prepared": None}
+
+
+class PackedLinear(PreparedLinear):
+    """A linear layer for inference, with the weights of ``layer`` prepacked."""
+
+    def prepare(self, weight: Tensor) -> Tensor:
+        """The weight, rearranged."""
+        arranged: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, USUAL_ROWS)
+        return arranged
 
     def forward(self, x: Tensor) -> Tensor:
         """``(…, in) -> (…, out)``"""
-        weight = self.weight
-        state = (weight.data_ptr(), 0 if weight.is_inference() else weight._version)
-        if self._arranged is None or state != self._state:
-            self._arranged, self._state = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), USUAL_ROWS), state
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._arranged, self.bias, "none", [], "")
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.prepared, self.bias, "none", [], "")
         return found
 
 
@@ -55,14 +81,18 @@ def packed(network: Network) -> Network:
     fits = sum(layer.weight.numel() for layer in layers) <= LARGEST
     if network.quantised or not (layers and fits and all(map(_can_be_packed, layers)) and operations_run()):
         return network
+    return with_replaced(network, {id(layer): PackedLinear(layer) for layer in layers})
+
+
+def with_replaced(network: Network, modules: Mapping[int, nn.Module]) -> Network:
+    """A copy of the network that shares its weights, with other modules in place of those with these ids."""
     shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
     found: Network = copy.deepcopy(network, shared)
-    of_copy = dict(found.whole.named_modules())
-    own = set(map(id, layers))
-    for name, module in network.whole.named_modules():
-        if id(module) in own and isinstance(module, nn.Linear):
+    of_copy = dict(found.whole.named_modules(remove_duplicate=False))
+    for name, module in network.whole.named_modules(remove_duplicate=False):
+        if id(module) in modules:
             above, _, last = name.rpartition(".")
-            setattr(of_copy[above], last, PackedLinear(module))
+            setattr(of_copy[above], last, modules[id(module)])
     return found
 
 

@@ -1,101 +1,94 @@
 """Dynamic quantisation to int8 (int8 动态量化): faster encoding with nearly the same vectors.
 
-    y = s_x s_w (X_q W_qᵀ) + b        W_q, s_w: one scale per row of the weights;   X_q, s_x: one scale per batch
-
 Only the linear layers of the body are quantised; models are still saved, trained and converted in float. Some machines
 report instructions that they do not have, and using them kills the process, so a child process tries them first.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
 import subprocess
 import sys
-import warnings
 from functools import cache
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from transformers.activations import GELUActivation
 from transformers.pytorch_utils import Conv1D
 
+from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, Multiplier
+from polyseme.contexts.transformer.kernels import compute_gelu
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.packed import PreparedLinear, with_replaced
 
 log = logging.getLogger(__name__)
 
-ENGINES = ("onednn", "x86")  # those that use all eight bits of the inputs
 _SECONDS = 120
 _TRIAL = """
-import warnings; warnings.simplefilter("ignore")
-import torch
-from polyseme.contexts.transformer.precision import quantised_layers
-layer = torch.nn.Linear(64, 32)
-x = torch.randn(5, 64)
-found = quantised_layers(torch.nn.Sequential(layer))(x)
-assert torch.allclose(found, layer(x), atol=0.1)
+import sys
+from polyseme.contexts.transformer.int8 import best_multiplier
+print(*best_multiplier(tuple(sys.argv[1:])) or ())
 """
+
+
+class Int8Linear(PreparedLinear):
+    """A linear layer for inference in int8, with the weights of ``layer``, also of GPT-2, where they are transposed."""
+
+    def __init__(self, layer: nn.Module, multiplier: Multiplier) -> None:
+        super().__init__(layer)
+        self.multiplier = multiplier
+        self.transposed = isinstance(layer, Conv1D)
+
+    def prepare(self, weight: Tensor) -> Int8Weights:
+        """The weight in int8."""
+        return Int8Weights((weight.T if self.transposed else weight).float(), self.multiplier)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(…, in) -> (…, out)``"""
+        weights: Int8Weights = self.prepared
+        bias = torch.zeros(len(weights.scales)) if self.bias is None else self.bias.detach()
+        rows = x.detach().reshape(-1, x.shape[-1]).float().contiguous()
+        return weights.linear(rows, bias.float()).view(*x.shape[:-1], -1)
+
+
+class CompiledGelu(nn.Module):
+    """GELU for inference, which would take longer than the int8 products around it with torch's operation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(…) -> (…)``"""
+        x = x.detach().contiguous()
+        y = torch.empty_like(x)
+        compute_gelu(x.view(-1).numpy(), y.view(-1).numpy())
+        return y
 
 
 def in_int8(network: Network) -> Network | None:
     """The network with int8 linear layers; None, with a warning, if the machine or architecture does not support it."""
-    if not int8_runs():
+    multiplier = usable_multiplier()
+    if multiplier is None:
         log.warning("int8 does not run on this machine: reading in fp32")
         return None
-    found = copy.copy(network)
-    found._modules = dict(network._modules)
-    found.whole = copy.deepcopy(network.whole)
-    name = network.whole.base_model_prefix
-    if network.body is network.whole:
-        found.whole = quantised_layers(found.whole)
-    elif hasattr(found.whole, name) and not network.whole.config.is_encoder_decoder:
-        setattr(found.whole, name, quantised_layers(getattr(found.whole, name)))
-    else:
-        log.warning("the body of this %s is not known by name: reading in fp32", network.whole.config.model_type)
-        return None
-    if not any(isinstance(module, torch.ao.nn.quantized.dynamic.Linear) for module in found.whole.modules()):
+    modules = list(network.body.modules())
+    layers = {id(module): Int8Linear(module, multiplier) for module in modules if type(module) in (nn.Linear, Conv1D)}
+    if not layers:
         log.warning("this %s has no linear layers to quantise: reading in fp32", network.whole.config.model_type)
         return None
+    activations = {id(module): CompiledGelu() for module in modules if type(module) is GELUActivation}
+    found = with_replaced(network, {**layers, **activations})
     found.quantised = True
     return found
 
 
 @cache
-def int8_runs() -> bool:
-    """Whether a child process can run an int8 product and gets nearly the right result."""
-    try:
-        done = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def quantised_layers(module: nn.Module) -> nn.Module:
-    """A copy of a module with int8 linear layers, with one scale per row of the weights."""
-    from torch.ao.quantization import per_channel_dynamic_qconfig, quantize_dynamic
-
-    supported = torch.backends.quantized.supported_engines
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = next((one for one in ENGINES if one in supported), before)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it will move to another package
-            layers = {nn.Linear: per_channel_dynamic_qconfig}
-            found: nn.Module = quantize_dynamic(  # type: ignore[no-untyped-call]
-                _with_linear_layers(module), layers, dtype=torch.qint8, inplace=True
-            )
-            return found.eval()
-    finally:
-        torch.backends.quantized.engine = before
-
-
-def _with_linear_layers(module: nn.Module) -> nn.Module:
-    """A copy of a module with linear layers in place of those of GPT-2, whose weights are transposed."""
-    found = copy.deepcopy(module)
-    for parent in list(found.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, Conv1D):
-                n_in, n_out = child.weight.shape
-                layer = nn.Linear(n_in, n_out, device="meta")
-                layer.weight, layer.bias = nn.Parameter(child.weight.detach().T.contiguous()), child.bias
-                setattr(parent, name, layer)
-    return found
+def usable_multiplier() -> Multiplier | None:
+    """How this machine multiplies in int8, as child processes find out; None if it cannot."""
+    for operations in (OPERATIONS, OPERATIONS[1:]):  # without the first, if that kills the process
+        try:
+            command = [sys.executable, "-c", _TRIAL, *operations]
+            done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, text=True)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0 and done.stdout.split():
+            operation, top = done.stdout.split()
+            return Multiplier(operation, int(top))
+    return None
