@@ -13,11 +13,9 @@ from functools import cache
 
 import torch
 from torch import Tensor, nn
-from transformers.activations import GELUActivation
 from transformers.pytorch_utils import Conv1D
 
 from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, Multiplier
-from polyseme.contexts.transformer.kernels import compute_gelu
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.packed import PreparedLinear, with_replaced
 
@@ -51,17 +49,6 @@ class Int8Linear(PreparedLinear):
         return weights.linear(rows, bias.float()).view(*x.shape[:-1], -1)
 
 
-class CompiledGelu(nn.Module):
-    """GELU for inference, which would take longer than the int8 products around it with torch's operation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(…) -> (…)``"""
-        x = x.detach().contiguous()
-        y = torch.empty_like(x)
-        compute_gelu(x.view(-1).numpy(), y.view(-1).numpy())
-        return y
-
-
 def in_int8(network: Network) -> Network | None:
     """The network with int8 linear layers; None, with a warning, if the machine or architecture does not support it."""
     multiplier = usable_multiplier()
@@ -73,8 +60,7 @@ def in_int8(network: Network) -> Network | None:
     if not layers:
         log.warning("this %s has no linear layers to quantise: reading in fp32", network.whole.config.model_type)
         return None
-    activations = {id(module): CompiledGelu() for module in modules if type(module) is GELUActivation}
-    found = with_replaced(network, {**layers, **activations})
+    found = with_replaced(network, layers)
     found.quantised = True
     return found
 
