@@ -70,38 +70,57 @@ def test_counts_that_do_not_fit_the_memory_are_merged_on_disk_to_the_same():
     np.testing.assert_allclose(in_runs.sums, at_once.sums, rtol=1e-6)
 
 
-def test_a_pass_over_the_cells_is_that_of_numpy():
-    n, dim, x_max, alpha, lr = 3, 10, 5.0, 0.75, 0.1
-    cells = {(0, 1): 7.0, (0, 2): 0.5, (1, 1): 2.0}  # each row and column of weights meets one cell in each direction
-    random = np.random.default_rng(1)
-    weights = [padded(n, 24) for _ in range(4)]
-    for matrix in weights[:2]:
-        matrix[:, :dim], matrix[:, 16] = random.normal(size=(n, dim)), random.normal(size=n)
-    for squares in weights[2:]:
+# Weights and AdaGrad's sums that the paper's program (glove.c) computed in four passes over the cells of TINY, at
+# x_max 5, alpha 0.75 and a rate of 0.5, from the weights START: a row for each of three words, then for each of three
+# contexts; two components and the bias.
+TINY = {(0, 1): 7.0, (2, 2): 0.5}  # with (1, 0), no two cells share a row, so that their order does not matter
+START = np.array([
+    [-0.9, -0.2, 0.5], [-0.6, 0.1, 0.8], [-0.3, 0.4, -0.7],
+    [0.0, 0.7, -0.4], [0.3, -0.8, -0.1], [0.6, -0.5, 0.2],
+])  # fmt: skip
+WEIGHTS = np.array([
+    [-0.427275, -0.481117, 1.091245], [-0.480661, 0.443333, 1.360470], [-0.273072, 0.377671, -0.654757],
+    [-0.306271, 0.610857, 0.160470], [-0.224632, -0.553287, 0.491245], [0.586869, -0.482270, 0.245243],
+])  # fmt: skip
+SQUARES = np.array([
+    [1.138526, 1.812527, 2.165593], [1.023490, 1.340862, 1.677164], [1.000201, 1.000138, 1.000564],
+    [1.240748, 1.051366, 1.677164], [1.731472, 1.323455, 2.165593], [1.000048, 1.000088, 1.000564],
+])  # fmt: skip
+COSTS = [0.821093, 0.329295, 0.079323, 0.000909]  # of each pass, for a cell
+
+
+def passes_over(cells, start, passes, *, mirrored, lr):
+    """Costs of a few passes, the weights and AdaGrad's sums after them; all laid out as in ``WEIGHTS``."""
+    n, dim = len(start) // 2, start.shape[1] - 1
+    columns = [*range(dim), 8]  # a row is padded to 8 floats; the bias is the first of another 8
+    matrices = [padded(n, 16) for _ in range(4)]
+    for matrix, rows in zip(matrices[:2], np.split(start, 2), strict=True):
+        matrix[:, columns] = rows
+    for squares in matrices[2:]:
         squares[:] = 1
-    w, c = (m[:, :dim].astype(np.float64) for m in weights[:2])
-    b, d = (m[:, 16].astype(np.float64) for m in weights[:2])
-    expected = 0.0
-    for (i, j), x in [((0, 1), 7.0)]:  # one cell, one direction
-        diff = w[i] @ c[j] + b[i] + d[j] - np.log(x)
-        f = min(1.0, (x / x_max) ** alpha)
-        expected += 0.5 * f * diff**2
-        step_w, step_c = f * diff * c[j], f * diff * w[i]
-        w[i], c[j] = w[i] - lr * step_w, c[j] - lr * step_c  # AdaGrad's sums are 1 at first
-        b[i], d[j] = b[i] - lr * f * diff, d[j] - lr * f * diff
-        squares_w = 1 + step_w**2
-    result = np.zeros(2)
-    keys = read_only(np.array([(0 << 9) | 1], dtype=np.uint64))
-    sums = read_only(np.array([cells[0, 1]], dtype=np.float32))
-    bounds, tiles = np.array([0, 1]), np.array([0])
-    train_tiles(keys, sums, bounds, tiles, 1, False, *weights, x_max, alpha, lr, random_state(1), result)
-    assert result[1] == 1
-    assert result[0] == pytest.approx(expected, rel=1e-5)
-    np.testing.assert_allclose(weights[0][:, :dim], w, atol=1e-5)
-    np.testing.assert_allclose(weights[1][:, :dim], c, atol=1e-5)
-    np.testing.assert_allclose(weights[0][:, 16], b, atol=1e-5)
-    np.testing.assert_allclose(weights[1][:, 16], d, atol=1e-5)
-    np.testing.assert_allclose(weights[2][0, :dim], squares_w, rtol=1e-5)
+    keys = read_only(np.array([(i << 9) | j for i, j in cells], dtype=np.uint64))
+    sums = read_only(np.array(list(cells.values()), dtype=np.float32))
+    costs = []
+    for _ in range(passes):
+        bounds, tiles, result = np.array([0, len(cells)]), np.array([0]), np.zeros(2)
+        train_tiles(keys, sums, bounds, tiles, 1, mirrored, *matrices, 5.0, 0.75, lr, random_state(1), result)
+        costs.append(result[0] / result[1])
+    rows = [matrix[:, columns] for matrix in matrices]
+    return costs, np.vstack(rows[:2]), np.vstack(rows[2:])
+
+
+def test_passes_over_the_cells_are_those_of_the_papers_program():
+    costs, weights, squares = passes_over(TINY, START, 4, mirrored=True, lr=0.5)
+    np.testing.assert_allclose(costs, COSTS, atol=2e-6)
+    np.testing.assert_allclose(weights, WEIGHTS, atol=2e-6)
+    np.testing.assert_allclose(squares, SQUARES, atol=2e-6)
+
+
+def test_a_component_of_a_gradient_is_clipped_at_100_as_in_the_papers_program():
+    start = np.array([[300.0, 0.0, 0.0], [2.0, 1.0, 0.0]])  # g = 600 f(1) = 179.4
+    _, weights, squares = passes_over({(0, 0): 1.0}, start, 1, mirrored=False, lr=0.5)
+    np.testing.assert_allclose(weights[:, :2], [[250.0, -50.0], [-48.0, 1.0]])
+    np.testing.assert_allclose(squares[:, :2], [[2501.0, 2501.0], [2501.0, 1.0]])
 
 
 def test_the_loss_is_the_cost_of_the_paper(topics):

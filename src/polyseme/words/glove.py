@@ -6,7 +6,10 @@ Pennington, Socher and Manning, GloVe: Global Vectors for Word Representation, 2
 
 X_ij sums 1/distance over all occurrences of j within the window of i. The vectors returned are w + c, as in the paper.
 
-What differs from the paper's program: the cells of the matrix are visited tile by tile (512×512 words, tiles and the
+AdaGrad is that of the paper's program: a step is lr · gradient (components clipped at ±100) divided by the root of
+1 + Σ (lr · gradient)² of the earlier steps.
+
+What differs from the program: the cells of the matrix are visited tile by tile (512×512 words, tiles and the
 cells of each in random order), so that the rows in use stay in the cache, and a cell of a symmetric matrix is stored
 once and trained in both directions.
 """
@@ -132,7 +135,7 @@ def _lanes() -> int:
 
 
 def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -> list[FloatArray]:
-    """Words, contexts and AdaGrad's sums of squares, (V, padded dim + LANES); see ``kernels/glove.py`` for a row."""
+    """Words, contexts and squared steps of both, (V, padded dim + LANES); see ``kernels/glove.py`` for a row."""
     from polyseme.words.kernels.rows import padded
 
     lanes, n = _lanes(), len(plan.vocabulary)

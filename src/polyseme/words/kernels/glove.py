@@ -13,6 +13,14 @@ from polyseme.words.kernels.count import TILE, TILE_BITS
 from polyseme.words.kernels.random import below
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, F
 
+CLIP = F(100)  # as in the authors' program
+
+
+@njit(**INLINE)
+def clipped(gradient: np.float32) -> np.float32:
+    """A component of a gradient, at most ±CLIP; NaN stays NaN, so that divergence is noticed."""
+    return CLIP if gradient > CLIP else (-CLIP if gradient < -CLIP else gradient)
+
 
 @njit(**INLINE)
 def _update(
@@ -29,6 +37,9 @@ def _update(
 ) -> float:
     """One AdaGrad step that moves a_i·b_j towards log x; returns the cost f·diff²/2.
 
+    As in the authors' program the squares that add up are those of the step lr·gradient, not of the gradient: with a
+    small rate they hardly grow, so that later cells still move the weights. They begin at 1.
+
     A row is a vector padded to LANES·width floats, followed by LANES floats of which the first is the bias.
     """
     last = LANES * width
@@ -38,16 +49,17 @@ def _update(
     diff = np.float64(dot) + a[i, last] + b[j, last] - log_x
     g = F(weight * diff)
     for d in range(last):
-        step_a = g * b[j, d]
-        step_b = g * a[i, d]
-        a[i, d] -= lr * step_a / math.sqrt(a_squares[i, d])
-        b[j, d] -= lr * step_b / math.sqrt(b_squares[j, d])
+        step_a = lr * clipped(g * b[j, d])
+        step_b = lr * clipped(g * a[i, d])
+        a[i, d] -= step_a / math.sqrt(a_squares[i, d])
+        b[j, d] -= step_b / math.sqrt(b_squares[j, d])
         a_squares[i, d] += step_a * step_a
         b_squares[j, d] += step_b * step_b
-    a[i, last] -= lr * g / math.sqrt(a_squares[i, last])
-    b[j, last] -= lr * g / math.sqrt(b_squares[j, last])
-    a_squares[i, last] += g * g
-    b_squares[j, last] += g * g
+    step = lr * g
+    a[i, last] -= step / math.sqrt(a_squares[i, last])
+    b[j, last] -= step / math.sqrt(b_squares[j, last])
+    a_squares[i, last] += step * step
+    b_squares[j, last] += step * step
     return float(0.5 * weight * diff * diff)
 
 
