@@ -132,17 +132,17 @@ def summaries() -> dict[str, str]:
 
 
 def chinese_methods() -> dict[str, str]:
-    """A page for each method: what it is and when to use it, its formulas, its calls, its options."""
+    """A page for each method: what it is, when to use it, what else is said of it, its formulas, calls and options."""
     found = {}
     for name, summary in summaries().items():
         row, text = find(name), (DOCS / "methods" / f"{name}.md").read_text(encoding="utf-8")
-        what, when = summary.split("\n\n")
+        what, when, *notes = summary.split("\n\n")
         formulas = re.findall(r"\$\$.+?\$\$", text, re.DOTALL)
         calls = re.findall(r"```(?:python|sh)\n.*?```", text, re.DOTALL)[:2]
         paper = [f"论文：{row.paper}（{row.year}）。"] if row.paper else []
         table = options(row, chinese=True)
         rest = f"细节与实测见[英文页](../../methods/{name}.html)。"
-        parts = [f"# {name} {row.chinese}", what, *formulas, when, *paper, *calls, "## 参数", table, rest]
+        parts = [f"# {name} {row.chinese}", what, *formulas, when, *notes, *paper, *calls, "## 参数", table, rest]
         found[f"methods/{name}.md"] = "\n\n".join(parts) + "\n"
     return found
 

@@ -13,7 +13,7 @@ OPTIONS = {
     "alpha": "低频共现权重的指数",
     "alphabet": "词的输入单位：UTF-8 字节、Unicode 字符、词 ID，或字符加词 ID",
     "answer_steps": "文本对推理网络的步数",
-    "architecture": "skipgram：由每个上下文词预测中心词；cbow：由它们的均值预测",
+    "architecture": "skipgram：由中心词预测窗口内的每个词；cbow：由这些词的均值预测中心词",
     "attention_units": "注意力隐层的单元数",
     "batch_size": "批大小：每步的样本数",
     "batch_tokens": "每步的词数",

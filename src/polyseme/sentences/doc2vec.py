@@ -4,7 +4,7 @@ Le and Mikolov, Distributed Representations of Sentences and Documents, 2014; Da
 Paragraph Vectors, 2015.
 
     dbow        max Σ_{w in d}  log σ(x_d·y_w) + Σ_{n ~ P^0.75} log σ(-x_d·y_n)
-    dbow-words  the same, and context words predict the centre word as in skip-gram
+    dbow-words  the same, and words predict their neighbours as in skip-gram
     dm          x_d is replaced by the mean of x_d and the vectors of the context words
     dm-concat   x_d is replaced by the concatenation of x_d and the vectors of the context words
 

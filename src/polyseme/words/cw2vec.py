@@ -12,8 +12,8 @@ What differs from the paper: the sum is divided by the square root of the number
 strokes do not learn a hundred times faster than words of few (``compose="sum"`` omits this); the vectors returned are
 x + y (``vectors="output"`` gives the paper's y alone); a character without known strokes (other scripts, rare ones)
 enters the sequence as itself; the strokes of a word with fewer than minn of them form one n-gram, where the paper gives
-it none; n-grams are hashed into buckets; and context words predict the centre word, as in word2vec here, which makes
-the same pairs.
+it none; n-grams are hashed into buckets; and the pairs of a window are trained from the context word's end, as in
+word2vec here, which makes the same pairs.
 """
 
 from __future__ import annotations

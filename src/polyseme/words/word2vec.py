@@ -3,13 +3,16 @@
 Mikolov, Chen, Corrado and Dean, Efficient Estimation of Word Representations in Vector Space, 2013; Mikolov, Sutskever,
 Chen, Corrado and Dean, Distributed Representations of Words and Phrases and their Compositionality, 2013.
 
-    skip-gram, negative sampling:  max Σ_(w,c)  log σ(x_c·y_w) + Σ_{n ~ P^0.75} log σ(-x_c·y_n)
+    skip-gram, negative sampling:  max Σ_(w,c)  log σ(x_w·y_c) + Σ_{n ~ P^0.75} log σ(-x_w·y_n)
 
-w is the centre word, c a word within a window of random size around it. CBOW replaces x_c by the mean of all x_c;
-hierarchical softmax replaces w and n by the inner nodes of a Huffman tree on the path to w.
+The centre word w predicts each word c within a window of random size around it. CBOW predicts w from the mean of all
+x_c; hierarchical softmax replaces what is predicted and n by the inner nodes of a Huffman tree on the path to it.
 
-What differs from the paper's program: the negative samples of a centre word are drawn once for its whole window; two
-context words are trained at a time; the learning rate decays linearly to zero over the words read by all threads.
+As in the authors' program, the pairs of a window are trained from their other end, log σ(x_c·y_w): each word of a pair
+is the centre of a window in its turn, so the pairs are the same, and the whole window shares the output row of w.
+
+What differs from the program: the negative samples of a centre word are drawn once for its whole window; two context
+words are trained at a time; the learning rate decays linearly to zero over the words read by all threads.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class PredictOptions(SkipgramOptions):
 
     architecture: str = option(
         "skipgram",
-        "skipgram: each context word predicts the centre word; cbow: their mean does",
+        "skipgram: the centre word predicts each of its neighbours; cbow: their mean predicts it",
         choices=("skipgram", "cbow"),
     )
     loss: str = option("negative", "training objective", choices=("negative", "hierarchical"))

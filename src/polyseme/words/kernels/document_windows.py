@@ -1,4 +1,4 @@
-"""Compiled: a document's vector and the context words predict the centre word."""
+"""Compiled: a document's vector and the words of a window, around each centre word of the document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def predict_from_windows(
     targets: NDArray[np.int64],
     signs: FloatArray,
 ) -> float:
-    """Predict each centre word from its document and context words: from their mean (dm) or from each (dbow-words)."""
+    """Predict each centre word from the mean of its document and window (dm), or train its pairs (dbow-words)."""
     ring, width = 2 * window + 1, inputs.shape[1] // LANES
     document = ring + 2
     loss, entered, n_next = 0.0, 0, 0

@@ -1,10 +1,10 @@
 """Compiled: document vectors that predict the words of the document, alone or together with the context words.
 
 ``dbow``: the document's vector predicts its words. To fetch fewer rows, a few consecutive words share their negative
-samples, which are weighted by the number of words that share them. ``dbow-words``: in addition, context words predict
-the centre word, as in skip-gram, with the same output rows. ``dm``: the mean of the document's and the context words'
-vectors predicts the centre word. ``dm-concat``: these vectors are concatenated, so each position of the window has its
-own part of an output row.
+samples, which are weighted by the number of words that share them. ``dbow-words``: in addition, the pairs of
+skip-gram, with the same output rows. ``dm``: the mean of the document's and the context words' vectors predicts the
+centre word. ``dm-concat``: these vectors are concatenated, so each position of the window has its own part of an output
+row.
 
 If ``learns`` is false, only the document's vector is updated: this infers the vector of a new text.
 """

@@ -204,7 +204,7 @@ def skipgram_pairs(
     table: FloatArray,
     logits: FloatArray,
 ) -> float:
-    """Each context word predicts the centre word: two at a time, and the last alone if their number is odd."""
+    """The pairs of the centre word, each from its context word's end: two at a time, the last alone if they are odd."""
     loss = 0.0
     n = last - first
     for pair in range(0, n, 2):
