@@ -24,13 +24,13 @@ import numpy as np
 import polyseme
 from encoders_data import TASKS, glove
 from polyseme.api import plan_fit
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
 from polyseme.demo import peoples_daily
 from polyseme.evaluate import logistic
 from polyseme.nouns import unit_rows
 from polyseme.search.agreement import neighbour_scores
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
-from polyseme.text.parallel import Parallel
 from polyseme.training.loop import Loop
 from polyseme.training.run import Run
 from words_records import DATA, TEXTS, Results, table, write_section

@@ -25,6 +25,7 @@ import numpy as np
 import encoders_plain as plain
 import polyseme
 from encoders_data import TASKS, books, dialogues, glove, inference_pairs, minilm
+from polyseme.data.examples import Examples
 from polyseme.evaluate import transfer
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.report import EvaluationSettings
@@ -32,7 +33,6 @@ from polyseme.sentences.conversation import turns_of
 from polyseme.sentences.lift import lift
 from polyseme.sentences.neighbours import Stories
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from words_records import Results, novel, table, write_section
 
 PAGE = "results-encoders.md"

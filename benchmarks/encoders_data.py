@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from polyseme.data.examples import Examples
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 from words_records import DATA

@@ -13,10 +13,10 @@ import numpy as np
 import polyseme
 from faults_jobs import World
 from faults_subject import Subject, use_model
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
-from polyseme.text.parallel import Parallel
 
 LINES = ["他打了个电话。", "The cat sat on the mat, 1998.", "", "宝玉见了，便笑道：“这是什么话？”", "naïve café 𠮷"] * 8
 

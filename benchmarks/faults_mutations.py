@@ -13,7 +13,7 @@ from polyseme.disk.description import checksum
 from polyseme.disk.manifest import Manifest
 from polyseme.search.layout import INDEX
 from polyseme.store.folder import MODEL
-from polyseme.text.layout import CORPUS
+from polyseme.text.corpus_files import CORPUS
 
 ODD: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**63, 10**30, 1e308, float("nan"), float("inf"), "", "x", "\ud800", ".."),

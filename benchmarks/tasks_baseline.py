@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from polyseme.data.examples import Examples
 from polyseme.tasks.metrics import answers
-from polyseme.text.examples import Examples
 
 PIECES = {"sentence": r"[^。！？；!?\n]+[。！？；!?]?", "clause": r"[^，。！？；!?,\n]+"}
 

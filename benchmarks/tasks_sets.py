@@ -14,7 +14,7 @@ import numpy as np
 
 import polyseme
 from polyseme.api import plan_fit
-from polyseme.text.examples import Examples
+from polyseme.data.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run
 from polyseme.words.vectors import WordVectors

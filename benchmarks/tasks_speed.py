@@ -11,8 +11,8 @@ import fasttext
 import numpy as np
 
 from polyseme.api import plan_fit
+from polyseme.data.examples import Examples
 from polyseme.tasks.metrics import classification
-from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from polyseme.words.supervised import LABEL, Supervised, SupervisedOptions, train_supervised
 from tasks_sets import SETS

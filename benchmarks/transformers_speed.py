@@ -45,10 +45,10 @@ from transformers import (
 import polyseme
 from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.bert.train import make_task
-from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.subwords import learn_wordpieces
+from polyseme.data.examples import Examples
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.task import Part
 from tables import write_table

@@ -26,9 +26,9 @@ from polyseme.contexts.cove.model import Cove
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.train import padded
 from polyseme.contexts.cove.words import BOUNDARY
+from polyseme.data.parallel import Parallel
 from polyseme.neural.batches import BudgetBatches
 from polyseme.options import make_options
-from polyseme.text.parallel import Parallel
 from polyseme.text.spacing import join_words
 from words_records import Results, table, write_section
 

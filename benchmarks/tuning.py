@@ -23,9 +23,9 @@ import numpy as np
 
 import polyseme
 from polyseme.api import plan_fit
+from polyseme.data.examples import Examples
+from polyseme.data.labels import cut_label
 from polyseme.tasks.fit import FitPlan
-from polyseme.text.examples import Examples
-from polyseme.text.labels import cut_label
 from polyseme.training.run import Run
 from tables import read_table, write_table
 

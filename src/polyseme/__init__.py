@@ -16,16 +16,16 @@ from polyseme.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from polyseme.api import distil, fit, load, train
+    from polyseme.data.examples import Examples
+    from polyseme.data.parallel import Parallel
     from polyseme.sentences.lift import lift
     from polyseme.text.corpus import Corpus
-    from polyseme.text.examples import Examples
-    from polyseme.text.parallel import Parallel
 
 # Imported at first use, so that `import polyseme` costs nothing.
 _LAZY = {
     "Corpus": "polyseme.text.corpus",
-    "Examples": "polyseme.text.examples",
-    "Parallel": "polyseme.text.parallel",
+    "Examples": "polyseme.data.examples",
+    "Parallel": "polyseme.data.parallel",
     "distil": "polyseme.api",
     "fit": "polyseme.api",
     "lift": "polyseme.sentences.lift",

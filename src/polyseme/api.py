@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from polyseme import catalog
+from polyseme.data.training_data import Given, fingerprint_of, read_data, reading_options
 from polyseme.disk.mapped import watching
 from polyseme.disk.opened import Opened, steady
 from polyseme.disk.packed import first_bytes
@@ -22,7 +23,6 @@ from polyseme.store.fingerprint import folder_fingerprint, model_fingerprint
 from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.data import Given, fingerprint_of, read_data, reading_options
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
 from polyseme.training.output import Output, output

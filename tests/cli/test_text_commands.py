@@ -23,12 +23,12 @@ from polyseme.disk import plain
 from polyseme.errors import FormatError
 from polyseme.text.block import DOCUMENTS
 from polyseme.text.corpus import Corpus
+from polyseme.text.corpus_files import CORPUS
 from polyseme.text.formats import FORMATS
-from polyseme.text.layout import CORPUS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.options import READING
-from polyseme.text.read import Reader, Source
 from polyseme.text.segment import METHODS, Segmentation
+from polyseme.text.source import Reader, Source
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
 
@@ -180,7 +180,9 @@ def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> 
 
 @pytest.mark.parametrize("name", ["ids.i32", "text.utf8", "text.i64", "counts.i64"])
 def test_verify_checks_every_byte_of_a_corpus(novel: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("polyseme.text.build.CORPUS", replace(CORPUS, whole=0))  # as if the files were large ones
+    monkeypatch.setattr(
+        "polyseme.text.corpus_builder.CORPUS", replace(CORPUS, whole=0)
+    )  # as if the files were large ones
     monkeypatch.setattr("polyseme.disk.description.ENDS", 1)
     Corpus.build(novel, tmp_path / "c")
     monkeypatch.undo()

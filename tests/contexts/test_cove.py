@@ -20,10 +20,10 @@ from polyseme.contexts.cove.translate import translated
 from polyseme.contexts.cove.words import BOUNDARY, UNKNOWN
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
+from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.neural.packing import Packing, mask_of
-from polyseme.text.parallel import Parallel
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

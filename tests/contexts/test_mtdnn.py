@@ -12,9 +12,9 @@ import polyseme
 from polyseme.contexts.mtdnn.heads import FIRST, NEITHER, SECOND, Ranks, Reader, Scores
 from polyseme.contexts.mtdnn.options import MtDnnOptions
 from polyseme.contexts.mtdnn.train import RankedRows
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.answer import StochasticAnswer
-from polyseme.text.examples import Examples
 
 ANIMALS, ACTS = ["cat", "dog", "bird"], ["sleeps", "eats", "runs"]
 SMALL = {"dim": 32, "n_layers": 2, "n_heads": 2, "length": 16, "batch_size": 16, "max_size": 200, "threads": 1}

@@ -15,10 +15,10 @@ from polyseme.api import options_of
 from polyseme.catalog import COMPOSED, Row, find
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
+from polyseme.data.examples import Answer, Examples
+from polyseme.data.parallel import Parallel
 from polyseme.sentences.pooled import Pooled
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Answer, Examples
-from polyseme.text.parallel import Parallel
 from polyseme.text.segment import Segmentation
 
 # Options that make a method small enough for a test; all others keep their defaults. One line per method.

@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 
 import polyseme
 from polyseme.cli.main import polyseme as command
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.evaluate.transfer import features, goal_of, read_examples
 from polyseme.sentences.lift import lift
-from polyseme.text.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

@@ -12,9 +12,9 @@ from tiny_transformers import TEXTS
 import polyseme
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.tuning import FirstState, PairReader, begin_learning
+from polyseme.data.examples import Examples
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.store.model import About
-from polyseme.text.examples import Examples
 
 
 def test_its_own_loss_is_that_of_transformers_text_by_text(folders):

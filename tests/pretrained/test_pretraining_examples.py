@@ -10,9 +10,9 @@ import pytest
 
 import polyseme
 from polyseme.contexts.transformer.examples import PairExamples, StreamExamples, truncated
-from polyseme.contexts.transformer.learn import learn_byte_pairs, learn_wordpieces
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
+from polyseme.contexts.transformer.subwords import learn_byte_pairs, learn_wordpieces
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 import polyseme
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError
 from polyseme.sentences import universal
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.options import UseOptions
 from polyseme.sentences.universal import StateSumModule
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
-from polyseme.text.parallel import Parallel
 
 TOPICS = [[f"{letter}{n}" for n in range(6)] for letter in "abc"]
 

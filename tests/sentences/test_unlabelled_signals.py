@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import polyseme
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.inference import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
@@ -17,7 +18,6 @@ from polyseme.sentences.modules import Tokens
 from polyseme.sentences.neighbours import NeighbourTask, neighbour_targets
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 
 QUESTIONS = {
     "where": ["park", "station", "school"],

@@ -19,6 +19,7 @@ from tests.tasks.conftest import choices, reviews
 from tests.tasks.test_span import questions
 
 from polyseme.api import fit, load
+from polyseme.data.examples import Examples
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
@@ -27,7 +28,6 @@ from polyseme.serve.library import Library, corpus_item, index_item, model_item
 from polyseme.serve.protocol import server_of
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors

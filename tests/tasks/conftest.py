@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from polyseme.text.examples import Examples
+from polyseme.data.examples import Examples
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

@@ -15,10 +15,10 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
 import polyseme
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.tasks.choice import ChoiceNet, ChoiceTask, choice_loss
 from polyseme.tasks.options import CHOICE_HEADS, ChoiceOptions, head_options
-from polyseme.text.examples import Examples
 
 QUICK = {
     "threads": 1, "epochs": 25, "batch_size": 8, "lr": 0.01, "patience": 0, "dropout": 0.0, "input_dropout": 0.0,

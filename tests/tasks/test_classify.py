@@ -12,12 +12,12 @@ import pytest
 import polyseme
 from polyseme.api import options_of
 from polyseme.cli.flags import option_flags
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, PolysemeError, TrainingError
 from polyseme.nouns import ContextEncoder, EncodedSentence
 from polyseme.sentences.learned import class_weights
 from polyseme.sentences.sources import FixedVectors
 from polyseme.tasks.options import CLASSIFY_HEADS, ClassifyOptions, head_options
-from polyseme.text.examples import Examples
 
 SMALL = {
     "textcnn": {"filters": "2x8 3x8", "lr": 0.01},

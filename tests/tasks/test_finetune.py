@@ -14,6 +14,7 @@ import polyseme
 from polyseme.api import plan_fit
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tuning import usual_rate
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.sentences.learned import ClassifyTask
 from polyseme.sentences.steps import Dense
@@ -21,7 +22,6 @@ from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 
 SENTENCES = [["房间", "很", "干净", "。"], ["好"], [], ["服务", "unbelievable", "的", "酒店"]]
 SMALL = {"threads": 1, "epochs": 3, "batch_size": 8, "lr": 0.01}

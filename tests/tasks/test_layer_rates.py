@@ -13,11 +13,11 @@ from tests.tasks.test_pair import pairs
 from tests.tasks.test_span import questions
 
 import polyseme
+from polyseme.data.examples import Examples
 from polyseme.sentences.learned import ClassifyTask, ExampleTask, output_layer
 from polyseme.tasks.encoders import new_encoder
 from polyseme.tasks.options import ClassifyOptions, head_options
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.training.optimisers import Optimiser
 
 SMALL = {"threads": 1, "epochs": 1, "batch_size": 8, "lr": 0.05, "seed": 1, "encoder_mode": "finetune"}

@@ -10,12 +10,12 @@ from tests.tasks.conftest import BAD, GOOD, PLAIN
 from tests.tasks.test_classify import CountingEncoder
 
 import polyseme
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, PolysemeError
 from polyseme.sentences.learned import ClassLoss
 from polyseme.sentences.options import LabelOptions
 from polyseme.tasks.goals import Classes, Scale
 from polyseme.tasks.options import PAIR_HEADS
-from polyseme.text.examples import Examples
 
 SMALL = {
     "linear": {}, "mlp": {}, "dan": {"hidden": 16}, "textcnn": {"filters": "1x16 2x16"}, "rnn": {"hidden": 8},

@@ -9,8 +9,8 @@ import pytest
 from tests.tasks.test_classify import CountingEncoder
 
 import polyseme
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.text.examples import Examples
 
 NAMES, PLACES = ["王小明", "李红", "张伟"], ["北京", "上海", "西安市"]
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import polyseme
-from polyseme.text.examples import Examples
+from polyseme.data.examples import Examples
 
 from .conftest import reviews
 

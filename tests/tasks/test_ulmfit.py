@@ -10,12 +10,12 @@ from tests.tasks.conftest import reviews
 import polyseme
 from polyseme.contexts.ulmfit.tuning import STRETCH
 from polyseme.contexts.ulmfit.units import UNKNOWN
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.sentences.pooled import Pooled
 from polyseme.tasks.options import UlmfitHeadOptions
 from polyseme.tasks.ulmfit import SteadyNorm, UlmfitTask, new_layers
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.training.optimisers import Optimiser
 
 SHAPE = {"dim": 10, "hidden": 14, "n_layers": 2, "min_count": 1, "batch_size": 4, "unroll": 12, "threads": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from polyseme.text.examples import Examples
+from polyseme.data.examples import Examples
 
 
 def written(folder: Path, data: str | bytes, name: str = "a.txt") -> Path:

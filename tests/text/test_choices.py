@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from polyseme.data.examples import Choice, Examples
+from polyseme.data.training_data import recognise_data
 from polyseme.errors import OptionError, TextError
-from polyseme.text.data import recognise_data
-from polyseme.text.examples import Choice, Examples
 
 FOUR = ["e0", "e1", "e2", "e3"]
 COPA = {"premise": "My body cast a shadow.", "choice1": "The sun rose.", "choice2": "It rained.", "question": "cause"}

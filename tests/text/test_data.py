@@ -15,11 +15,11 @@ from polyseme.catalog import METHODS, Row
 from polyseme.cli.info import info
 from polyseme.cli.methods import methods
 from polyseme.cli.train import _command
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
+from polyseme.data.training_data import FORMS, fingerprint_of, read_data, recognise_data
 from polyseme.errors import OptionError, TextError
 from polyseme.text.corpus import Corpus
-from polyseme.text.data import FORMS, fingerprint_of, read_data, recognise_data
-from polyseme.text.examples import Examples
-from polyseme.text.parallel import Parallel
 
 TEXTS = "label\ttext_a\n" + "".join(f"{n % 2}\t第{n}条评论，房间很好。\n" for n in range(30))
 PAIRS = "".join(f"第{n}个问题怎么办？\t问题{n}如何解决？\t{n % 2}\n" for n in range(30))

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import PolysemeError, TextError
-from polyseme.text import read
+from polyseme.text import source
 from polyseme.text.encoding import check_name, detect
-from polyseme.text.read import Reader, Source
+from polyseme.text.source import Reader, Source
 
 CHINESE = "他打了个电话，说明天去公园。\n这是一个测试文件，里面有中文，也有 English words 和数字 123。\n"
 TRADITIONAL = "他打了個電話，說明天去公園。\n這是一個測試文件，裡面有中文，也有 English words 和數字 123。\n"
@@ -68,7 +68,7 @@ def test_the_encoding_is_found(tmp_path: Path, text: str, encoding: str, found: 
 @pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16-le", "big5"])
 def test_characters_that_lie_across_chunks_are_whole(tmp_path: Path, encoding: str) -> None:
     text = "a" + TRADITIONAL * 9000
-    assert len(text.encode(encoding)) > 2 * read.CHUNK
+    assert len(text.encode(encoding)) > 2 * source.CHUNK
     assert text_of(written(tmp_path, text.encode(encoding))) == text
 
 
@@ -247,4 +247,4 @@ def test_a_thousand_byte_order_marks_are_no_text(tmp_path: Path) -> None:
     file = written(tmp_path, b"\xef\xbb\xbf" * 1000)
     assert recognise(file) == "text"
     with pytest.raises(TextError, match="there is no text"):
-        list(read.read_blocks([Source(str(file))]))
+        list(source.read_blocks([Source(str(file))]))

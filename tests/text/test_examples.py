@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyseme.data.examples import Examples, LabelledText, Pair, Passage
 from polyseme.errors import OptionError, PolysemeError, TextError
-from polyseme.text.examples import Examples, LabelledText, Pair, Passage
 
 from .conftest import read, written
 

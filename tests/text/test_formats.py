@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from polyseme.errors import TextError
-from polyseme.text import read
+from polyseme.text import source
+from polyseme.text.blocks import unwrapped
 from polyseme.text.corpus import Corpus
 from polyseme.text.formats import sniff
-from polyseme.text.read import find_sources
-from polyseme.text.structure import unwrapped
+from polyseme.text.source import find_sources
 from polyseme.text.tagged import read_tagged
 
 PEOPLE = """19980101-01-001-001/m  迈向/v  充满/v  希望/n  的/u  新/a  世纪/n
@@ -213,7 +213,7 @@ def test_segmented_text_keeps_its_words_and_later_text_is_segmented(tmp_path: Pa
 
 def test_a_line_longer_than_a_block_is_one_paragraph(tmp_path: Path) -> None:
     text = "他说了一句很长的话，" * 60_000 + "完。"
-    assert len(text) > 2 * read.BLOCK
+    assert len(text) > 2 * source.BLOCK
     corpus = Corpus.build(written(tmp_path, text), segment="char", workers=1)
     assert corpus.facts["paragraphs"] == corpus.n_documents == 1
     assert "".join(corpus.text(i) for i in range(len(corpus))) == text

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.data.examples import Examples
 from polyseme.errors import TextError
-from polyseme.text.examples import Examples
 
 QUESTIONS = [
     *("DESC:manner How did serfdom develop ?", "ENTY:animal What is the largest cat ?", "HUM:ind Who wrote it ?"),

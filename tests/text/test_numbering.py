@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.text.cut import CODING
 from polyseme.text.numbering import WordNumbers
+from polyseme.text.segmenter import CODING
 from polyseme.text.vocabulary import words_from_bytes
 
 # Words as long as a piece, several, and the longest that is no digest; of two that differ, one behind its 32nd unit.

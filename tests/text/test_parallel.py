@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError, TextError
-from polyseme.text.parallel import Parallel
 
 PAIRS = [("Hi.", "嗨。"), ("Stop!", "住手！"), ("I see.", "我明白了。")]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import FormatError, OptionError, TextError
-from polyseme.text import cut
+from polyseme.text import segmenter
 from polyseme.text.segment import METHODS, Segmentation, read_words
 
 MIXED = "他在U.S.读Ph.D.，用GPT-4写了3.14万字；I'm fine，café是咖啡馆，T恤100元。"
@@ -136,7 +136,7 @@ def test_a_long_foreign_run_in_chinese_takes_no_longer_than_its_length(run: str)
 
 def test_lines_of_different_kinds_keep_their_words_and_their_order() -> None:
     lines = ["我在café里。", "你好吗？", "Don't go, Zoë.", "", "他说naïve，她说café。", "天气好。"]
-    words = cut.work(Segmentation("auto").jobs("\n".join(lines)), ()).decode(cut.CODING)
+    words = segmenter.work(Segmentation("auto").jobs("\n".join(lines)), ()).decode(segmenter.CODING)
     assert [line.split() for line in words.split("\n")[:-1]] == [
         ["我", "在", "café", "里", "。"],
         ["你好", "吗", "？"],

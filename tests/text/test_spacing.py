@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from polyseme import Corpus
+from polyseme.text.blocks import unwrapped
+from polyseme.text.byte_pairs import END, BytePairs
 from polyseme.text.spacing import join_words, joined, joined_with_spans
-from polyseme.text.structure import unwrapped
-from polyseme.text.subword import END, BytePairs
 from polyseme.text.web import visible_text
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from polyseme.store.vector_files import writer
+from polyseme.text.byte_pairs import BytePairs
 from polyseme.text.strings import Strings, well_formed
-from polyseme.text.subword import BytePairs
 
 ILL = "好\ud800a\udfff"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from polyseme.data.examples import Answer, Examples, Passage, Tagged
 from polyseme.errors import TextError
-from polyseme.text.examples import Answer, Examples, Passage, Tagged
 from polyseme.text.json_items import items
 
 from .conftest import read

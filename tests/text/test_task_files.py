@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from polyseme.text.examples import Examples
+from polyseme.data.examples import Examples
 
 # file → kind, rows, classes (0: scores or spans), and where a row has its texts and its label
 TABLES: dict[str, tuple[str, int, int, Any]] = {

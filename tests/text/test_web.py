@@ -9,7 +9,7 @@ import pytest
 from polyseme.errors import TextError
 from polyseme.text.corpus import Corpus
 from polyseme.text.lines import Lines
-from polyseme.text.read import Reader, Source
+from polyseme.text.source import Reader, Source
 
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>标题</title>
 <style>p { color: red }</style><script>if (a < b) document.write("<p>no</p>");</script></head>
@@ -50,7 +50,7 @@ def test_a_page_in_another_encoding_among_texts_becomes_sentences(tmp_path):
 def test_a_page_cut_anywhere_gives_the_same_lines(tmp_path, monkeypatch):
     (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
     for size in (1, 2, 7, 64):
-        monkeypatch.setattr("polyseme.text.read.CHUNK", size)
+        monkeypatch.setattr("polyseme.text.source.CHUNK", size)
         assert lines_of(tmp_path / "page.html") == SHOWN
 
 

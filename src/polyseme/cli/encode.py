@@ -174,7 +174,7 @@ class Lines:
     """The input lines; those the encoder has read ahead are kept until their vectors are returned."""
 
     def __init__(self, name: str, progress: Progress, *, encoding: str | None = None, errors: str = "strict") -> None:
-        from polyseme.text.read import Reader, find_sources
+        from polyseme.text.source import Reader, find_sources
 
         sources = find_sources([name])
         if len(sources) > 1:

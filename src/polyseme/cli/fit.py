@@ -40,7 +40,7 @@ def fit() -> None:
 
 def _command(row: catalog.Row) -> click.Command:
     from polyseme.api import options_of
-    from polyseme.text.data import FORMS, reading_options
+    from polyseme.data.training_data import FORMS, reading_options
 
     help_text = f"{row.chinese} {row.name}: {row.paper}.\n\nLearns from {FORMS[row.learns_from[0]]}."
 

@@ -65,9 +65,9 @@ def _kind(path: str) -> str:
 
 def _table(path: str, reading: dict[str, Any], columns: dict[str, Any] | None) -> dict[str, Any] | None:
     """Facts about labelled or parallel data; None if the path is text, or declared to be."""
-    from polyseme.text.data import recognise_data
-    from polyseme.text.examples import Examples
-    from polyseme.text.parallel import Parallel
+    from polyseme.data.examples import Examples
+    from polyseme.data.parallel import Parallel
+    from polyseme.data.training_data import recognise_data
 
     if "format" in reading or not (os.path.isfile(path) or os.path.isdir(path)):  # a pipe can be read only once
         return None
@@ -104,7 +104,7 @@ def _text(path: str, min_count: int, reading: dict[str, Any]) -> dict[str, Any]:
 
 def _corpus(path: str, min_count: int, verify: bool) -> dict[str, Any]:
     from polyseme.text.corpus import Corpus
-    from polyseme.text.layout import CORPUS
+    from polyseme.text.corpus_files import CORPUS
 
     corpus = Corpus.open(path)
     if verify:

@@ -73,7 +73,7 @@ class MethodCommand(click.Command):
 
 def _command(row: catalog.Row) -> click.Command:
     from polyseme.api import options_of
-    from polyseme.text.data import FORMS, kinds_of, reading_options, sources_by_name
+    from polyseme.data.training_data import FORMS, kinds_of, reading_options, sources_by_name
 
     named = sources_by_name(row.learns_from)
     forms = {name: " or ".join(FORMS[one] for one in kinds_of(kind)) for name, kind in named.items()}

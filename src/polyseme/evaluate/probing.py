@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.data.statistics import fold_of_rows
 from polyseme.errors import OptionError, TrainingError, close_matches
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.nouns import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.example_facts import fold_of_rows
 
 SHORTEST, LONGEST = 5, 28  # words of the sentences that are asked about
 STRETCHES = 6

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
 from polyseme.nouns import FloatArray, SentenceEncoder
 from polyseme.sentences.sparse import paired_cosines, unit_vectors
-from polyseme.text.examples import Examples
 from polyseme.text.writing_systems import has_han
 
 SAMPLE = 50  # lines that a file is recognised by

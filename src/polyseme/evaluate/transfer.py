@@ -19,6 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.data.examples import Examples
+from polyseme.data.rows import LabelledText, Pair
+from polyseme.data.statistics import fold_of_rows
+from polyseme.data.training_data import recognise_data
 from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
@@ -26,10 +30,6 @@ from polyseme.nouns import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.tasks.metrics import Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
-from polyseme.text.data import recognise_data
-from polyseme.text.example_facts import fold_of_rows
-from polyseme.text.example_rows import LabelledText, Pair
-from polyseme.text.examples import Examples
 
 INNER = 10  # one part in so many tells which penalty is best, where no file does
 COARSE_STEPS = 10  # of a scale that is too long to give every whole number a class

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.data.parallel import Parallel
+from polyseme.data.training_data import recognise_data
 from polyseme.errors import MissingExtra
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.sentences.sparse import cosines, unit_vectors
-from polyseme.text.data import recognise_data
-from polyseme.text.parallel import Parallel
 from polyseme.text.writing_systems import mostly_chinese
 from polyseme.words.nearest import best_of_blocks
 

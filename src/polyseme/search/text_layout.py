@@ -22,7 +22,7 @@ from polyseme.disk.manifest import Manifest
 from polyseme.disk.opened import Opened
 from polyseme.errors import FormatError
 from polyseme.search.bm25 import InvertedFile
-from polyseme.text.layout import numbers, offsets
+from polyseme.text.corpus_files import numbers, offsets
 from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
 
 MARKER = "texts.json"

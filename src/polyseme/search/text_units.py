@@ -13,8 +13,8 @@ from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.lines import Lines
 from polyseme.text.normalise import check
-from polyseme.text.read import Reader, find_sources
 from polyseme.text.segment import Segmentation
+from polyseme.text.source import Reader, find_sources
 
 UNITS = ("lines", "documents")
 

@@ -20,7 +20,7 @@ from polyseme.nouns import FloatArray, Progress, best_places
 from polyseme.search import text_layout as layout
 from polyseme.search.cells import build_cells
 from polyseme.store import tensors as tensor_file
-from polyseme.text.layout import numbers, offsets
+from polyseme.text.corpus_files import numbers, offsets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -38,7 +38,7 @@ from polyseme.search.text_vectors import read_vectors
 from polyseme.sentences.lift import lift
 from polyseme.sentences.sparse import unit_vectors
 from polyseme.text.align import token_spans
-from polyseme.text.layout import numbers, offsets
+from polyseme.text.corpus_files import numbers, offsets
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
 from polyseme.nouns import FloatArray, Sentence, several
@@ -39,7 +40,6 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.mixed import MixedTask
 from polyseme.training.run import Run

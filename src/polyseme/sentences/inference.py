@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.pooling import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
@@ -37,7 +38,6 @@ from polyseme.sentences.options import InferSentOptions, LabelOptions, PairOptio
 from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
-from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

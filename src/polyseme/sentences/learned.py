@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.contexts.tuning import Given
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
@@ -28,7 +29,6 @@ from polyseme.sentences.options import TextOptions, TuningOptions
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
 from polyseme.training.device import chosen_device
 from polyseme.training.loop import fit

@@ -27,6 +27,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
 from polyseme.neural.transformer import Transformer
 from polyseme.nouns import Progress, Sentence, WordVectors
 from polyseme.sentences.averaging import DanModule
@@ -57,8 +59,6 @@ from polyseme.sentences.skip_thought import (
 from polyseme.sentences.sources import Ints, Table, TokenLists
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
-from polyseme.text.parallel import Parallel
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
 from polyseme.training.mixed import MixedTask, read_shares

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.nouns import FloatArray, Progress
 from polyseme.sentences.inputs import fill, segmentation_of
@@ -34,7 +35,6 @@ from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import ChoiceOptions, TaskOptions, head_options
 from polyseme.tasks.pair import run_pairs
 from polyseme.tasks.pair_features import Cross, Features, PairNet, PreparedPairs, TextPair, features_from, new_features
-from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

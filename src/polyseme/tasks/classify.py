@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.data.examples import Examples
+from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
 from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
@@ -40,8 +42,6 @@ from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
 from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
-from polyseme.text.examples import Examples
-from polyseme.text.labels import cut_label
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.options import identity_of
 from polyseme.sentences.transformer import SentenceTransformer
@@ -19,7 +20,6 @@ from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import Report, TaskModel
 from polyseme.tasks.options import HELD_OUT, SCORED_HEAD, TaskOptions, usual_head
-from polyseme.text.examples import Examples
 from polyseme.training.run import Run
 from polyseme.words.files.published import PublishedFastText
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TrainingError
 from polyseme.nouns import FloatArray
 from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
@@ -24,7 +25,6 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.tasks.metrics import PRIMARY, Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
-from polyseme.text.examples import Examples
 
 
 class Goal(ABC):

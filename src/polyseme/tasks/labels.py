@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.data.examples import Examples
 from polyseme.nouns import FloatArray
 from polyseme.sentences.learned import held_out_score, targets_of
 from polyseme.tasks.metrics import PRIMARY, check_metric, classification
 from polyseme.tasks.options import TaskOptions, held_out_share
-from polyseme.text.examples import Examples
 from polyseme.training.task import Score
 
 log = logging.getLogger(__name__)

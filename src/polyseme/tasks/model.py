@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from polyseme.data.detect import SAYS
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TextError
 from polyseme.store.model import Model
 from polyseme.tasks.metrics import Figures
 from polyseme.tasks.options import TaskOptions
-from polyseme.text.examples import Examples
-from polyseme.text.gather import SAYS
 from polyseme.training.run import Run
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.nouns import FloatArray, Progress
@@ -39,7 +40,6 @@ from polyseme.tasks.pair_features import (
     features_from,
     new_features,
 )
-from polyseme.text.examples import Examples
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

@@ -26,6 +26,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.contexts.tuning import Given
+from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.pooling import softmax_over
 from polyseme.neural.recurrent import Recurrent
@@ -37,7 +38,6 @@ from polyseme.store.model import About
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions
 from polyseme.tasks.reading import N_FEATURES, Readings, TokenWindow, Window, answer_in, answer_tokens, window_starts
 from polyseme.text.align import token_spans
-from polyseme.text.examples import Passage
 from polyseme.text.segment import Segmentation
 
 NEVER = -1e30

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.data.examples import Passage
 from polyseme.nouns import FloatArray
 from polyseme.sentences.inputs import sentence_numbers
 from polyseme.text.align import token_spans
-from polyseme.text.examples import Passage
 from polyseme.text.segment import Segmentation
 
 N_FEATURES = 6

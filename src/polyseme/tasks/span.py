@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.data.examples import Examples, Passage
 from polyseme.errors import TrainingError
 from polyseme.nouns import Progress
 from polyseme.sentences.inputs import segmentation_of
@@ -29,7 +30,6 @@ from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions, SpanOptions, TaskOptions, head_options
 from polyseme.tasks.readers import CrossReader, PassageReader, Passages, PlaceNet, TokenReader
 from polyseme.tasks.reading import Window
-from polyseme.text.examples import Examples, Passage
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

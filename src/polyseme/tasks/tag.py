@@ -25,6 +25,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.data.detect import SAYS
+from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
@@ -44,8 +46,6 @@ from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, pe
 from polyseme.tasks.model import Report, TaskModel, several
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
-from polyseme.text.examples import Examples
-from polyseme.text.gather import SAYS
 from polyseme.text.segment import Segmentation
 from polyseme.text.spacing import join_words
 from polyseme.training.loop import fit

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from polyseme.contexts.ulmfit.model import Ulmfit
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
+from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.neural.pooling import max_over, mean_over
 from polyseme.nouns import Sentence
@@ -34,7 +35,6 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.model import About
 from polyseme.tasks.options import UlmfitHeadOptions
 from polyseme.text.corpus import Corpus
-from polyseme.text.examples import Examples
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import ParameterGroup

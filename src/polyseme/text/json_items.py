@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from polyseme.errors import TextError
-from polyseme.text.read import LONGEST_RECORD
+from polyseme.text.source import LONGEST_RECORD
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.data.columns import Columns, choose
+from polyseme.data.conll import Conll, tell_conll, tell_words
+from polyseme.data.labels import NO_GOLD, cut_label, number
+from polyseme.data.tables import FORMATS, Cells, Table, plain_label, tell_table
 from polyseme.errors import OptionError
-from polyseme.text.columns import Columns, choose
-from polyseme.text.conll import Conll, tell_conll, tell_words
-from polyseme.text.labels import NO_GOLD, cut_label, number
 from polyseme.text.lines import Lines
-from polyseme.text.tables import FORMATS, Cells, Table, plain_label, tell_table
 
 _KNOWN = 0.5  # share of the labels in the first rows that must be known
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from polyseme.errors import TextError, as_given
-from polyseme.text.read import LONGEST_RECORD, Reader
+from polyseme.text.source import LONGEST_RECORD, Reader
 
 log = logging.getLogger(__name__)
 

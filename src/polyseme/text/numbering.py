@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.text.cut import CODING, SPACE
+from polyseme.text.segmenter import CODING, SPACE
 from polyseme.text.vocabulary import escaped
 
 Units = NDArray[np.uint16]

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from polyseme.data.tables import FORMATS as TABLES
 from polyseme.options import make_options, option
 from polyseme.text.block import DOCUMENTS
 from polyseme.text.formats import FORMATS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.segment import METHODS, Segmentation
-from polyseme.text.tables import FORMATS as TABLES
 
 R = TypeVar("R", bound="Cutting")
 _FOUND = "text encoding; UTF-8, UTF-16, GB18030, Big5 and Windows-1252 are detected automatically"

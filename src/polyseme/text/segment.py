@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import FormatError, OptionError, TextError
-from polyseme.text import cut
+from polyseme.text import segmenter
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS, check, normalise
 from polyseme.text.strings import well_formed
 from polyseme.text.writing_systems import jobs
@@ -74,10 +74,10 @@ class Segmentation:
     def lines(self, text: str) -> str:
         """Normalise sentences, one per line, for ``jobs``: all spaces become plain ones."""
         text = self.normalised(text)
-        return text if self.normalise == "nfkc" else cut.plain_spaces(text)
+        return text if self.normalise == "nfkc" else segmenter.plain_spaces(text)
 
-    def jobs(self, lines: str) -> list[cut.Job]:
-        """The jobs that segment ``lines``; ``cut.work`` runs them, in this process or another."""
+    def jobs(self, lines: str) -> list[segmenter.Job]:
+        """The jobs that segment ``lines``; ``segmenter.work`` runs them, in this process or another."""
         return jobs(self.method, lines)
 
     def tokens(self, text: str) -> list[str]:
@@ -90,7 +90,9 @@ class Segmentation:
             return [self.call(self.normalised(well_formed(text))) for text in texts]
         # One text per line; normalisation does not join characters across newlines.
         joined = well_formed("\n".join([text.replace("\n", " ") for text in texts]))
-        words = cut.work(self.jobs(self.lines(joined).replace("\0", "\ufffd")), self.words).decode(cut.CODING)
+        words = segmenter.work(self.jobs(self.lines(joined).replace("\0", "\ufffd")), self.words).decode(
+            segmenter.CODING
+        )
         return [line.split() for line in words.split("\n")[: len(texts)]]
 
     def call(self, text: str) -> list[str]:
@@ -126,7 +128,7 @@ class Segmentation:
 
 def read_words(path: str) -> tuple[str, ...]:
     """Read a user dictionary: one word per line; what follows the word (jieba's count and tag) is ignored."""
-    from polyseme.text.read import Reader, Source
+    from polyseme.text.source import Reader, Source
 
     text = "".join(Reader(Source(path)).chunks())
     return tuple(dict.fromkeys(line.split()[0] for line in text.splitlines() if line.strip()))

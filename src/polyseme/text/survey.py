@@ -14,11 +14,11 @@ import numpy as np
 
 from polyseme.disk.atomic import Scratch
 from polyseme.text.block import Block, BlockSettings
-from polyseme.text.build import Builder
+from polyseme.text.blocks import lines_of
 from polyseme.text.corpus import Sources
+from polyseme.text.corpus_builder import Builder
 from polyseme.text.options import Reading, make_reading
-from polyseme.text.read import find_sources, read_blocks
-from polyseme.text.structure import lines_of
+from polyseme.text.source import find_sources, read_blocks
 from polyseme.text.workers import counted_blocks
 
 COUNTED = 1 << 25

@@ -9,7 +9,7 @@ import struct
 import sys
 from typing import IO, Any
 
-from polyseme.text import cut
+from polyseme.text import segmenter
 
 _LENGTH = struct.Struct("<Q")
 
@@ -20,7 +20,7 @@ def serve() -> None:
     try:
         words = receive(sys.stdin.buffer)
         while True:
-            send(sys.stdout.buffer, cut.work(receive(sys.stdin.buffer), words))
+            send(sys.stdout.buffer, segmenter.work(receive(sys.stdin.buffer), words))
     except (EOFError, BrokenPipeError):
         os._exit(0)
 

@@ -22,9 +22,9 @@ from typing import IO
 
 from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
-from polyseme.text import cut
+from polyseme.text import segmenter
 from polyseme.text.block import Block, BlockSettings, Counted
-from polyseme.text.count import Counter, Prepared
+from polyseme.text.counting import Counter, Prepared
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
 
@@ -53,7 +53,7 @@ def counted_blocks(
         return
     for block, done in every:
         prepared = counter.prepare(block)
-        yield counter.finish(prepared, cut.work(prepared.jobs, settings.segmentation.words)), done
+        yield counter.finish(prepared, segmenter.work(prepared.jobs, settings.segmentation.words)), done
 
 
 def _in_order(
@@ -69,7 +69,7 @@ def _in_order(
                     future = pool.submit(helpers.work, prepared.jobs)
                 else:
                     future = Future()
-                    future.set_result(cut.work(prepared.jobs, helpers.words))
+                    future.set_result(segmenter.work(prepared.jobs, helpers.words))
                 waiting.append((prepared, future, done))
                 while waiting and (waiting[0][1].done() or len(waiting) > 4 * number):
                     prepared, future, done = waiting.popleft()
@@ -89,10 +89,10 @@ class Helpers:
         self.mine = threading.local()
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def work(self, jobs: list[cut.Job]) -> bytes:
+    def work(self, jobs: list[segmenter.Job]) -> bytes:
         """The results of the jobs, computed in this thread or in its worker process."""
         if 2 * sum(len(lines) for rule, lines in jobs if rule != "english") > sum(len(lines) for _, lines in jobs):
-            return cut.work(jobs, self.words)
+            return segmenter.work(jobs, self.words)
         try:
             process = getattr(self.mine, "process", None) or self._start()
             send(process.stdin, jobs)

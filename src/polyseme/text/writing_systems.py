@@ -8,7 +8,7 @@ from string import ascii_letters
 
 import numpy as np
 
-from polyseme.text.cut import FLAG_RANGES, FOREIGN_RANGES, HAN_RANGES, JOINER_RANGES, SKIN_RANGES, Job
+from polyseme.text.segmenter import FLAG_RANGES, FOREIGN_RANGES, HAN_RANGES, JOINER_RANGES, SKIN_RANGES, Job
 
 _HAN, _FOREIGN, _LEADS, _MAYBE = 1, 2, 4, 8  # bits: Han characters; signs of foreign words; what precedes such a sign
 _RULES = {0: "english", _HAN: "chinese", _HAN | _FOREIGN: "mixed"}

@@ -12,7 +12,6 @@ from transformers import BertForMaskedLM, BertForPreTraining
 from polyseme.contexts.bert.model import Bert
 from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.transformer.examples import Examples, PairExamples, StreamExamples
-from polyseme.contexts.transformer.learn import learn_wordpieces
 from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
@@ -27,6 +26,7 @@ from polyseme.contexts.transformer.start import (
     look_at_neighbours,
 )
 from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.errors import OptionError, TrainingError
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

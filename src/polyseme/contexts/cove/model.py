@@ -27,12 +27,12 @@ from polyseme.contexts.cove.train import HELD_OUT, Source, TranslationTask, kept
 from polyseme.contexts.cove.translate import Translation, translated
 from polyseme.contexts.cove.words import Words
 from polyseme.contexts.static import looked_up
+from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.packing import mask_of
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
-from polyseme.text.parallel import Parallel
 from polyseme.text.segment import Segmentation
 from polyseme.text.spacing import join_words
 from polyseme.text.writing_systems import mostly_chinese

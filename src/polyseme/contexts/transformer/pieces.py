@@ -25,7 +25,7 @@ from polyseme.contexts.transformer.library import panics_as, reason
 from polyseme.errors import FormatError
 from polyseme.text.spacing import UNSPACED
 from polyseme.text.strings import well_formed
-from polyseme.text.tokenizer_json import check_tokenizer
+from polyseme.text.tokenizer_files import check_tokenizer
 
 Ints = NDArray[np.int64]
 

@@ -36,9 +36,9 @@ from polyseme.neural.sampling import Sampling
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.text.byte_pairs import BytePairs
 from polyseme.text.corpus import Corpus
 from polyseme.text.spacing import continued
-from polyseme.text.subword import BytePairs
 from polyseme.training.run import Run, Trainable
 
 if TYPE_CHECKING:

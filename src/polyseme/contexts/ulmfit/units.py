@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
+from polyseme.text.byte_pairs import BytePairs
 from polyseme.text.corpus import Corpus
 from polyseme.text.spacing import join_words
-from polyseme.text.subword import BytePairs
 
 BOUNDARY, UNKNOWN, SPECIALS = 0, 1, 2
 SPACE = " "

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.contexts.transformer.examples import Example, Examples, StreamExamples
 from polyseme.contexts.transformer.pieces import Ints, Pieces
-from polyseme.text.parallel import Parallel
+from polyseme.data.parallel import Parallel
 
 PAIRS_AT_ONCE = 4096
 

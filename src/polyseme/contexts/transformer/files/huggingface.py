@@ -35,7 +35,7 @@ from polyseme.errors import FormatError, MissingExtra
 from polyseme.neural.torch_file import read_tensors
 from polyseme.store import tensors as tensor_file
 from polyseme.store.model import About
-from polyseme.text.tokenizer_json import check_tokenizer
+from polyseme.text.tokenizer_files import check_tokenizer
 
 log = logging.getLogger(__name__)
 

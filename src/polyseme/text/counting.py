@@ -16,12 +16,12 @@ import numpy as np
 
 from polyseme.errors import TextError
 from polyseme.text.block import Block, BlockSettings, Counted
-from polyseme.text.cut import CODING, Job
+from polyseme.text.blocks import lines_of, listed, structure_of
 from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
+from polyseme.text.segmenter import CODING, Job
 from polyseme.text.spacing import joined
 from polyseme.text.strings import well_formed
-from polyseme.text.structure import lines_of, listed, structure_of
 from polyseme.text.tagged import Pairs, read_tagged, tagged_sentences
 from polyseme.text.vocabulary import words_to_bytes
 

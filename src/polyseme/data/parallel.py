@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.data.detect import Request, tell
+from polyseme.data.statistics import held_out_rows
+from polyseme.data.tables import plain_text, read_rows
 from polyseme.errors import OptionError, TextError
-from polyseme.text.example_facts import held_out_rows
 from polyseme.text.formats import PACKED_ENDING
-from polyseme.text.gather import Request, tell
 from polyseme.text.lines import BadRows, Lines
 from polyseme.text.options import ReadingParallel, make_reading
-from polyseme.text.read import Source, find_sources
 from polyseme.text.segment import Function, Segmentation
+from polyseme.text.source import Source, find_sources
 from polyseme.text.strings import Strings
-from polyseme.text.tables import plain_text, read_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.data.tables import Cells, Table, plain_label
 from polyseme.errors import OptionError, TextError, advice, close_matches
-from polyseme.text.tables import Cells, Table, plain_label
 
 ROLES = {
     "texts": ("text", "label"),

@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.data.labels import Labels
+from polyseme.data.rows import Answer, ChoiceRows, LabelledRows, Passage, PassageRows, Rows, TaggedRows, sorted_labels
 from polyseme.errors import OptionError, TextError
-from polyseme.text.example_rows import (
-    Answer,
-    ChoiceRows,
-    LabelledRows,
-    Passage,
-    PassageRows,
-    Rows,
-    TaggedRows,
-    sorted_labels,
-)
-from polyseme.text.labels import Labels
 from polyseme.text.lines import BadRows
 from polyseme.text.segment import Segmentation
 from polyseme.text.strings import well_formed

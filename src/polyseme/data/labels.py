@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.text.example_rows import LabelledRows
+from polyseme.data.rows import LabelledRows
 from polyseme.text.lines import TOLD, BadRows
 
 NO_GOLD = "-"  # where annotators did not agree: SNLI, OCNLI

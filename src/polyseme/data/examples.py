@@ -23,17 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import OptionError, TextError, advice
-from polyseme.text.choices import ChoiceLayout
-from polyseme.text.example_facts import (
-    facts_of,
-    filled_rows,
-    fold_of_rows,
-    held_out_rows,
-    kind_of_row,
-    segmentation_for_tokens,
-)
-from polyseme.text.example_rows import (
+from polyseme.data.choices import ChoiceLayout
+from polyseme.data.detect import KINDS, SAYS, Gathered, Request, Told, tell
+from polyseme.data.rows import (
     Answer,
     Choice,
     ChoiceRows,
@@ -48,12 +40,20 @@ from polyseme.text.example_rows import (
     TaggedRows,
     sorted_labels,
 )
-from polyseme.text.gather import KINDS, SAYS, Gathered, Request, Told, tell
+from polyseme.data.statistics import (
+    facts_of,
+    filled_rows,
+    fold_of_rows,
+    held_out_rows,
+    kind_of_row,
+    segmentation_for_tokens,
+)
+from polyseme.errors import OptionError, TextError, advice
 from polyseme.text.like import Like
 from polyseme.text.normalise import check
 from polyseme.text.options import Cutting, ReadingExamples, make_reading
-from polyseme.text.read import Source, find_sources
 from polyseme.text.segment import Segmentation
+from polyseme.text.source import Source, find_sources
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -17,16 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from polyseme.data.detect import SAYS, Request, Told, tell
+from polyseme.data.examples import Examples
+from polyseme.data.parallel import Parallel
+from polyseme.data.tables import LABEL
 from polyseme.errors import OptionError, TextError, as_given
 from polyseme.nouns import Progress, silent
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.examples import Examples
-from polyseme.text.gather import SAYS, Request, Told, tell
 from polyseme.text.lines import Lines
 from polyseme.text.options import OPTIONS_OF, ReadingExamples
-from polyseme.text.parallel import Parallel
-from polyseme.text.read import STDIN, Source, find_sources, paths_given
-from polyseme.text.tables import LABEL
+from polyseme.text.source import STDIN, Source, find_sources, paths_given
 
 Data = Corpus | Parallel | Examples
 Paths = str | Path | Sequence[str | Path]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from polyseme.errors import FormatError
 from polyseme.text.spacing import join_words
 from polyseme.text.strings import well_formed
-from polyseme.text.tokenizer_json import check_tokenizer
+from polyseme.text.tokenizer_files import check_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

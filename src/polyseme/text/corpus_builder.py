@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TextError
 from polyseme.text.block import Counted
-from polyseme.text.layout import CORPUS
+from polyseme.text.corpus_files import CORPUS
 from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation
 
