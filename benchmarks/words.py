@@ -35,8 +35,7 @@ import polyseme
 import words_quality
 import words_special
 from polyseme.text.corpus import Corpus
-from polyseme.text.strokes import Strokes
-from polyseme.words.cw2vec import Cw2VecOptions, stroke_inputs
+from polyseme.words.cw2vec import Cw2VecOptions, Strokes, stroke_inputs
 from polyseme.words.further import plan_words
 from words_plain import plain_nnlm, plain_polyglot
 from words_records import DATA, Results, wiki, write_section

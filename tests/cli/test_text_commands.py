@@ -21,10 +21,9 @@ from polyseme.cli.info import info
 from polyseme.cli.show import Choice
 from polyseme.disk import plain
 from polyseme.errors import FormatError
-from polyseme.text.block import DOCUMENTS
+from polyseme.text.blocks import DOCUMENTS, FORMATS
 from polyseme.text.corpus import Corpus
 from polyseme.text.corpus_files import CORPUS
-from polyseme.text.formats import FORMATS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.options import READING
 from polyseme.text.segment import METHODS, Segmentation

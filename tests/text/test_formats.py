@@ -13,9 +13,8 @@ import pytest
 
 from polyseme.errors import TextError
 from polyseme.text import source
-from polyseme.text.blocks import unwrapped
+from polyseme.text.blocks import sniff, unwrapped
 from polyseme.text.corpus import Corpus
-from polyseme.text.formats import sniff
 from polyseme.text.source import find_sources
 from polyseme.text.tagged import read_tagged
 

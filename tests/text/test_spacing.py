@@ -7,8 +7,8 @@ import pytest
 from polyseme import Corpus
 from polyseme.text.blocks import unwrapped
 from polyseme.text.byte_pairs import END, BytePairs
+from polyseme.text.source import visible_text
 from polyseme.text.spacing import join_words, joined, joined_with_spans
-from polyseme.text.web import visible_text
 
 
 @pytest.mark.parametrize(

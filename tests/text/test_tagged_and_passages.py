@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from polyseme.data.examples import Answer, Examples, Passage, Tagged
+from polyseme.data.tables import items
 from polyseme.errors import TextError
-from polyseme.text.json_items import items
 
 from .conftest import read
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import FormatError
-from polyseme.text.vocabulary import Vocabulary, words_from_bytes, words_to_bytes
-from polyseme.text.word_lines import WordLines
+from polyseme.text.vocabulary import Vocabulary, WordLines, words_from_bytes, words_to_bytes
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8))
 

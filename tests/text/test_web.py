@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
+from polyseme.data.tables import Lines
 from polyseme.errors import TextError
 from polyseme.text.corpus import Corpus
-from polyseme.text.lines import Lines
 from polyseme.text.source import Reader, Source
 
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>标题</title>
@@ -55,7 +55,7 @@ def test_a_page_cut_anywhere_gives_the_same_lines(tmp_path, monkeypatch):
 
 
 def test_a_tag_without_an_end_is_one_line_of_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyseme.text.web._LONGEST_TAG", 1000)
+    monkeypatch.setattr("polyseme.text.source._LONGEST_TAG", 1000)
     (tmp_path / "page.html").write_text("<p>text</p><a href='" + "x" * 5000, encoding="utf-8")
     with pytest.raises(TextError, match="a tag has no end"):
         lines_of(tmp_path / "page.html")

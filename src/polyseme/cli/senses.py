@@ -17,7 +17,7 @@ from polyseme.errors import FormatError, UnknownWord
 from polyseme.search.hits import Hit, WordSenses
 from polyseme.search.index import Index
 from polyseme.search.listing import USE_SORTS, Listing, UsedSo
-from polyseme.text.tagsets import named_tags
+from polyseme.text.tagged import named_tags
 
 _COLUMNS = (
     "use", "score", "margin", "document", "source", "sentence", "tag", "before", "left", "match", "right", "behind",

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from polyseme.data.columns import plain_name
 from polyseme.data.labels import number
-from polyseme.data.tables import Table, json_sample, json_values, plain_label, plain_text, read_rows, tell_table
+from polyseme.data.tables import Lines, Table, json_sample, json_values, plain_label, plain_text, read_rows, tell_table
 from polyseme.errors import OptionError, close_matches
-from polyseme.text.lines import Lines
 
 # Known names of fields, as ``plain_name`` spells them; the first one that a file has is used.
 PASSAGES = (

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.data.tables import Lines
 from polyseme.errors import OptionError, TextError
-from polyseme.text.lines import Lines
-from polyseme.text.writing_systems import has_han
+from polyseme.text.segment import has_han
 
 ENTITY = re.compile(r"O|[BIESMLUW]-\S+|[BMES]")  # BIO, BIOES, BMES, BILOU; B, M, E, S alone: segmentation
 _PART_OF_SPEECH = re.compile(r"\S{1,12}")

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.choices import ChoiceLayout, read_choices, tell_choices
-from polyseme.data.columns import SCORES, Columns, choose, plain_name
+from polyseme.data.columns import SCORES, Columns, Like, choose, plain_name
 from polyseme.data.conll import Conll, check_told, read_conll, tell_conll
 from polyseme.data.labels import NO_GOLD, Labels, cut_label
 from polyseme.data.rows import ChoiceRows, LabelledRows, PassageRows, Rows, TaggedRows
 from polyseme.data.squad import SquadReader, tell_squad
-from polyseme.data.tables import Table, plain_label, plain_text, read_rows, tell_table
+from polyseme.data.tables import BadRows, Lines, Table, plain_label, plain_text, read_rows, tell_table
 from polyseme.errors import TextError, as_given
-from polyseme.text.like import Like
-from polyseme.text.lines import BadRows, Lines
 from polyseme.text.options import ReadingExamples, ReadingParallel
 from polyseme.text.source import Reader, Source
 

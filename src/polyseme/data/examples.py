@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.choices import ChoiceLayout
+from polyseme.data.columns import Like
 from polyseme.data.detect import KINDS, SAYS, Gathered, Request, Told, tell
 from polyseme.data.rows import (
     Answer,
@@ -49,7 +50,6 @@ from polyseme.data.statistics import (
     segmentation_for_tokens,
 )
 from polyseme.errors import OptionError, TextError, advice
-from polyseme.text.like import Like
 from polyseme.text.normalise import check
 from polyseme.text.options import Cutting, ReadingExamples, make_reading
 from polyseme.text.segment import Segmentation

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.rows import LabelledRows
-from polyseme.text.lines import TOLD, BadRows
+from polyseme.data.tables import TOLD, BadRows
 
 NO_GOLD = "-"  # where annotators did not agree: SNLI, OCNLI
 

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from polyseme.data.detect import Request, tell
 from polyseme.data.statistics import held_out_rows
-from polyseme.data.tables import plain_text, read_rows
+from polyseme.data.tables import BadRows, Lines, plain_text, read_rows
 from polyseme.errors import OptionError, TextError
-from polyseme.text.formats import PACKED_ENDING
-from polyseme.text.lines import BadRows, Lines
+from polyseme.text.blocks import PACKED_ENDING
 from polyseme.text.options import ReadingParallel, make_reading
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.source import Source, find_sources

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyseme.data.rows import Answer, Passage
-from polyseme.data.tables import plain_text
+from polyseme.data.tables import Lines, items, plain_text
 from polyseme.errors import TextError
-from polyseme.text.json_items import items
-from polyseme.text.lines import Lines
 
 _DATA = re.compile(r'\s*\{(?s:.*?)"data"\s*:\s*\[|\s*\[\s*\{')
 _PASSAGES = re.compile(r'"(paragraphs|qas|context|context_text)"\s*:')

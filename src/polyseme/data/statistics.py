@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from polyseme.data.labels import Labels
 from polyseme.data.rows import Answer, ChoiceRows, LabelledRows, Passage, PassageRows, Rows, TaggedRows, sorted_labels
+from polyseme.data.tables import BadRows
 from polyseme.errors import OptionError, TextError
-from polyseme.text.lines import BadRows
-from polyseme.text.segment import Segmentation
+from polyseme.text.segment import Segmentation, has_han
 from polyseme.text.strings import well_formed
-from polyseme.text.writing_systems import has_han
 
 Places = NDArray[np.int64]
 

@@ -11,22 +11,194 @@
 | `lines`  | a text |
 
 Columns are identified by their names, if the first row is a header, or by their numbers from 1.
+
+The lines of a file that is a table rather than running text, and a record of its bad rows.
+
+Only \n ends a line: texts may contain other characters that count as line breaks.
+
+Iterate over the items of one large JSON array without reading the whole file into memory.
+
+The array is the file itself, ``[…]``, or the entry ``data`` of an object, as in SQuAD: ``{"version": …, "data": […]}``.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
-from polyseme.errors import TextError
-from polyseme.text.json_items import items
-from polyseme.text.lines import Lines
+from polyseme.errors import TextError, as_given
+from polyseme.text.source import LONGEST_RECORD, Reader
 from polyseme.text.strings import well_formed
+
+log = logging.getLogger(__name__)
+
+HEAD = 1 << 18  # characters that are read to detect the format of a file
+TOLD = 10  # bad rows that are listed
+
+
+class Lines:
+    """A source that is read once, in bounded memory: first ``head``, to detect its format, then its text or lines."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.name = reader.name
+        self._reader = reader
+        self._rest = reader.chunks()
+        self.head = ""
+        for chunk in self._rest:
+            self.head += chunk
+            if len(self.head) >= HEAD:
+                break
+
+    @property
+    def encoding(self) -> str:
+        """The encoding as given or detected; UTF-8 for a file of plain ASCII."""
+        return self._reader.encoding or "utf-8"
+
+    def head_lines(self, most: int = 1000) -> list[str]:
+        """The first lines of ``head``, without a last line that may be incomplete."""
+        lines = self.head.split("\n", most)[:most]
+        if len(self.head) >= HEAD and len(lines) < most and len(lines) > 1:
+            lines.pop()
+        return [line.removesuffix("\r") for line in lines]
+
+    def chunks(self) -> Iterator[str]:
+        """The whole text, piece by piece."""
+        return chain([self.head], self._rest)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        """Every line with its number, from 1; without the newline."""
+        number, begun = 0, ""
+        for chunk in self.chunks():
+            *lines, begun = (begun + chunk).split("\n")
+            for line in lines:
+                number += 1
+                yield number, line.removesuffix("\r")
+            if len(begun) > LONGEST_RECORD:
+                raise TextError(f"{self.name}: line {number + 1:,} is too long for a row")
+        if begun:
+            yield number + 1, begun.removesuffix("\r")
+
+
+class BadRows:
+    """Collects rows that cannot be read, to refuse them in one error that lists the first ten, or to skip them."""
+
+    def __init__(self, name: str, errors: str) -> None:
+        self.name, self.errors = name, errors
+        self.number = 0
+        self._told: list[str] = []
+
+    def add(self, what: str, rows: int = 1) -> None:
+        """Record a fault such as "line 7 has 3 columns instead of 4"; ``rows`` rows have it."""
+        self.number += rows
+        if len(self._told) < TOLD:
+            self._told.append(what)
+
+    def finish(self, good: int) -> None:
+        """Raise an error or log what was skipped; does nothing if there are no bad rows."""
+        if not self.number:
+            return
+        more = self.number - len(self._told)
+        told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
+        rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
+        if self.errors != "skip":
+            raise TextError(f"{self.name}: {rows}; correct them, or skip them with {as_given('errors', 'skip')}")
+        log.warning("%s: skipped: %s", self.name, rows)
+
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def items(chunks: Iterable[str], name: str) -> Iterator[tuple[int, Any]]:
+    """Every item with the number of the line that it begins in."""
+    text = _Text(chunks, name)
+    if text.peek() == "{":
+        text.expect("{")
+        while text.value()[1] != "data":
+            text.expect(":")
+            text.value()
+            if text.peek() != ",":
+                raise text.error("has no array called 'data'")
+            text.expect(",")
+        text.expect(":")
+    text.expect("[")
+    while text.peek() != "]":
+        yield text.value()
+        if text.peek() == ",":
+            text.expect(",")
+        elif text.peek() != "]":
+            raise text.error("is not JSON: expected a comma or ] in an array")
+
+
+class _Text:
+    def __init__(self, chunks: Iterable[str], name: str) -> None:
+        self.chunks, self.name = iter(chunks), name
+        self.text, self.place, self.line = "", 0, 1
+        self.decode = json.JSONDecoder().raw_decode
+
+    def error(self, what: str) -> TextError:
+        return TextError(f"{self.name}: line {self.line:,} {what}")
+
+    def more(self) -> bool:
+        """Read more text and drop what was used; False at the end of the file.
+
+        It doubles the unused text, so that a long item is not parsed too often.
+        """
+        pieces = [self.text[self.place :]]
+        wanted = len(pieces[0])
+        self.place = 0
+        for chunk in self.chunks:
+            pieces.append(chunk)
+            wanted -= len(chunk)
+            if wanted <= 0:
+                break
+        self.text = "".join(pieces)
+        return len(pieces) > 1
+
+    def move(self, place: int) -> None:
+        self.line += self.text.count("\n", self.place, place)
+        self.place = place
+
+    def peek(self) -> str:
+        """The next character that is not white space; "" at the end."""
+        while True:
+            blank = _BLANK.match(self.text, self.place)
+            self.move(blank.end() if blank else self.place)
+            if self.place < len(self.text) or not self.more():
+                return self.text[self.place : self.place + 1]
+
+    def expect(self, character: str) -> None:
+        if self.peek() != character:
+            raise self.error(f"is not JSON: {character} is missing")
+        self.move(self.place + 1)
+
+    def value(self) -> tuple[int, Any]:
+        """The line and the next value. A number may continue in the next chunk, so one more character must follow."""
+        self.peek()
+        while True:
+            try:
+                value, end = self.decode(self.text, self.place)
+                if end < len(self.text):
+                    break
+                if not self.more():
+                    end = len(self.text)  # which now begins with the value
+                    break
+            except RecursionError:
+                raise self.error("is JSON nested too deeply") from None
+            except ValueError as error:
+                if len(self.text) - self.place > LONGEST_RECORD or not self.more():
+                    self.move(min(getattr(error, "pos", self.place), len(self.text)))
+                    raise self.error(f"is not JSON: {getattr(error, 'msg', error)}") from None
+        line = self.line
+        self.move(end)
+        return line, value
+
 
 FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}

@@ -20,11 +20,10 @@ from typing import Any
 from polyseme.data.detect import SAYS, Request, Told, tell
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
-from polyseme.data.tables import LABEL
+from polyseme.data.tables import LABEL, Lines
 from polyseme.errors import OptionError, TextError, as_given
 from polyseme.nouns import Progress, silent
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.lines import Lines
 from polyseme.text.options import OPTIONS_OF, ReadingExamples
 from polyseme.text.source import STDIN, Source, find_sources, paths_given
 

@@ -16,7 +16,7 @@ import numpy as np
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.lookup import Lookup
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations, read_lines
-from polyseme.text.writing_systems import has_han
+from polyseme.text.segment import has_han
 
 LONGEST_WORD = 30  # a cell longer than this is a sentence
 LONGEST_CHINESE_WORD = 10

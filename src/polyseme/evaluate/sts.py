@@ -23,7 +23,7 @@ from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
 from polyseme.nouns import FloatArray, SentenceEncoder
 from polyseme.sentences.sparse import paired_cosines, unit_vectors
-from polyseme.text.writing_systems import has_han
+from polyseme.text.segment import has_han
 
 SAMPLE = 50  # lines that a file is recognised by
 

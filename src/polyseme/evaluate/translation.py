@@ -19,7 +19,7 @@ from polyseme.data.training_data import recognise_data
 from polyseme.errors import MissingExtra
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.sentences.sparse import cosines, unit_vectors
-from polyseme.text.writing_systems import mostly_chinese
+from polyseme.text.segment import mostly_chinese
 from polyseme.words.nearest import best_of_blocks
 
 SAMPLE = 200  # texts by which a script, and the language that a model reads, are told

@@ -9,9 +9,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from polyseme.data.tables import Lines
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus, is_corpus
-from polyseme.text.lines import Lines
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
 from polyseme.text.source import Reader, find_sources

@@ -26,8 +26,8 @@ from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
-from polyseme.text.sentencepiece import UnigramPieces
 from polyseme.text.spacing import join_words
+from polyseme.text.tokenizer_files import UnigramPieces
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -24,7 +24,7 @@ from polyseme.sentences.lift import lift
 from polyseme.tasks.fit import as_task, tells_labels
 from polyseme.tasks.model import TaskModel
 from polyseme.text.corpus import Corpus
-from polyseme.text.tagsets import named_tags
+from polyseme.text.tagged import named_tags
 from polyseme.words.vectors import WordVectors
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from polyseme.nouns import FloatArray
-from polyseme.search.completion import Completion
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library
@@ -26,6 +25,7 @@ from polyseme.serve.shapes import (
     Words,
 )
 from polyseme.serve.shortcut import Routes
+from polyseme.text.vocabulary import Completion
 from polyseme.view.maps import MapFailed, Maps, clusters, commonest_tags
 from polyseme.words.questions import NearestQuestion, nearest_words, neighbour_links
 from polyseme.words.vectors import Neighbours as Scores

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.tasks.schemes import Stretch, stretches
-from polyseme.text.writing_systems import has_han
+from polyseme.text.segment import has_han
 
 Figures = dict[str, float]
 

@@ -1,21 +1,102 @@
-"""Sentences, paragraphs and documents of a block. 段落与篇章"""
+"""Sentences, paragraphs and documents of a block. 段落与篇章
+
+A block of text, and what it becomes on its way into a corpus.
+
+The formats of text sources: what a line is. 文本格式
+
+| format      | a line is |
+|-------------|-----------|
+| `text`      | a paragraph |
+| `wrapped`   | part of a paragraph: lines are broken at some width, blank lines separate paragraphs |
+| `jsonl`     | a JSON record with the text in one field |
+| `segmented` | words separated by spaces |
+| `tagged`    | `word/TAG` separated by spaces, as in the People's Daily corpus |
+
+``auto`` distinguishes text, wrapped, jsonl and tagged by the file's name and its first lines.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from itertools import groupby
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.text.block import Block, BlockSettings, Counted, IntArray
 from polyseme.text.normalise import may_vanish, nfkc
 from polyseme.text.numbering import gathered
+from polyseme.text.segment import Segmentation
 from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
 from polyseme.text.spacing import needs_space
 from polyseme.text.strings import well_formed
+from polyseme.text.vocabulary import words_from_bytes
+
+IntArray = NDArray[np.int32]
+DOCUMENTS = ("auto", "file", "blank-line", "line")
+
+
+@dataclass
+class Block:
+    """Some lines of one source."""
+
+    source: str
+    text: str
+    format: str
+    new_source: bool  # the first block of a file
+    continues: bool  # it begins in the middle of a line that was too long for one block
+    line: int  # number of its first line
+    encoding: str = "utf-8"
+    article: str = ""  # for tagged text: the number of the last article in the previous block
+
+
+@dataclass(frozen=True)
+class BlockSettings:
+    """How blocks are processed."""
+
+    segmentation: Segmentation
+    documents: str = "auto"  # auto | file | blank-line | line
+    field: str = "text"  # of a JSON record
+    single: bool = True  # there is only one source
+
+    def documents_of(self, format: str) -> str:
+        """What separates documents; under ``auto`` blank lines in a single plain file, file ends in several files."""
+        if self.documents != "auto":
+            return self.documents
+        if format in ("jsonl", "tagged"):
+            return {"jsonl": "line", "tagged": "blank-line"}[format]
+        return "blank-line" if self.single and format != "wrapped" else "file"
+
+
+def _no_numbers() -> IntArray:
+    return np.zeros(0, dtype=np.int32)
+
+
+@dataclass
+class Counted:
+    """A processed block: its text, words and structure. Starts are sentence numbers within the block."""
+
+    text: bytes = b""
+    words: bytes = b""  # new words, in order of appearance, as lines of words.txt
+    ids: IntArray = field(default_factory=_no_numbers)  # the tokens, numbered by first appearance in the whole text
+    ends: IntArray = field(default_factory=_no_numbers)  # end of each sentence in ids
+    spans: IntArray = field(default_factory=_no_numbers)  # start and end of each sentence in the text, in bytes
+    paragraphs: IntArray = field(default_factory=_no_numbers)  # starts
+    documents: IntArray = field(default_factory=_no_numbers)  # starts
+    breaks_after: bool = False  # a document ended after the last sentence
+    tag_names: list[str] = field(default_factory=list)
+    tags: IntArray = field(default_factory=_no_numbers)
+
+    def first_sentences(self, number: int) -> list[list[str]]:
+        """The words of the first sentences; only for the first block of a text, in which all words are new."""
+        words = words_from_bytes(self.words, where="the text")
+        starts = [0, *self.ends[:number].tolist()]
+        return [[words[i] for i in self.ids[a:b]] for a, b in pairwise(starts)]
 
 
 class Structure:
@@ -141,3 +222,69 @@ def _shown(record: Any, field: str) -> str:
     if field in record:
         return f"there is {json.dumps(record[field], ensure_ascii=False)[:40]} in it"
     return f"it has {', '.join(map(repr, list(record)[:8])) or 'nothing'}"
+
+
+FORMATS = ("auto", "text", "wrapped", "jsonl", "segmented", "tagged")
+_TAGGED = re.compile(r"\S*/[A-Za-z][A-Za-z0-9_-]{0,7}\]?(?:/?[A-Za-z]{1,4})?")
+_RECORD = re.compile(r'\s*\{\s*"[^"\n]*"\s*:')
+PACKED_ENDING = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+
+
+def sniff(name: str, head: str) -> str:
+    """Detect the format of a source by its name and the beginning of its text."""
+    if PACKED_ENDING.sub("", name).lower().endswith((".jsonl", ".ndjson")) or _are_records(head):
+        return "jsonl"
+    lines = head[: 1 << 16].splitlines()[:2000]
+    words = [word for line in lines[:200] for word in line.split()]
+    if len(words) >= 4 and sum(map(bool, map(_TAGGED.fullmatch, words))) >= 0.9 * len(words):
+        return "tagged"
+    return "wrapped" if _looks_wrapped(lines) else "text"
+
+
+def _are_records(head: str) -> bool:
+    """Whether all of the first lines are JSON objects; a line longer than the sample is judged by its beginning."""
+    if not _RECORD.match(head):
+        return False
+    *lines, last = head.split("\n", 10)
+    try:
+        records = [json.loads(line) for line in (*lines, "" if lines else last) if line.strip()]
+    except RecursionError:
+        return False
+    except ValueError:
+        return not lines and len(head) >= 1 << 16
+    return all(isinstance(record, dict) for record in records)
+
+
+def _looks_wrapped(lines: list[str]) -> bool:
+    """Whether the text is paragraphs whose lines are broken at some width, in the middle of sentences."""
+    lines = [line.rstrip() for line in lines]
+    full = [line for line in lines if line]
+    if len(full) < 12 or max(map(len, full)) > 120 or len(full) == len(lines):
+        return False
+    if median(map(len, full)) >= 40 and sum(b.lstrip()[:1].islower() for a, b in pairwise(lines) if a) >= len(full) / 4:
+        return True
+    paragraphs = [list(group) for is_full, group in groupby(lines, key=bool) if is_full]
+    return _fill_a_width(paragraphs, len) or _fill_a_width(paragraphs, _columns)
+
+
+def _fill_a_width(paragraphs: list[list[str]], size: Callable[[str], int]) -> bool:
+    """Whether lines are equally wide and end mid-sentence, except the last line of each paragraph.
+
+    In contrast, verses and one-sentence lines end in punctuation, and the last row of a table is as wide as the others.
+    """
+    broken = [line for lines in paragraphs for line in lines[:-1]]
+    last = [lines[-1] for lines in paragraphs if len(lines) > 1]
+    if len(broken) < 8:
+        return False
+    width = median(map(size, broken))
+    return (
+        width >= 20
+        and sum(abs(size(line) - width) <= 2 for line in broken) >= 0.9 * len(broken)
+        and sum(not line[-1].isalnum() for line in broken) <= 0.4 * len(broken)
+        and sum(size(line) < width - 2 and not line[-1].isalnum() for line in last) >= 0.6 * len(last)
+    )
+
+
+def _columns(line: str) -> int:
+    """The display width of a line: Chinese characters, quotes and dashes take two columns."""
+    return len(line) + sum(c >= "\u2e80" or c in "“”‘’—…" for c in line)

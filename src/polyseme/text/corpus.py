@@ -20,7 +20,7 @@ from polyseme.notebook import facts_table
 from polyseme.nouns import Progress, Sentence
 from polyseme.progress import shown
 from polyseme.text.align import token_spans
-from polyseme.text.block import BlockSettings
+from polyseme.text.blocks import BlockSettings
 from polyseme.text.corpus_builder import Builder
 from polyseme.text.corpus_files import CORPUS, MARKER, TAGS, numbers, offsets, spans
 from polyseme.text.counting import Counter
@@ -28,8 +28,7 @@ from polyseme.text.normalise import check
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.source import find_sources, read_blocks
-from polyseme.text.vocabulary import Vocabulary
-from polyseme.text.word_lines import WordLines
+from polyseme.text.vocabulary import Vocabulary, WordLines
 from polyseme.text.workers import MOST_WORKERS, counted_blocks
 
 if TYPE_CHECKING:

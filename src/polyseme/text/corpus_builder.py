@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.text.block import Counted
+from polyseme.text.blocks import Counted
 from polyseme.text.corpus_files import CORPUS
 from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation

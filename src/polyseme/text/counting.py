@@ -15,8 +15,7 @@ from itertools import count as count_up
 import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.text.block import Block, BlockSettings, Counted
-from polyseme.text.blocks import lines_of, listed, structure_of
+from polyseme.text.blocks import Block, BlockSettings, Counted, lines_of, listed, structure_of
 from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
 from polyseme.text.segmenter import CODING, Job

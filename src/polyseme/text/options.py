@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from polyseme.data.tables import FORMATS as TABLES
 from polyseme.options import make_options, option
-from polyseme.text.block import DOCUMENTS
-from polyseme.text.formats import FORMATS
+from polyseme.text.blocks import DOCUMENTS, FORMATS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.segment import METHODS, Segmentation
 

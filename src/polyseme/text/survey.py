@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.disk.atomic import Scratch
-from polyseme.text.block import Block, BlockSettings
-from polyseme.text.blocks import lines_of
+from polyseme.text.blocks import Block, BlockSettings, lines_of
 from polyseme.text.corpus import Sources
 from polyseme.text.corpus_builder import Builder
 from polyseme.text.options import Reading, make_reading

@@ -23,7 +23,7 @@ from typing import IO
 from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import segmenter
-from polyseme.text.block import Block, BlockSettings, Counted
+from polyseme.text.blocks import Block, BlockSettings, Counted
 from polyseme.text.counting import Counter, Prepared
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send

@@ -33,9 +33,8 @@ from polyseme.neural.packing import mask_of
 from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
-from polyseme.text.segment import Segmentation
+from polyseme.text.segment import Segmentation, mostly_chinese
 from polyseme.text.spacing import join_words
-from polyseme.text.writing_systems import mostly_chinese
 from polyseme.training.run import Run, Trainable
 
 if TYPE_CHECKING:

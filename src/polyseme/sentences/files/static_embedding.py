@@ -28,8 +28,7 @@ from polyseme.sentences.fitting import with_counts
 from polyseme.sentences.pooled import Pooled
 from polyseme.store import tensors as tensor_file
 from polyseme.text.normalise import WIDE
-from polyseme.text.segment import Segmentation
-from polyseme.text.writing_systems import has_han
+from polyseme.text.segment import Segmentation, has_han
 
 if TYPE_CHECKING:
     from polyseme.contexts.transformer.pieces import Pieces

@@ -36,7 +36,7 @@ def tells(path: Path, head: bytes) -> bool:
 def open_use(path: str | Path) -> UseMultilingual:
     """Read the encoder; nothing in its files is executed."""
     from polyseme.sentences.multilingual import PIECE, SHAPES, SHARDS, UseMultilingual, UseMultilingualOptions
-    from polyseme.text.sentencepiece import UnigramPieces
+    from polyseme.text.tokenizer_files import UnigramPieces
 
     file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)
     beside = file.parent / PIECES
