@@ -17,8 +17,9 @@ from typing import Any
 
 from polyseme.data.conll import Conll, tell_conll, tell_words
 from polyseme.data.labels import NO_GOLD, cut_label, number
-from polyseme.data.tables import FORMATS, Cells, Lines, Table, plain_label, tell_table
+from polyseme.data.tables import Cells, Lines, Table, plain_label, tell_table
 from polyseme.errors import OptionError, TextError, advice, close_matches
+from polyseme.text.options import TABLE_FORMATS
 
 ROLES = {
     "texts": ("text", "label"),
@@ -267,7 +268,7 @@ class Like:
         named = all(isinstance(column, str) for column in self.columns.values())
         texts = {role: column for role, column in self.columns.items() if role != "label"}
         wanted = [self.columns, *([texts] if named and unlabelled else [])]
-        found = tell_table(lines, None if named or self.format not in FORMATS else self.format)
+        found = tell_table(lines, None if named or self.format not in TABLE_FORMATS else self.format)
         if found is None or (found[0].format == "first" and "\t" in lines.head):
             return None
         for columns in wanted:

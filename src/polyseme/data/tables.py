@@ -200,7 +200,6 @@ class _Text:
         return line, value
 
 
-FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 DELIMITERS = {"tsv": "\t", "csv": ",", "bars": "||"}
 LABEL = re.compile(r"__label__\S+|[+-]?\d{1,3}|[A-Z][A-Za-z_]*:[A-Za-z_]+")  # a label in the format `first`
 _FIRST = re.compile(r"\s*(\S+)\s+(.*\S)\s*")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from polyseme.data.tables import FORMATS as TABLES
 from polyseme.options import make_options, option
 from polyseme.text.blocks import DOCUMENTS, FORMATS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
@@ -15,6 +14,9 @@ from polyseme.text.segment import METHODS, Segmentation
 
 R = TypeVar("R", bound="Cutting")
 _FOUND = "text encoding; UTF-8, UTF-16, GB18030, Big5 and Windows-1252 are detected automatically"
+
+
+TABLE_FORMATS = ("tsv", "csv", "bars", "jsonl", "json", "first", "lines")
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class ReadingExamples(ReadingParallel):
         "columns by name or number from 1: text=sentence,label=2; pairs: first, second and "
         "label; tagged sentences: token and tag; choices: context, question, alternatives and answer; default: guessed",
     )
-    format: str | None = option(None, "format of a table; default: detected", choices=TABLES)
+    format: str | None = option(None, "format of a table; default: detected", choices=TABLE_FORMATS)
     scored: bool | None = option(None, "labels are scores, not classes; default: if they have decimals or grade pairs")
     label_parts: int | None = option(None, "keep only this many parts of labels such as DESC:manner", minimum=1)
 
