@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.disk.description import checksum
-from polyseme.disk.manifest import Manifest
+from polyseme.disk.folders import Manifest
 from polyseme.search.layout import INDEX
 from polyseme.store.folder import MODEL
 from polyseme.text.corpus_files import CORPUS

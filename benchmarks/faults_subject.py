@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polyseme
-from polyseme.nouns import ContextEncoder, SentenceEncoder
+from polyseme.interfaces import ContextEncoder, SentenceEncoder
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import v_measure_score
 
-from polyseme.nouns import unit_rows
+from polyseme.interfaces import unit_rows
 from polyseme.search import Index
 from polyseme.search.agreement import neighbour_scores
 from polyseme.search.cluster import SHARED, cluster

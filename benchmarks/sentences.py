@@ -28,7 +28,7 @@ import polyseme
 from polyseme.errors import FormatError
 from polyseme.evaluate.context import best_threshold, compared
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.nouns import EncodedSentence, unit_rows
+from polyseme.interfaces import EncodedSentence, unit_rows
 from polyseme.search import TextIndex
 from polyseme.search.states import encode_states
 from polyseme.sentences.lift import lift

@@ -21,7 +21,7 @@ from cpu_clock import cpu_clock
 from polyseme.contexts.xlm.model import Xlm
 from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.data.parallel import Parallel
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.options import make_options
 from polyseme.training.run import Run
 from tables import write_table

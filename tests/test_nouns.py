@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme.errors import OptionError
-from polyseme.nouns import Layers, several, tokens_given, unit_rows
+from polyseme.interfaces import Layers, several, tokens_given, unit_rows
 
 LAYERS = np.arange(24, dtype=np.float32).reshape(3, 2, 4)  # (L, T, D)
 

@@ -14,7 +14,7 @@ import polyseme
 from polyseme.api import options_of
 from polyseme.catalog import COMPOSED, METHODS, TASKS
 from polyseme.catalog.rows import Row
-from polyseme.disk.manifest import checksum
+from polyseme.disk.folders import checksum
 from polyseme.errors import OptionError
 from polyseme.options import (
     changed_options,

@@ -18,7 +18,7 @@ from typing import Any, cast
 from polyseme.api import load, train
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, MissingExtra
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.search.agreement import Agreement, tag_agreement
 from polyseme.search.build import build_index
 from polyseme.search.examples import example_words

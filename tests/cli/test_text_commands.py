@@ -19,7 +19,7 @@ import polyseme
 from polyseme.cli.corpus import corpus
 from polyseme.cli.info import info
 from polyseme.cli.show import Choice
-from polyseme.disk import plain
+from polyseme.disk import files
 from polyseme.errors import FormatError
 from polyseme.text.blocks import DOCUMENTS, FORMATS
 from polyseme.text.corpus import Corpus
@@ -223,7 +223,7 @@ def test_info_reads_a_pipe_as_text_and_load_says_what_it_is(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_that_nobody_writes_to_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "PIPE_PATIENCE", 0.05)
+    monkeypatch.setattr(files, "PIPE_PATIENCE", 0.05)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FormatError, match="pipe is a pipe without a writer"):
         Corpus.build(tmp_path / "pipe")

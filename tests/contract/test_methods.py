@@ -12,7 +12,7 @@ import polyseme
 from polyseme.api import class_of
 from polyseme.catalog import COMPOSED, METHODS, Row
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
-from polyseme.nouns import ContextEncoder, SentenceEncoder, WordVectors
+from polyseme.interfaces import ContextEncoder, SentenceEncoder, WordVectors
 from polyseme.sentences.lift import lift
 from polyseme.text.options import READING_NAMES
 

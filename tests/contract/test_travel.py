@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 import polyseme
 from polyseme.catalog import COMPOSED, METHODS
-from polyseme.nouns import SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.lift import lift
 
 ROWS = METHODS + COMPOSED

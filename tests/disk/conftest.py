@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.nouns import ContextEncoder, EncodedSentence, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, Sentence
 from polyseme.search import build_index
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary

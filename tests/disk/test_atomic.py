@@ -14,7 +14,7 @@ import pytest
 
 from polyseme.disk import atomic
 from polyseme.disk.atomic import Scratch, new_file, new_folder, rewrite, writing
-from polyseme.disk.ours import check_replaceable
+from polyseme.disk.ownership import check_replaceable
 from polyseme.errors import DiskFull, FormatError
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from polyseme.api import load
 from polyseme.disk import mapped
+from polyseme.disk.files import PlainFile
 from polyseme.disk.mapped import watching
-from polyseme.disk.plain import PlainFile
 from polyseme.errors import FileChanged
 from polyseme.search import TextIndex
 from polyseme.search.concordances import concordance

@@ -16,12 +16,12 @@ import pytest
 
 import polyseme
 from polyseme.api import recognise
-from polyseme.disk import atomic, opened, plain
+from polyseme.disk import atomic, files, opened_folder
 from polyseme.disk.packed import first_bytes
+from polyseme.encode_files import writer
 from polyseme.errors import FormatError
 from polyseme.search import Index, build_index
 from polyseme.store.folder import MODEL
-from polyseme.store.vector_files import writer
 from polyseme.text.corpus import Corpus
 
 from .conftest import SENTENCES, Counting, make_corpus, make_model, vectors
@@ -132,7 +132,7 @@ def test_files_are_opened_once_and_through_the_folder(tmp_path: Path, monkeypatc
     """What was checked is what is read: the name may lead elsewhere by then."""
     make_model(tmp_path / "m", 1)
     make_model(tmp_path / "other", 2)
-    verify = opened.Opened.verify
+    verify = opened_folder.Opened.verify
 
     def verified(self, **how) -> None:
         verify(self, **how)
@@ -140,7 +140,7 @@ def test_files_are_opened_once_and_through_the_folder(tmp_path: Path, monkeypatc
             os.rename(tmp_path / "m", tmp_path / "gone")
             os.rename(tmp_path / "other", tmp_path / "m")
 
-    monkeypatch.setattr(opened.Opened, "verify", verified)
+    monkeypatch.setattr(opened_folder.Opened, "verify", verified)
     assert read_model(tmp_path / "m") == {"1"}
     assert read_model(tmp_path / "m") == {"2"}
 
@@ -203,7 +203,7 @@ def test_pipes_and_devices_are_no_models(tmp_path: Path) -> None:
 def test_a_description_of_any_size_is_not_read(tmp_path: Path, monkeypatch) -> None:
     make_model(tmp_path / "m")
     with open(tmp_path / "m" / "model.json", "ab") as file:
-        file.truncate(plain.LONGEST_JSON + 1)  # a hole: it takes no room
+        file.truncate(files.LONGEST_JSON + 1)  # a hole: it takes no room
     with pytest.raises(FormatError, match="too large"), MODEL.open(tmp_path / "m"):
         pass
     with pytest.raises(FormatError, match="too large"):

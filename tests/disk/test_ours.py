@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import polyseme
 from polyseme.cli.main import polyseme as commands
 from polyseme.disk.description import checksum
-from polyseme.disk.ours import standing
+from polyseme.disk.ownership import standing
 from polyseme.errors import FormatError
 from polyseme.search import build_index
 from polyseme.text.corpus import Corpus

@@ -14,7 +14,7 @@ from polyseme.errors import OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.probing import content, length, order, sentences_of
 from polyseme.evaluate.report import EvaluationSettings
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder
+from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder
 
 THREE = ("length", "content", "order")
 

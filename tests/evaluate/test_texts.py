@@ -17,7 +17,7 @@ from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.context import best_threshold
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
-from polyseme.nouns import EncodedSentence
+from polyseme.interfaces import EncodedSentence
 from polyseme.sentences.lift import lift
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.text.corpus import Corpus
 
 DIM = 24

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polyseme.nouns import best_places, silent
+from polyseme.interfaces import best_places, silent
 from polyseme.search.cells import TARGET, build_cells
 from polyseme.search.projection import Projection
 from polyseme.search.scan import nearest

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.disk.manifest import checksum
+from polyseme.disk.folders import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index, build_index
 from polyseme.search.layout import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
-from polyseme.store import tensors
+from polyseme.store import safetensors_file
 from polyseme.text.corpus import Corpus
 
 from .conftest import Neighbours, two_sense_sentences
@@ -131,14 +131,14 @@ def test_descriptions_that_are_none(made: Path, text: str) -> None:
 
 
 def test_tables_that_lead_outside(made: Path) -> None:
-    arrays = dict(tensors.read(made / TABLES))
+    arrays = dict(safetensors_file.read(made / TABLES))
     for name, bad in (
         ("words", np.arange(3)),
         ("words", np.sort(arrays["words"])[::-1].copy()),
         ("cells.offsets", arrays["cells.offsets"] * 2),
         ("layer1.directions", arrays["layer1.directions"][:, :3].copy()),
     ):
-        tensors.write(made / TABLES, {**{k: np.array(v) for k, v in arrays.items()}, name: bad})
+        safetensors_file.write(made / TABLES, {**{k: np.array(v) for k, v in arrays.items()}, name: bad})
         reseal(made)
         assert "altered" in refused(made)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.nouns import FloatArray, Sentence
+from polyseme.interfaces import FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.search.alike import find_splits, learn_cutoffs
 from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes, v_measure

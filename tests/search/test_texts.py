@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.cli.main import main
 from polyseme.errors import FormatError, OptionError, PolysemeError
-from polyseme.nouns import unit_rows
+from polyseme.interfaces import unit_rows
 from polyseme.search import TextIndex
 from polyseme.search.bm25 import Counting
 from polyseme.search.concordances import concordance

@@ -7,7 +7,7 @@ import pytest
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError
-from polyseme.nouns import unit_rows
+from polyseme.interfaces import unit_rows
 from polyseme.sentences.doc2vec import ARCHITECTURES
 from polyseme.text.corpus import Corpus
 from polyseme.words.kernels.documents import DBOW, DM, DM_CONCAT, Plan, train_documents

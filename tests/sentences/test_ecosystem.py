@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 import polyseme
 from polyseme.errors import OptionError
-from polyseme.nouns import unit_rows
+from polyseme.interfaces import unit_rows
 from polyseme.sentences.files.static_embedding import write_static_embedding
 from polyseme.sentences.lift import lift
 from polyseme.store.model import About

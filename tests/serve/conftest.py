@@ -20,7 +20,7 @@ from tests.tasks.test_span import questions
 
 from polyseme.api import fit, load
 from polyseme.data.examples import Examples
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
 from polyseme.serve.connections import Connections

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from polyseme.nouns import SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 from polyseme.serve.app import create_app
 from polyseme.serve.batch import Batcher, Busy
 from polyseme.serve.library import Library

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.disk.manifest import checksum
+from polyseme.disk.folders import checksum
 from polyseme.errors import FormatError, TrainingError
 from polyseme.store.folder import MODEL, Contents, Parts, read_curve, read_parts, write_folder
-from polyseme.store.tensors import write as write_tensors
+from polyseme.store.safetensors_file import write as write_tensors
 from polyseme.training.checkpoint import Checkpoint, Snapshot
 
 WORDS = ["词", "a b", "back\\slash", "new\nline", "\\n", "\u2028", ""]

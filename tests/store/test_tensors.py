@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from polyseme.errors import FormatError
-from polyseme.store import tensors
+from polyseme.store import safetensors_file
 
 ARRAYS = {
     "weights": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -23,8 +23,8 @@ ARRAYS = {
 
 
 def test_what_is_written_reads_back_here_and_with_the_safetensors_library(tmp_path):
-    tensors.write(tmp_path / "w", ARRAYS, {"note": "词"})
-    ours, metadata = tensors.read_with_metadata(tmp_path / "w")
+    safetensors_file.write(tmp_path / "w", ARRAYS, {"note": "词"})
+    ours, metadata = safetensors_file.read_with_metadata(tmp_path / "w")
     theirs = load_file(tmp_path / "w")
     assert metadata == {"note": "词"}
     for name, array in ARRAYS.items():
@@ -34,8 +34,8 @@ def test_what_is_written_reads_back_here_and_with_the_safetensors_library(tmp_pa
 
 
 def test_reading_maps_the_file_instead_of_loading_it(tmp_path):
-    tensors.write(tmp_path / "w", ARRAYS)
-    array = tensors.read(tmp_path / "w")["weights"]
+    safetensors_file.write(tmp_path / "w", ARRAYS)
+    array = safetensors_file.read(tmp_path / "w")["weights"]
     base = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -44,12 +44,12 @@ def test_reading_maps_the_file_instead_of_loading_it(tmp_path):
 
 
 def test_a_file_cut_anywhere_is_refused(tmp_path):
-    tensors.write(tmp_path / "w", ARRAYS)
+    safetensors_file.write(tmp_path / "w", ARRAYS)
     data = (tmp_path / "w").read_bytes()
     for length in range(len(data)):
         (tmp_path / "w").write_bytes(data[:length])
         with pytest.raises(FormatError):
-            tensors.read(tmp_path / "w")
+            safetensors_file.read(tmp_path / "w")
 
 
 @given(st.binary(max_size=200))
@@ -57,7 +57,7 @@ def test_random_bytes_give_our_error_or_arrays(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("random") / "w"
     path.write_bytes(data)
     try:
-        tensors.read(path)
+        safetensors_file.read(path)
     except FormatError as error:
         assert "\n" not in str(error)
 
@@ -77,7 +77,7 @@ def test_a_lying_header_allocates_nothing(tmp_path, entry):
     header = json.dumps({"w": entry}).encode()
     (tmp_path / "w").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
     with pytest.raises(FormatError, match="'w'"):
-        tensors.read(tmp_path / "w")
+        safetensors_file.read(tmp_path / "w")
 
 
 def file_of(header: dict[str, object], data: bytes) -> bytes:
@@ -101,19 +101,19 @@ def test_arrays_that_overlap_or_leave_holes_are_refused(tmp_path, places, size, 
     header = {f"a{n}": {"dtype": "F32", "shape": [2], "data_offsets": list(p)} for n, p in enumerate(places)}
     (tmp_path / "w").write_bytes(file_of(header, bytes(size)))
     with pytest.raises(FormatError, match=why):
-        tensors.read(tmp_path / "w")
+        safetensors_file.read(tmp_path / "w")
 
 
 @pytest.mark.parametrize("metadata", [[], "text", {"a": 1}, {"a": {}}])
 def test_what_stands_beside_the_arrays_is_text(tmp_path, metadata):
     (tmp_path / "w").write_bytes(file_of({"__metadata__": metadata}, b""))
     with pytest.raises(FormatError, match="is not text"):
-        tensors.read_with_metadata(tmp_path / "w")
+        safetensors_file.read_with_metadata(tmp_path / "w")
 
 
 def test_no_bit_of_a_sealed_file_changes_unseen(tmp_path):
-    tensors.write_sealed(tmp_path / "w", ARRAYS, {"note": "词", "quote": '"sha256":"' + "0" * 64 + '"'})
-    arrays, metadata = tensors.read_sealed(tmp_path / "w")
+    safetensors_file.write_sealed(tmp_path / "w", ARRAYS, {"note": "词", "quote": '"sha256":"' + "0" * 64 + '"'})
+    arrays, metadata = safetensors_file.read_sealed(tmp_path / "w")
     assert metadata["note"] == "词"
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
@@ -123,11 +123,11 @@ def test_no_bit_of_a_sealed_file_changes_unseen(tmp_path):
         for bit in (1, 16):
             (tmp_path / "w").write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
             with pytest.raises(FormatError):
-                tensors.read_sealed(tmp_path / "w")
+                safetensors_file.read_sealed(tmp_path / "w")
 
 
 def test_a_file_can_be_read_by_whom_the_umask_allows(tmp_path):
-    tensors.write(tmp_path / "w", ARRAYS)
+    safetensors_file.write(tmp_path / "w", ARRAYS)
     (tmp_path / "plain").touch()
     assert (tmp_path / "w").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -138,6 +138,6 @@ def test_a_full_disk_is_an_error_of_the_system(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
         with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
-            tensors.write(tmp_path / "w", {"large": np.zeros(10_000)})
+            safetensors_file.write(tmp_path / "w", {"large": np.zeros(10_000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -14,7 +14,7 @@ from polyseme.api import options_of
 from polyseme.cli.flags import option_flags
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, PolysemeError, TrainingError
-from polyseme.nouns import ContextEncoder, EncodedSentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence
 from polyseme.sentences.learned import class_weights
 from polyseme.sentences.sources import FixedVectors
 from polyseme.tasks.options import CLASSIFY_HEADS, ClassifyOptions, head_options

@@ -211,7 +211,7 @@ def test_a_file_whose_name_is_no_utf8_is_read_and_remembered(tmp_path: Path) -> 
 
 
 def test_ids_out_of_range_are_refused_even_with_a_right_checksum(tmp_path: Path) -> None:
-    from polyseme.disk.manifest import checksum
+    from polyseme.disk.folders import checksum
     from polyseme.text.corpus_files import CORPUS
 
     Corpus.from_sentences([["a", "b"]], tmp_path / "c")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.store.vector_files import writer
+from polyseme.encode_files import writer
 from polyseme.text.byte_pairs import BytePairs
 from polyseme.text.strings import Strings, well_formed
 

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError
-from polyseme.nouns import ContextEncoder, EncodedSentence, Layers
+from polyseme.interfaces import ContextEncoder, EncodedSentence, Layers
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run

@@ -9,7 +9,7 @@ import pytest
 
 import polyseme
 from polyseme.errors import TrainingError
-from polyseme.nouns import silent
+from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.further import plan_words

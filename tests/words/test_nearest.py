@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from polyseme.errors import OptionError
-from polyseme.nouns import unit_rows
+from polyseme.interfaces import unit_rows
 from polyseme.search import TextIndex
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words import nearest

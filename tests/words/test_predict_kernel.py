@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from polyseme.nouns import silent
+from polyseme.interfaces import silent
 from polyseme.words.chunks import chunk_bounds, preparing
 from polyseme.words.kernels.huffman import huffman_tree, no_tree
 from polyseme.words.kernels.ngrams import ngram_hashes

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 import polyseme
 from polyseme.errors import FormatError, TrainingError
-from polyseme.nouns import silent
+from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.counts import ppmi

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.nouns import silent
+from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
 from polyseme.words.further import plan_words

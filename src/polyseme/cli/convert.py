@@ -51,7 +51,7 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     from polyseme.api import load
     from polyseme.cli.words import only_words
     from polyseme.disk.atomic import writing
-    from polyseme.nouns import WordVectors
+    from polyseme.interfaces import WordVectors
     from polyseme.words.files.published import save_vectors_as
 
     path = Path(target)

@@ -20,7 +20,7 @@ from polyseme.cli.show import Choice, force_option, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
-from polyseme.nouns import (
+from polyseme.interfaces import (
     CHARACTERS_AT_ONCE,
     UNKNOWN,
     ContextEncoder,
@@ -37,7 +37,7 @@ from polyseme.nouns import (
 from polyseme.text.options import Reading
 
 if TYPE_CHECKING:
-    from polyseme.store.vector_files import Write
+    from polyseme.encode_files import Write
 
 SUFFIXES = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
@@ -124,7 +124,7 @@ def encode(
     if n_unknown and unknown == UNKNOWN[0]:
         say(unknown_told(n_unknown, lines.done, "--unknown nan"), err=True)
     if out != "-":
-        from polyseme.store.vector_files import files_beside
+        from polyseme.encode_files import files_beside
 
         files = " and ".join(map(str, (out, *filter(Path.exists, files_beside(chosen, Path(out))))))
         say_end(f"vectors of {lines.done:,} lines in {files}", begun)
@@ -229,7 +229,7 @@ def _cut(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
 @contextmanager
 def _writing(form: str, out: str, names: Sequence[int | str], force: bool) -> Iterator[Write]:
     """To the given file, or to stdout: JSON lines as they come, other formats when complete."""
-    from polyseme.store.vector_files import stream_lines, writer
+    from polyseme.encode_files import stream_lines, writer
 
     if out != "-":
         with writer(form, Path(out), force=force, names=names) as write:

@@ -81,7 +81,7 @@ def _command(row: catalog.Row) -> click.Command:
         **flags: Any,
     ) -> None:
         from polyseme import api
-        from polyseme.disk.ours import check_replaceable
+        from polyseme.disk.ownership import check_replaceable
 
         if not out and not folds and seeds == 1:
             raise click.UsageError(

@@ -13,7 +13,7 @@ from polyseme.errors import OptionError
 from polyseme.sentences.options import PooledOptions
 
 if TYPE_CHECKING:
-    from polyseme.nouns import SentenceEncoder
+    from polyseme.interfaces import SentenceEncoder
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Pooling:
     def encoder(self, model: Any) -> SentenceEncoder:
         """The model as a sentence encoder."""
         from polyseme.api import load, text_for
-        from polyseme.nouns import SentenceEncoder
+        from polyseme.interfaces import SentenceEncoder
         from polyseme.sentences.lift import lift
 
         if isinstance(model, SentenceEncoder) and self.asked:

@@ -29,7 +29,7 @@ def serve(
 
     Text vectors come from sentence models; for other models, --pool combines the vectors of the words.
     """
-    from polyseme.nouns import SentenceEncoder
+    from polyseme.interfaces import SentenceEncoder
     from polyseme.serve.run import serve as run
 
     def as_texts(model: Any) -> SentenceEncoder:

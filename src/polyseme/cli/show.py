@@ -14,8 +14,8 @@ import click
 
 from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.errors import close_matches
+from polyseme.interfaces import Progress, silent
 from polyseme.machine import leads
-from polyseme.nouns import Progress, silent
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

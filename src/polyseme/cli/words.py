@@ -35,7 +35,7 @@ def open_words(path: str) -> WordVectors:
 def only_words(model: Any, path: str) -> WordVectors:
     """The model itself, if it is word vectors; otherwise the same error."""
     from polyseme.errors import FormatError
-    from polyseme.nouns import ContextEncoder
+    from polyseme.interfaces import ContextEncoder
     from polyseme.words.vectors import WordVectors
 
     if not isinstance(model, WordVectors):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.errors import FormatError
-from polyseme.nouns import (
+from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
     FloatArray,

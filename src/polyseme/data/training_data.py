@@ -22,7 +22,7 @@ from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.data.tables import LABEL, Lines
 from polyseme.errors import OptionError, TextError, as_given
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.options import OPTIONS_OF, ReadingExamples
 from polyseme.text.source import STDIN, Source, find_sources, paths_given

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from polyseme.disk.disk_space import SCRATCH, told_when_full
 from polyseme.disk.exchange import exchange, sync_file, sync_names, sync_tree
+from polyseme.disk.file_sets import is_settling, put_back, replace_together, settle
 from polyseme.disk.locks import hold, hold_new, remove_abandoned
-from polyseme.disk.room import SCRATCH, told_when_full
-from polyseme.disk.together import is_settling, put_back, replace_together, settle
 from polyseme.errors import FormatError, as_given
 
 LONGEST_NAME = 240  # bytes; the working folder's name is a few bytes longer

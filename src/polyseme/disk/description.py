@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.plain import PlainFile, parse_json
+from polyseme.disk.files import PlainFile, parse_json
 from polyseme.errors import FormatError
 
 MARKERS = {

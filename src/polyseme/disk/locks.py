@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyseme.disk import together
+from polyseme.disk import file_sets
 from polyseme.errors import FormatError
 
 try:
@@ -23,7 +23,7 @@ except ImportError:  # not on this system: an existing folder is assumed to be i
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
-CONTENT = {LOCK, "old", *together.CONTENT}
+CONTENT = {LOCK, "old", *file_sets.CONTENT}
 GRACE = 1.0  # seconds to wait for a writer that is about to finish
 
 

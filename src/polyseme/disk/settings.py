@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.plain import parse_json, read_small
+from polyseme.disk.files import parse_json, read_small
 from polyseme.errors import FormatError
 
 LONGEST_SETTINGS = 8 << 20  # Gemma lists its 6,000 added tokens in tokenizer_config.json

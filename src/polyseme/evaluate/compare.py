@@ -15,7 +15,7 @@ from polyseme.api import options_of, train
 from polyseme.errors import OptionError, PolysemeError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.report import EvaluationSettings, Report
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.text.corpus import Corpus
 
 # The figure of a report that is compared: the first of these that it has a value of.

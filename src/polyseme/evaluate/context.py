@@ -22,7 +22,7 @@ import numpy as np
 
 from polyseme.errors import FormatError
 from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
-from polyseme.nouns import ContextEncoder, FloatArray, LayerChoice, unit_rows
+from polyseme.interfaces import ContextEncoder, FloatArray, LayerChoice, unit_rows
 from polyseme.sentences.lift import lift
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation

@@ -37,7 +37,7 @@ from polyseme.api import options_of, train
 from polyseme.errors import OptionError, TrainingError
 from polyseme.evaluate.compare import figure_of
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary

@@ -27,7 +27,7 @@ from polyseme.data.statistics import fold_of_rows
 from polyseme.errors import OptionError, TrainingError, close_matches
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
-from polyseme.nouns import SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.text.corpus import Corpus, is_corpus
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.disk.packed import open_for_reading
-from polyseme.nouns import LayerChoice, SentenceEncoder
+from polyseme.interfaces import LayerChoice, SentenceEncoder
 from polyseme.sentences.lift import lift
 from polyseme.text import encoding as encodings
 

@@ -21,7 +21,7 @@ import numpy as np
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
-from polyseme.nouns import FloatArray, SentenceEncoder
+from polyseme.interfaces import FloatArray, SentenceEncoder
 from polyseme.sentences.sparse import paired_cosines, unit_vectors
 from polyseme.text.segment import has_han
 

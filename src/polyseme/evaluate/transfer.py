@@ -26,7 +26,7 @@ from polyseme.data.training_data import recognise_data
 from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
-from polyseme.nouns import SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.tasks.metrics import Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of

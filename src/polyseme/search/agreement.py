@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.nouns import FloatArray, Progress, silent
+from polyseme.interfaces import FloatArray, Progress, silent
 from polyseme.search.sorting import even_sample
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.linear import principal_components
-from polyseme.nouns import FloatArray, Progress, silent, unit_rows
+from polyseme.arrays import principal_components
+from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
 from polyseme.search.cluster import SHARED, cluster, silhouettes
 
 Looked = tuple[FloatArray, NDArray[np.int64]]

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, writing
 from polyseme.disk.description import sha256
-from polyseme.disk.ours import Standing, check_new, check_replaceable, recipe, standing
-from polyseme.disk.plain import PlainFile
+from polyseme.disk.files import PlainFile
+from polyseme.disk.ownership import Standing, check_new, check_replaceable, recipe, standing
+from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.nouns import ContextEncoder, FloatArray, Progress
+from polyseme.interfaces import ContextEncoder, FloatArray, Progress
 from polyseme.options import make_options, option, options_to_json
-from polyseme.progress import shown
 from polyseme.search import layout, sources, unfinished
 from polyseme.search.alike import Looked, find_splits, learn_cutoffs
 from polyseme.search.cells import Cells, build_cells
@@ -35,7 +35,7 @@ from polyseme.search.selection import SKIPS, indexed_words, tells_something
 from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
 from polyseme.search.unfinished import State, Sums
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.version import VERSION
 

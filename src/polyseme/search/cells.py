@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Progress
+from polyseme.interfaces import FloatArray, Progress
 from polyseme.search.layout import create, release
 from polyseme.search.projection import decode
 from polyseme.search.scan import BLOCK, nearest

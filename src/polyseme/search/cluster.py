@@ -21,8 +21,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.linear import principal_components
-from polyseme.nouns import FloatArray, Progress, silent, unit_rows
+from polyseme.arrays import principal_components
+from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
 from polyseme.search.mixture import mixture
 
 DIRECTIONS = 8

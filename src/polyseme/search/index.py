@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened import Opened, steady
+from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
 from polyseme.notebook import facts_table
-from polyseme.nouns import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.cluster import SHARED
@@ -33,7 +33,7 @@ from polyseme.search.locate import locate
 from polyseme.search.projection import CODES, Projection
 from polyseme.search.senses import Substitutes, expected_words, find_senses, offers_substitutes
 from polyseme.search.states import KINDS, MIXED, encode_states
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary

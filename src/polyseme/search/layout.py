@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.manifest import Manifest
-from polyseme.disk.plain import PlainFile
-from polyseme.disk.room import take_room
+from polyseme.disk.disk_space import take_room
+from polyseme.disk.files import PlainFile
+from polyseme.disk.folders import Manifest
 from polyseme.errors import FormatError
 
 MARKER = "index.json"

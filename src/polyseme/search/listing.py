@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.search.concordances import SORTS, Concordance
 from polyseme.search.hits import WordSenses, excerpt
 from polyseme.search.patterns import Found

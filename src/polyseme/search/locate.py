@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, Sentence
+from polyseme.interfaces import ContextEncoder, Sentence
 
 _MOST_CUTS = 32  # places that are tried: each costs a segmentation of the whole text
 

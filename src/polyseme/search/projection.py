@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from polyseme.arrays import main_directions
 from polyseme.errors import FormatError
-from polyseme.linear import main_directions
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.interfaces import FloatArray, unit_rows
 
 CODES: dict[str, np.dtype[Any]] = {"int8": np.dtype(np.int8), "float16": np.dtype(np.float16)}
 _TAIL = 1e-4  # the share of a sample's values that 8-bit codes may clip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.search.layout import release
 from polyseme.search.projection import Projection
 from polyseme.words.nearest import best_of_blocks

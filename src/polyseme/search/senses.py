@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.linear import principal_plane
-from polyseme.nouns import ContextEncoder, FloatArray, Sentence
+from polyseme.arrays import principal_plane
+from polyseme.interfaces import ContextEncoder, FloatArray, Sentence
 from polyseme.search.cluster import cluster, silhouettes
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.sorting import even_sample

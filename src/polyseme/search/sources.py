@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import FormatError
-from polyseme.nouns import ContextEncoder
+from polyseme.interfaces import ContextEncoder
 from polyseme.store.fingerprint import files_of, model_fingerprint
 from polyseme.store.folder import MARKER
 from polyseme.text.corpus import Corpus

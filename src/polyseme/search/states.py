@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence
 
 MIXED = ("mean", "mix")
 KINDS = ("auto", "predicting", "word", *MIXED)

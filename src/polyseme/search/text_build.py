@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.nouns import Progress, SentenceEncoder
+from polyseme.interfaces import Progress, SentenceEncoder
 from polyseme.search import text_layout as layout
 from polyseme.search.bm25 import Counting, words_of
 from polyseme.search.text_units import Unit

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.disk.manifest import Manifest
-from polyseme.disk.opened import Opened
+from polyseme.disk.folders import Manifest
+from polyseme.disk.opened_folder import Opened
 from polyseme.errors import FormatError
 from polyseme.search.bm25 import InvertedFile
 from polyseme.text.corpus_files import numbers, offsets

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.opened import Opened
+from polyseme.disk.opened_folder import Opened
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Progress, best_places
+from polyseme.interfaces import FloatArray, Progress, best_places
 from polyseme.search import text_layout as layout
 from polyseme.search.cells import build_cells
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus_files import numbers, offsets
 
 if TYPE_CHECKING:

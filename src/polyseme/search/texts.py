@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened import Opened, steady
+from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray, Progress, SentenceEncoder, check_query, silent
+from polyseme.interfaces import FloatArray, Progress, SentenceEncoder, check_query, silent
 from polyseme.search import text_layout as layout
 from polyseme.search.bm25 import words_of
 from polyseme.search.text_build import Builder

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import rewrite
 from polyseme.disk.description import checksum
-from polyseme.disk.ours import Standing, standing
-from polyseme.disk.plain import parse_json, read_small
+from polyseme.disk.files import parse_json, read_small
+from polyseme.disk.ownership import Standing, standing
 from polyseme.errors import FormatError
 from polyseme.search import layout
 

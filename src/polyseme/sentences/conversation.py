@@ -27,8 +27,8 @@ from torch.nn import functional as F
 
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
+from polyseme.interfaces import FloatArray, Sentence, several
 from polyseme.neural.recurrent import Recurrent
-from polyseme.nouns import FloatArray, Sentence, several
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.inference import PairNet, PairTask, given_vectors
 from polyseme.sentences.inputs import Inputs, PreparedTexts, fill

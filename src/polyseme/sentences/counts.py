@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, TrainingError
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder
+from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder
 from polyseme.options import option
 from polyseme.sentences.sparse import SparseEncoder, unit_sparse
 from polyseme.store.folder import Parts

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, check_query, unit_rows
+from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, check_query, unit_rows
 from polyseme.options import option
 from polyseme.sentences.counts import sentence_numbers, text_offsets
 from polyseme.store.folder import Parts

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 NUMBERS = 3
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from polyseme.contexts.tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
+from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.neural.mix import ScalarMix
-from polyseme.nouns import ContextEncoder, Layers, Progress, silent
 from polyseme.sentences.sources import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
 
 IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.nouns import ContextEncoder, Sentence, several, text_batches
+from polyseme.interfaces import ContextEncoder, Sentence, several, text_batches
 from polyseme.sentences.counts import Bow, BowOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

@@ -20,8 +20,8 @@ from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.contexts.tuning import Given
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
+from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder, silent
 from polyseme.neural.batches import BudgetBatches, sized_batches
-from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
 from polyseme.options import part_of
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule

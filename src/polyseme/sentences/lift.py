@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectors
+from polyseme.interfaces import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectors
 from polyseme.sentences.options import ATTENDING
 from polyseme.sentences.pooled import FITTED, Pooled
 from polyseme.text.corpus import Corpus

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.errors import OptionError, TrainingError
+from polyseme.interfaces import FloatArray
 from polyseme.neural.recurrent import Recurrent
-from polyseme.nouns import FloatArray
 from polyseme.sentences.inference import given_vectors
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder

@@ -17,7 +17,7 @@ import torch
 
 from polyseme.contexts.transformer.pieces import Pieces
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.sentences.steps import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts

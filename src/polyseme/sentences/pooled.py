@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import main_directions
 from polyseme.contexts.static import StaticEncoder, looked_up
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.linear import main_directions
-from polyseme.nouns import (
+from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
     FloatArray,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 Starts = NDArray[np.int64]
 MOST_ATTENTION = 10.0  # nats of surprisal; a higher score does not increase the attention

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from polyseme.nouns import Progress, Sentence, WordVectors, silent
+from polyseme.interfaces import Progress, Sentence, WordVectors, silent
 from polyseme.sentences.inference import InferSent
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.options import InferSentFileOptions

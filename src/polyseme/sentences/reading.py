@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, FloatArray
+from polyseme.interfaces import ContextEncoder, FloatArray
 from polyseme.sentences.counts import Bow
 from polyseme.text.corpus import Corpus
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.errors import TrainingError
-from polyseme.nouns import FloatArray, Progress, Sentence, WordVectors, silent
+from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectors, silent
 from polyseme.sentences import dynamic
 from polyseme.sentences.inference import given_vectors
 from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.errors import OptionError, TrainingError
+from polyseme.interfaces import FloatArray, WordVectors
 from polyseme.neural.recurrent import Recurrent
-from polyseme.nouns import FloatArray, WordVectors
 from polyseme.sentences.decoders import (
     MOST_HELD_OUT,
     TargetWords,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray, Sentence
+from polyseme.interfaces import FloatArray, Sentence
 from polyseme.options import option
 from polyseme.sentences.sparse import SparseEncoder
 from polyseme.store.folder import Parts

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.static import looked_up
+from polyseme.interfaces import FloatArray, Progress, WordVectors, silent
 from polyseme.neural.windows import window_maxima
-from polyseme.nouns import FloatArray, Progress, WordVectors, silent
 
 Ints = NDArray[np.int64]
 TokenLists = Sequence[Sequence[str]]

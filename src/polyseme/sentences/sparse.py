@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.nouns import (
+from polyseme.interfaces import (
     TEXTS_AT_ONCE,
     FloatArray,
     Sentence,

@@ -27,7 +27,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.packed import packed
 from polyseme.contexts.transformer.pieces import Ints
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.sentences.steps import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts

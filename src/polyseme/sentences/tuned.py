@@ -28,7 +28,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
 from polyseme.contexts.tuning import Given
-from polyseme.nouns import Progress, Sentence, silent
+from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding
 from polyseme.sentences.sources import Ints

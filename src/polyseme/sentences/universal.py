@@ -29,8 +29,8 @@ from torch.nn import functional as F
 
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
+from polyseme.interfaces import Progress, Sentence, WordVectors
 from polyseme.neural.transformer import Transformer
-from polyseme.nouns import Progress, Sentence, WordVectors
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask

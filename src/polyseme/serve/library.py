@@ -16,7 +16,7 @@ from polyseme.api import load, recognise
 from polyseme.catalog.chinese import in_chinese
 from polyseme.disk.mapped import Watch, watching
 from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError, close_matches
-from polyseme.nouns import ContextEncoder, SentenceEncoder
+from polyseme.interfaces import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
 from polyseme.search.examples import example_words, frequent_words, split_words

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from polyseme.errors import MissingExtra, OptionError
-from polyseme.nouns import SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder, filled_rows, mark_unknown
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder, filled_rows, mark_unknown
 from polyseme.sentences.lift import lift
 from polyseme.serve.answers import Answer, RefusedParameter
 from polyseme.serve.batch import Batcher, Busy

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from polyseme.disk.description import sha256
-from polyseme.disk.opened import Opened
-from polyseme.disk.plain import PlainFile
+from polyseme.disk.files import PlainFile
+from polyseme.disk.opened_folder import Opened
 from polyseme.options import options_to_json
 from polyseme.store.folder import MARKER, MODEL
 from polyseme.text.vocabulary import words_to_bytes

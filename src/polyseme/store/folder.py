@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.manifest import Manifest
-from polyseme.disk.opened import Opened
-from polyseme.disk.ours import CARD
-from polyseme.disk.plain import LONGEST_JSON, parse_json
+from polyseme.disk.files import LONGEST_JSON, parse_json
+from polyseme.disk.folders import Manifest
+from polyseme.disk.opened_folder import Opened
+from polyseme.disk.ownership import CARD
 from polyseme.errors import FormatError
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
 
 MARKER = "model.json"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from polyseme import catalog
 from polyseme.disk.mapped import Watch
+from polyseme.interfaces import Sentence, tokens_given
 from polyseme.notebook import facts_table, plain
-from polyseme.nouns import Sentence, tokens_given
 from polyseme.options import changed_options, options_to_json
 from polyseme.store.card import model_card
 from polyseme.store.fingerprint import content_fingerprint

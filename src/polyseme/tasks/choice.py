@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.nouns import FloatArray, Progress
+from polyseme.interfaces import FloatArray, Progress
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import ExampleTask, held_out_score, output_layer, softmax
 from polyseme.sentences.sources import Ints

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from polyseme.data.examples import Examples
 from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder
+from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import (

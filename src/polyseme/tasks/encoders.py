@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.interfaces import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.attention import Han, SelfAttention
 from polyseme.sentences.averaging import Dan

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TrainingError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
 from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts

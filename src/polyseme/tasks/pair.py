@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
+from polyseme.interfaces import FloatArray, Progress
 from polyseme.neural.batches import BudgetBatches
-from polyseme.nouns import FloatArray, Progress
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax
 from polyseme.sentences.sources import Ints

@@ -16,7 +16,7 @@ from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder, silent
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, copied, fill
 from polyseme.sentences.learned import BATCH_TOKENS, Batched, EncoderNet, LearnedEncoder
 from polyseme.sentences.matching import (

@@ -28,9 +28,9 @@ from polyseme.contexts.transformer.tuning import PairReader, filled, padded_piec
 from polyseme.contexts.tuning import Given
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
+from polyseme.interfaces import Progress, silent
 from polyseme.neural.pooling import softmax_over
 from polyseme.neural.recurrent import Recurrent
-from polyseme.nouns import Progress, silent
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.data.examples import Passage
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.sentences.inputs import sentence_numbers
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from polyseme.data.examples import Examples, Passage
 from polyseme.errors import TrainingError
-from polyseme.nouns import Progress
+from polyseme.interfaces import Progress
 from polyseme.sentences.inputs import segmentation_of
 from polyseme.sentences.learned import ExampleTask
 from polyseme.sentences.sources import Ints

@@ -28,11 +28,11 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
+from polyseme.interfaces import Sentence
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
 from polyseme.neural.dropout import Dropout
 from polyseme.neural.recurrent import Recurrent
-from polyseme.nouns import Sentence
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
 from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
 from polyseme.sentences.modules import with_beside

@@ -25,8 +25,8 @@ from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
+from polyseme.interfaces import Sentence
 from polyseme.neural.pooling import max_over, mean_over
-from polyseme.nouns import Sentence
 from polyseme.options import make_options
 from polyseme.sentences.inputs import copied, segmentation_of
 from polyseme.sentences.learned import ClassLoss, ExampleTask, run_batches, texts_of

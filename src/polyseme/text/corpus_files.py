@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.manifest import Manifest
-from polyseme.disk.plain import PlainFile
+from polyseme.disk.files import PlainFile
+from polyseme.disk.folders import Manifest
 from polyseme.errors import FormatError
 
 MARKER = "corpus.json"

@@ -27,9 +27,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import IO
 
-from polyseme.disk.ours import is_ours
+from polyseme.disk.files import open_text
+from polyseme.disk.ownership import is_ours
 from polyseme.disk.packed import PACKED
-from polyseme.disk.plain import open_text
 from polyseme.errors import TextError, advice, as_given
 from polyseme.text import encoding as encodings
 from polyseme.text.blocks import PACKED_ENDING, Block, sniff

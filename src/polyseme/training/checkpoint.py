@@ -15,9 +15,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import new_file
-from polyseme.disk.plain import parse_json
+from polyseme.disk.files import parse_json
 from polyseme.errors import FormatError, TrainingError
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from polyseme.disk.atomic import writing
-from polyseme.disk.ours import check_replaceable, recipe
+from polyseme.disk.ownership import check_replaceable, recipe
 from polyseme.machine import leads
 from polyseme.store.model import Model
 from polyseme.training.checkpoint import Checkpoint

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.store.model import Model
 from polyseme.training.checkpoint import Checkpoint, Snapshot
 

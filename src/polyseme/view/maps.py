@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import principal_components, principal_plane
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
-from polyseme.linear import principal_components, principal_plane
-from polyseme.nouns import FloatArray, unit_rows
-from polyseme.store import tensors
+from polyseme.interfaces import FloatArray, unit_rows
+from polyseme.store import safetensors_file
 from polyseme.text.corpus import Corpus
 from polyseme.words.sparse import SparseRows
 from polyseme.words.vectors import WordVectors
@@ -73,7 +73,7 @@ class Maps:
         try:
             plane = fitted(tsne(units))
             with new_file(self.folder / f"{key}.safetensors") as part:
-                tensors.write(part, {"points": plane})
+                safetensors_file.write(part, {"points": plane})
             self._forget_oldest()
         except Exception as error:  # of any kind: the page waits for an end, and a second time would end alike
             if plane is None:
@@ -104,7 +104,7 @@ class Maps:
         if not file.is_file():
             return None
         try:
-            points = tensors.read(file).get("points")
+            points = safetensors_file.read(file).get("points")
         except FormatError:
             return None
         if points is None or points.shape != (n, 2) or points.dtype != np.float32 or not np.isfinite(points).all():

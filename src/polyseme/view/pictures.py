@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.view.figure import figure
 from polyseme.view.fonts import font_for
 from polyseme.view.maps import clusters, fitted, plane_of

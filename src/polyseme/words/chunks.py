@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TrainingError, as_given
+from polyseme.interfaces import Progress
 from polyseme.machine import cores
-from polyseme.nouns import Progress
 from polyseme.training.run import Run
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError, as_given
-from polyseme.nouns import Progress
+from polyseme.interfaces import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.words.chunks import chunk_bounds, preparing, read_only
 from polyseme.words.further import WordPlan

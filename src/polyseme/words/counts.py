@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from polyseme.errors import TrainingError
-from polyseme.nouns import best_places
+from polyseme.interfaces import best_places
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

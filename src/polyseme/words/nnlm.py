@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TextError
-from polyseme.nouns import Sentence, batched, best_places, several, tokens_given
+from polyseme.interfaces import Sentence, batched, best_places, several, tokens_given
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

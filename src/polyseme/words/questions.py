@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.errors import PolysemeError
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.words.kernels.nearest import nearest_rows
 from polyseme.words.nearest import ranked
 from polyseme.words.vectors import Neighbours, WordVectors

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError, TrainingError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation

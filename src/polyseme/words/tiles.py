@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TrainingError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
 from polyseme.words.chunks import Pace, available_threads, in_threads, preparing

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme import nouns
+from polyseme import interfaces
 from polyseme.errors import FormatError, OptionError, UnknownWord
-from polyseme.nouns import FloatArray, best_places, check_query
+from polyseme.interfaces import FloatArray, best_places, check_query
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
@@ -58,7 +58,7 @@ class VectorsOptions:
     source: str = option("", "the file the vectors were read from")
 
 
-class WordVectors(Model, nouns.WordVectors):
+class WordVectors(Model, interfaces.WordVectors):
     """One float32 vector per word; trained by a subclass, or read from a published file.
 
     The matrix is a NumPy array, or ``SparseRows`` if most of its values are zero.

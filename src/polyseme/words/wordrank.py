@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray, unit_rows
+from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

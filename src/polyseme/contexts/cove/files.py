@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.words import Words
 from polyseme.errors import FormatError
-from polyseme.store.beside import files_with_keys, has_keys, vectors_beside
+from polyseme.store.torch_names import files_with_keys, has_keys, vectors_beside
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +27,7 @@ def tells(path: Path, head: bytes) -> bool:
 def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     """The encoder, with the word vectors from the other file in its folder; ``load`` opens that file."""
     from polyseme.contexts.cove.model import Cove, filled
-    from polyseme.neural.torch_file import read_tensors
+    from polyseme.neural.weights import read_tensors
 
     path = Path(path)
     file = files_with_keys(path, _KEY)[0] if path.is_dir() else path

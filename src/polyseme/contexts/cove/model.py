@@ -29,8 +29,8 @@ from polyseme.contexts.cove.words import Words
 from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
 from polyseme.neural.packing import mask_of
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.segment import Segmentation, mostly_chinese

@@ -15,11 +15,11 @@ from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, Words
 from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
+from polyseme.interfaces import WordVectors
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.dropout import dropout
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
-from polyseme.nouns import WordVectors
 from polyseme.training.task import BatchTask, Part, Score
 
 HELD_OUT = 1000  # pairs at most

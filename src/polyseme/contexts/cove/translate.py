@@ -14,7 +14,7 @@ from torch import Tensor
 
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, UNKNOWN
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
 from polyseme.disk.hdf5 import written_hdf5
+from polyseme.interfaces import FloatArray
 from polyseme.neural.lstm import State
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing, mask_of
-from polyseme.nouns import FloatArray
 
 log = logging.getLogger(__name__)
 

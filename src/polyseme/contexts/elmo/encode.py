@@ -17,9 +17,9 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, Tokens
+from polyseme.interfaces import FloatArray, pages
 from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
-from polyseme.nouns import FloatArray, pages
 
 WINDOW_BYTES = 256 << 20  # vectors of the sentences that are read ahead and sorted by length
 WINDOW_TOKENS = 1 << 16

@@ -28,9 +28,7 @@ from polyseme.contexts.elmo.perplexity import Perplexity, perplexity, surprisals
 from polyseme.contexts.elmo.tuning import ElmoLayers, ElmoReader
 from polyseme.contexts.tuning import Tuned
 from polyseme.errors import FormatError, OptionError
-from polyseme.neural.mix import ScalarMix
-from polyseme.neural.packing import Packing
-from polyseme.nouns import (
+from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
     FloatArray,
@@ -41,6 +39,8 @@ from polyseme.nouns import (
     several,
     silent,
 )
+from polyseme.neural.mix import ScalarMix
+from polyseme.neural.packing import Packing
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

@@ -19,9 +19,9 @@ from torch.nn import functional as F
 from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences, WordTable
 from polyseme.contexts.elmo.bilm import BiLM
 from polyseme.errors import OptionError, TextError
+from polyseme.interfaces import FloatArray, Progress, Sentence, pages, silent
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import Candidates, log_losses
-from polyseme.nouns import FloatArray, Progress, Sentence, pages, silent
 
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.model import Elmo

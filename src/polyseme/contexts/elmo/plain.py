@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened import Opened, steady
+from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import OptionError
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
 from polyseme.options import make_options, renamed
 from polyseme.store.fingerprint import folder_fingerprint
 from polyseme.store.folder import MARKER, MODEL, read_parts

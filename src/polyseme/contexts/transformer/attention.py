@@ -16,7 +16,7 @@ import torch
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import Ints
 from polyseme.errors import OptionError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.pieces import Ints, Pieces
 from polyseme.contexts.transformer.windows import Window, windows
-from polyseme.nouns import FloatArray, Layers
+from polyseme.interfaces import FloatArray, Layers
 
 BATCH_PIECES = 384  # more do not fit in the caches, fewer make the matrix products too small
 QUANTISED_PIECES = 768  # more int8 numbers fit

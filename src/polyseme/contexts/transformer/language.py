@@ -29,7 +29,7 @@ from polyseme.contexts.transformer.network import Batch
 from polyseme.contexts.transformer.pieces import Ints
 from polyseme.contexts.transformer.windows import windows
 from polyseme.errors import OptionError, TextError
-from polyseme.nouns import Progress, silent
+from polyseme.interfaces import Progress, silent
 
 BEAM = 48  # beam width for words of several subwords
 LONGEST_WORD = 32  # subwords of a word that is predicted

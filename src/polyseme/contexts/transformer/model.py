@@ -36,8 +36,7 @@ from polyseme.contexts.transformer.tuning import WordLayers, WordReader
 from polyseme.contexts.tuning import Tuned
 from polyseme.disk.settings import parsed_settings
 from polyseme.errors import FormatError, OptionError
-from polyseme.neural.mix import ScalarMix
-from polyseme.nouns import (
+from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
     FloatArray,
@@ -49,6 +48,7 @@ from polyseme.nouns import (
     silent,
     tokens_given,
 )
+from polyseme.neural.mix import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.align import token_spans

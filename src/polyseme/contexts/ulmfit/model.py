@@ -31,9 +31,9 @@ from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
 from polyseme.errors import FormatError, OptionError, TextError
+from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.neural.packing import Packing
 from polyseme.neural.sampling import Sampling
-from polyseme.nouns import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.byte_pairs import BytePairs

@@ -33,8 +33,8 @@ from polyseme.contexts.transformer.windows import Window
 from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
+from polyseme.interfaces import EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.neural.mix import ScalarMix
-from polyseme.nouns import EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus

@@ -23,7 +23,7 @@ from polyseme.contexts.xlm.model import Xlm
 from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError, TrainingError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation

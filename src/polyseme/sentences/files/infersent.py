@@ -8,8 +8,8 @@ from typing import Any
 
 from polyseme.errors import FormatError
 from polyseme.sentences.options import InferSentFileOptions
-from polyseme.store.beside import files_with_keys, has_keys, vectors_beside
 from polyseme.store.model import About
+from polyseme.store.torch_names import files_with_keys, has_keys, vectors_beside
 
 _MODULE, _KEY, _STATE = b"enc_lstm", b"weight_ih_l0_reverse", b"enc_lstm.weight_ih_l0_reverse"
 BOUNDARIES = {1: "<s> </s>", 2: "<p> </p>"}  # by version
@@ -31,7 +31,7 @@ def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
             f"{file} is a pickled object, which could run code: open it with the authors' program "
             "and save model.state_dict()"
         )
-    from polyseme.neural.torch_file import Tensors
+    from polyseme.neural.weights import Tensors
     from polyseme.sentences.inputs import Inputs
     from polyseme.sentences.published import PublishedInferSent
 

@@ -14,7 +14,7 @@ from typing import Any
 from polyseme.contexts.transformer.files.huggingface import open_huggingface, read_weights, write_into
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.disk.export import new_export
-from polyseme.disk.plain import parse_json, read_small
+from polyseme.disk.files import parse_json, read_small
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
@@ -22,7 +22,7 @@ from polyseme.sentences.files.static_embedding import read_static_embedding
 from polyseme.sentences.piece_table import PieceTable, PieceTableOptions
 from polyseme.sentences.steps import ACTIVATIONS, Dense, Norm, Normalise, Step, Truncate, describe, make_step
 from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 
 log = logging.getLogger(__name__)
 

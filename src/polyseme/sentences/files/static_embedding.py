@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.disk.export import new_export
-from polyseme.disk.plain import read_small
+from polyseme.disk.files import read_small
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.sentences.fitting import with_counts
 from polyseme.sentences.pooled import Pooled
-from polyseme.store import tensors as tensor_file
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.normalise import WIDE
 from polyseme.text.segment import Segmentation, has_han
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.plain import open_plain, read_small
+from polyseme.disk.files import open_plain, read_small
 from polyseme.errors import FormatError
 
 if TYPE_CHECKING:

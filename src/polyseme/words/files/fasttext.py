@@ -19,7 +19,7 @@ from polyseme.disk.atomic import new_file
 from polyseme.disk.binary import BinaryReader
 from polyseme.disk.packed import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.files.quantised import read_quantised
 
 MAGIC, VERSION = 793712314, 12

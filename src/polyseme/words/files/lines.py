@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.text.encoding import decoder, detect
 
 log = logging.getLogger(__name__)

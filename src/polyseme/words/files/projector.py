@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyseme.disk.atomic import new_files
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 VECTORS, METADATA = "vectors.tsv", "metadata.tsv"
 _BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)

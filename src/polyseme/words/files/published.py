@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import check_file
 from polyseme.errors import FormatError, OptionError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.binary import BinaryReader
 from polyseme.errors import FormatError
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 
 CENTROIDS = 256
 MOST_GROWTH = 64  # decoded bytes per byte of codes and centroids; usual files, with pieces of 2 numbers, have 8

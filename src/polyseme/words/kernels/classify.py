@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.predict import Tree
 from polyseme.words.kernels.random import Alias, draw, next_random
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, F, prefetch_row

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.predict import AHEAD, contrast, skipgram_pairs, stage, unstage
 from polyseme.words.kernels.random import below
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, F, predict_pair, prefetch_row

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.document_windows import predict_from_places, predict_from_windows
 from polyseme.words.kernels.predict import PIECE, Text, draw_others, stage, unstage
 from polyseme.words.kernels.random import Alias, next_random

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.random import Alias, below, draw, next_random
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, ROW, F, predict_pair, prefetch_row
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.count import TILE, TILE_BITS
 from polyseme.words.kernels.random import below
 from polyseme.words.kernels.rows import FAST, INLINE, F

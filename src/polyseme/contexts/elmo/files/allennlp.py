@@ -19,7 +19,7 @@ from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.mix import ScalarMix
-from polyseme.neural.torch_file import Tensors
+from polyseme.neural.weights import Tensors
 from polyseme.options import make_options
 
 _KEY = re.compile(r"(?P<prefix>.*)_elmo_lstm\._token_embedder\._char_embedding_weights")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyseme.neural.torch_file import Tensors
+from polyseme.neural.weights import Tensors
 
 
 def lstm_tensors(tensors: Tensors, n_layers: int, hidden: int, size: int) -> dict[str, Tensor]:

@@ -19,10 +19,10 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
-from polyseme.disk.plain import read_small
+from polyseme.disk.files import read_small
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, OptionError
-from polyseme.neural.torch_file import Tensors
+from polyseme.neural.weights import Tensors
 from polyseme.options import make_options
 
 # In the order of our tables: unknown, begin and end of sentence, begin and end of word (swapped), padding.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.plain import open_plain
+from polyseme.disk.files import open_plain
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError
 

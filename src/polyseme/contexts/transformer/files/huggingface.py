@@ -32,8 +32,8 @@ from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
 from polyseme.disk.export import new_export
 from polyseme.disk.settings import read_settings
 from polyseme.errors import FormatError, MissingExtra
-from polyseme.neural.torch_file import read_tensors
-from polyseme.store import tensors as tensor_file
+from polyseme.neural.weights import read_tensors
+from polyseme.store import safetensors_file as tensor_file
 from polyseme.store.model import About
 from polyseme.text.tokenizer_files import check_tokenizer
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from polyseme.disk.plain import PlainFile, parse_json
+from polyseme.disk.files import PlainFile, parse_json
 from polyseme.errors import FormatError
 
 _DTYPES = {

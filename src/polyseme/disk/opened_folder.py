@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from polyseme.disk.description import inner_models, sha256, sha256_of_ends
-from polyseme.disk.plain import LONGEST_JSON, PlainFile
+from polyseme.disk.files import LONGEST_JSON, PlainFile
 from polyseme.errors import FormatError
 
 if TYPE_CHECKING:
-    from polyseme.disk.manifest import Manifest
+    from polyseme.disk.folders import Manifest
 
 T = TypeVar("T")
 

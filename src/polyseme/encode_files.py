@@ -23,7 +23,7 @@ import numpy as np
 from polyseme.disk.atomic import new_files
 from polyseme.disk.hdf5 import CheckedFile
 from polyseme.errors import MissingExtra
-from polyseme.nouns import FloatArray
+from polyseme.interfaces import FloatArray
 from polyseme.text.strings import well_formed
 
 log = logging.getLogger(__name__)

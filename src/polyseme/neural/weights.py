@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from polyseme.disk.plain import open_plain
+from polyseme.disk.files import open_plain
 from polyseme.errors import FormatError
 
 # What torch.load raises for files that are truncated, altered, or contain something other than data.

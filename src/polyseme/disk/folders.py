@@ -17,9 +17,9 @@ from typing import Any
 from polyseme.disk import atomic
 from polyseme.disk.description import check_seal, checksum, parse, sha256, sha256_of_ends
 from polyseme.disk.exchange import sync_file
-from polyseme.disk.opened import Opened, opened
-from polyseme.disk.ours import check_new
-from polyseme.disk.plain import PlainFile
+from polyseme.disk.files import PlainFile
+from polyseme.disk.opened_folder import Opened, opened
+from polyseme.disk.ownership import check_new
 from polyseme.errors import FormatError
 from polyseme.version import VERSION
 

@@ -19,8 +19,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.display import shown
 from polyseme.errors import OptionError, as_given
-from polyseme.progress import shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

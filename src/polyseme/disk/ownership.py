@@ -17,7 +17,7 @@ from typing import Any
 
 from polyseme.disk.atomic import check_place, followed
 from polyseme.disk.description import MARKERS, check_seal, inner_models, parse
-from polyseme.disk.plain import open_plain, read_small
+from polyseme.disk.files import open_plain, read_small
 from polyseme.errors import FormatError, as_given
 
 CARD = "README.md"

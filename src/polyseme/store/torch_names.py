@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import FormatError
-from polyseme.nouns import WordVectors
+from polyseme.interfaces import WordVectors
 
 TORCH_SUFFIXES = (".pth", ".pt", ".th", ".pkl", ".pickle")
 
