@@ -15,10 +15,9 @@ import pytest
 import polyseme
 from polyseme.api import ContextMethod, SentenceMethod, WordMethod
 from polyseme.catalog import METHODS
-from polyseme.display import shown
+from polyseme.display import points_picture, shown
 from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.interfaces import EncodedSentence
-from polyseme.notebook import points_picture
 from polyseme.search.concordances import Line
 from polyseme.search.hits import Hit, Sense, WordSenses
 from polyseme.search.listing import UsedSo

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from polyseme import catalog
 from polyseme.data.training_data import Given, fingerprint_of, read_data, reading_options
+from polyseme.disk.files import first_bytes
 from polyseme.disk.mapped import watching
 from polyseme.disk.opened_folder import Opened, steady
-from polyseme.disk.packed import first_bytes
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, SentenceEncoder
 from polyseme.options import identity_of, make_options, renamed
-from polyseme.store.fingerprint import folder_fingerprint, model_fingerprint
-from polyseme.store.folder import MARKER, MODEL, Parts, read_curve, read_parts
+from polyseme.store.folder import MARKER, MODEL, Parts, folder_fingerprint, model_fingerprint, read_curve, read_parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.segment import Segmentation

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.disk.atomic import new_files
-from polyseme.disk.hdf5 import CheckedFile
+from polyseme.disk.disk_space import CheckedFile
 from polyseme.errors import MissingExtra
 from polyseme.interfaces import FloatArray
 from polyseme.text.strings import well_formed

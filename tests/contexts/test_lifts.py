@@ -13,7 +13,7 @@ from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.sentences.lift import lift
 from polyseme.sentences.pooled import Pooled
-from polyseme.store.fingerprint import model_fingerprint
+from polyseme.store.folder import model_fingerprint
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.disk.hdf5 import written_hdf5
+from polyseme.disk.disk_space import written_hdf5
 
 resource = pytest.importorskip("resource", reason="the size of files can be limited on Unix only")
 

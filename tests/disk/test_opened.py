@@ -17,7 +17,7 @@ import pytest
 import polyseme
 from polyseme.api import recognise
 from polyseme.disk import atomic, files, opened_folder
-from polyseme.disk.packed import first_bytes
+from polyseme.disk.files import first_bytes
 from polyseme.encode_files import writer
 from polyseme.errors import FormatError
 from polyseme.search import Index, build_index

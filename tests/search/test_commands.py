@@ -22,7 +22,7 @@ from polyseme.disk.description import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index
 from polyseme.search.concordances import collation_key
-from polyseme.store.fingerprint import model_fingerprint
+from polyseme.store.folder import model_fingerprint
 from polyseme.text.corpus import Corpus
 
 

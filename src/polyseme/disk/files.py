@@ -1,16 +1,25 @@
 """Regular files, each opened once and read through that one handle.
 
 Pipes and devices are refused, because reading from them may block or continue forever.
+
+Plain and compressed files alike: gz, bz2 and xz are recognised by their first bytes, whatever the name.
+
+Read JSON files of settings, checking that they are JSON objects.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import stat
 import time
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -153,3 +162,64 @@ class PlainFile:
                 f"{self.path} was truncated or altered: {self.size:,} bytes are not a whole number of entries"
             )
         return map_file(self.path, self._file, self._seen, dtype, begin) if size > 0 else np.zeros(0, dtype)
+
+
+PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))  # first bytes, opener
+_BY_SUFFIX = {".gz": lambda path, mode: gzip.GzipFile(path, mode, mtime=0), ".bz2": bz2.open, ".xz": lzma.open}
+
+
+@contextmanager
+def open_for_reading(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
+    """The uncompressed content as a stream, and its size in bytes; None if the file is compressed."""
+    try:
+        with open_plain(path) as plain:
+            start = plain.read(6)
+            plain.seek(0)
+            for magic, opener in PACKED:
+                if start.startswith(magic):
+                    with opener(plain, "rb") as inside:
+                        yield inside, None  # type: ignore[misc]
+                    return
+            yield plain, os.fstat(plain.fileno()).st_size
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise FormatError(f"{path} is truncated or damaged: its compressed data cannot be read ({error})") from None
+    except OSError as error:
+        if error.errno is None:  # bz2 reports damage this way
+            raise FormatError(f"{path} is damaged: its compressed data cannot be read ({error})") from None
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def open_for_writing(path: Path, named: Path) -> Iterator[IO[bytes]]:
+    """Open ``path`` for writing, compressed if its final name (``named``) ends in .gz, .bz2 or .xz."""
+    opener = _BY_SUFFIX.get(named.suffix.lower(), open)
+    with opener(path, "wb") as file:  # type: ignore[operator]
+        yield file
+
+
+def first_bytes(path: Path, n: int) -> bytes:
+    """The first ``n`` bytes of the uncompressed content; fewer if it is shorter."""
+    with open_for_reading(path) as (file, _):
+        return file.read(n)
+
+
+LONGEST_SETTINGS = 8 << 20  # Gemma lists its 6,000 added tokens in tokenizer_config.json
+
+
+def parsed_settings(content: bytes, *, where: object) -> dict[str, Any]:
+    """Parse the JSON object in these bytes; ``where`` names the file in error messages."""
+    try:
+        record = parse_json(content)
+    except ValueError:
+        raise FormatError(f"{where} is not JSON") from None
+    if not isinstance(record, dict):
+        raise FormatError(f"{where} is not a table of settings")
+    return record
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read the JSON object in a file."""
+    try:
+        return parsed_settings(read_small(path, LONGEST_SETTINGS), where=path)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be read: {error.strerror}") from None

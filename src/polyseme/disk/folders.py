@@ -3,13 +3,15 @@
 The description (corpus.json, model.json, index.json) is written last. A folder that is truncated, altered or in another
 format is refused with a one-line error. On opening, a file is hashed completely up to a size that its kind of folder
 sets, and a larger one only at its ends; ``verify`` with ``everything`` hashes every byte.
+
+Folders in the formats of other libraries, with a list of their files by which we recognise them as ours.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,3 +87,15 @@ class Manifest:
             if name not in found["files"]:
                 raise FormatError(f"{file} was altered or is incomplete: {name[:80]!r} is not among its files")
         return found
+
+
+EXPORT = Manifest("an exported model", "polyseme.json", 1, "polyseme convert", {"form": str, "folders": dict})
+
+
+@contextmanager
+def new_export(path: str | Path, form: str, *, force: bool) -> Iterator[Path]:
+    """A folder to write to that becomes ``path``; ``force`` replaces another polyseme result, never other files."""
+    with EXPORT.new_folder(path, force=force) as folder:
+        yield folder
+        folders = {inner.name: EXPORT.seals(inner) for inner in folder.iterdir() if inner.is_dir()}
+        EXPORT.write(folder, {"form": form, "folders": folders}, EXPORT.seals(folder))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.packed import open_for_reading
+from polyseme.disk.files import open_for_reading
 from polyseme.interfaces import LayerChoice, SentenceEncoder
 from polyseme.sentences.lift import lift
 from polyseme.text import encoding as encodings

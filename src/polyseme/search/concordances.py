@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from polyseme.display import rows_table
 from polyseme.errors import OptionError
-from polyseme.notebook import rows_table
 from polyseme.search.collocates import SCORES, Collocate, collocates
 from polyseme.search.hits import excerpt
 from polyseme.search.patterns import Found, find

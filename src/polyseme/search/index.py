@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import Opened, steady
+from polyseme.display import facts_table
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
-from polyseme.notebook import facts_table
 from polyseme.search import layout, scan, sources
 from polyseme.search.cells import Cells
 from polyseme.search.cluster import SHARED

@@ -8,8 +8,7 @@ from typing import Any
 
 from polyseme.errors import FormatError
 from polyseme.interfaces import ContextEncoder
-from polyseme.store.fingerprint import files_of, model_fingerprint
-from polyseme.store.folder import MARKER
+from polyseme.store.folder import MARKER, files_of, model_fingerprint
 from polyseme.text.corpus import Corpus
 
 _TRIES = 10

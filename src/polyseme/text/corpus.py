@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.mapped import watching
 from polyseme.disk.opened_folder import Opened
-from polyseme.display import shown
+from polyseme.display import facts_table, shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence
-from polyseme.notebook import facts_table
 from polyseme.text.align import token_spans
 from polyseme.text.blocks import BlockSettings
 from polyseme.text.corpus_builder import Builder

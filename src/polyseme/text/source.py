@@ -27,9 +27,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import IO
 
-from polyseme.disk.files import open_text
+from polyseme.disk.files import PACKED, open_text
 from polyseme.disk.ownership import is_ours
-from polyseme.disk.packed import PACKED
 from polyseme.errors import TextError, advice, as_given
 from polyseme.text import encoding as encodings
 from polyseme.text.blocks import PACKED_ENDING, Block, sniff

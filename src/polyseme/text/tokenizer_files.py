@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.disk.protobuf import fields
+from polyseme.disk.binary import fields
 from polyseme.errors import FormatError
 
 _MOST_GROWTH = 3e7  # of a character through all replacements, at most; BioGPT's escapes could give 2e7

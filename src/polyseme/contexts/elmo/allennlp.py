@@ -30,7 +30,7 @@ from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
-from polyseme.disk.hdf5 import written_hdf5
+from polyseme.disk.disk_space import written_hdf5
 from polyseme.interfaces import FloatArray
 from polyseme.neural.lstm import State
 from polyseme.neural.mix import ScalarMix

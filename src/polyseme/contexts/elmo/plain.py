@@ -21,8 +21,7 @@ from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
 from polyseme.options import make_options, renamed
-from polyseme.store.fingerprint import folder_fingerprint
-from polyseme.store.folder import MARKER, MODEL, read_parts
+from polyseme.store.folder import MARKER, MODEL, folder_fingerprint, read_parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation
 

@@ -34,7 +34,7 @@ from polyseme.contexts.transformer.precision import in_int8
 from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
 from polyseme.contexts.tuning import Tuned
-from polyseme.disk.settings import parsed_settings
+from polyseme.disk.files import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,

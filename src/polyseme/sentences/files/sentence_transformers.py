@@ -13,9 +13,8 @@ from typing import Any
 
 from polyseme.contexts.transformer.files.huggingface import open_huggingface, read_weights, write_into
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.disk.export import new_export
-from polyseme.disk.files import parse_json, read_small
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import parse_json, read_settings, read_small
+from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding

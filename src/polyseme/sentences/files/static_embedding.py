@@ -20,8 +20,8 @@ import regex
 from numpy.typing import NDArray
 
 from polyseme.contexts.static import StaticEncoder
-from polyseme.disk.export import new_export
 from polyseme.disk.files import read_small
+from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray
 from polyseme.sentences.fitting import with_counts

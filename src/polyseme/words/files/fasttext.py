@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import new_file
 from polyseme.disk.binary import BinaryReader
-from polyseme.disk.packed import open_for_reading, open_for_writing
+from polyseme.disk.files import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray
 from polyseme.words.files.quantised import read_quantised

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.packed import open_for_reading
+from polyseme.disk.files import open_for_reading
 from polyseme.errors import FormatError
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import VectorsOptions, WordVectors

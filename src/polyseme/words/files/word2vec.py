@@ -22,7 +22,7 @@ from typing import IO
 import numpy as np
 
 from polyseme.disk.atomic import new_file
-from polyseme.disk.packed import open_for_reading, open_for_writing
+from polyseme.disk.files import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray
 from polyseme.words.files.lines import decoded, in_own_encoding, is_number, read_lines, trailing_numbers

@@ -24,9 +24,9 @@ from polyseme.contexts.elmo.files.names import find_pair, read_options
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.disk.atomic import new_files
+from polyseme.disk.disk_space import written_hdf5
 from polyseme.disk.file_sets import of_one_version
 from polyseme.disk.files import PlainFile
-from polyseme.disk.hdf5 import written_hdf5
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 

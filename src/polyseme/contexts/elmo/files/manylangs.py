@@ -19,8 +19,7 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
-from polyseme.disk.files import read_small
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import read_settings, read_small
 from polyseme.errors import FormatError, OptionError
 from polyseme.neural.weights import Tensors
 from polyseme.options import make_options

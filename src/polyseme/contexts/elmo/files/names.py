@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from polyseme.disk.files import open_plain
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import open_plain, read_settings
 from polyseme.errors import FormatError
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"

@@ -29,8 +29,8 @@ from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabu
 from polyseme.contexts.transformer.network import build, configuration
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
-from polyseme.disk.export import new_export
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import read_settings
+from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, MissingExtra
 from polyseme.neural.weights import read_tensors
 from polyseme.store import safetensors_file as tensor_file

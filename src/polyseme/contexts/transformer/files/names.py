@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import read_settings
 from polyseme.errors import FormatError
 
 # In search order. An index lists the files of weights that are split over several.

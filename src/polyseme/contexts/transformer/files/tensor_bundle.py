@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.contexts.transformer.files.crc32c import masked_crc32c
-from polyseme.disk.protobuf import fields, varint
+from polyseme.disk.binary import fields, varint
 from polyseme.errors import FormatError
 
 _MAGIC = 0xDB4775248B80FB57

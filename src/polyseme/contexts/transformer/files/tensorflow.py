@@ -22,7 +22,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabu
 from polyseme.contexts.transformer.network import build, configuration
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.disk.settings import read_settings
+from polyseme.disk.files import read_settings
 from polyseme.errors import FormatError
 from polyseme.store.model import About
 
