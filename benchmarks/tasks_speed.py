@@ -14,7 +14,7 @@ from polyseme.api import plan_fit
 from polyseme.data.examples import Examples
 from polyseme.tasks.metrics import classification
 from polyseme.training.run import Run
-from polyseme.words.supervised import LABEL, Supervised, SupervisedOptions, train_supervised
+from polyseme.words.fasttext_classifier import LABEL, Supervised, SupervisedOptions, train_supervised
 from tasks_sets import SETS
 from words_records import Results, table, timed
 

@@ -36,7 +36,7 @@ import words_quality
 import words_special
 from polyseme.text.corpus import Corpus
 from polyseme.words.cw2vec import Cw2VecOptions, Strokes, stroke_inputs
-from polyseme.words.further import plan_words
+from polyseme.words.vocabulary_plan import plan_words
 from words_plain import plain_nnlm, plain_polyglot
 from words_records import DATA, Results, wiki, write_section
 

@@ -15,7 +15,7 @@ from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimen
 from polyseme.evaluate.report import read_lines
 from polyseme.evaluate.similarity import read_pairs
 from polyseme.text.corpus import Corpus
-from polyseme.words.further import plan_words
+from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.windows import WordStream, split_sentences
 from words_records import DATA, SETS, Results, names, novel, table, timed, train, wiki, write_section
 

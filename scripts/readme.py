@@ -14,7 +14,7 @@ from typing import Any
 
 from polyseme.api import options_of
 from polyseme.catalog import METHODS, Row
-from polyseme.catalog.chinese import in_chinese
+from polyseme.catalog.options_zh import in_chinese
 
 ROOT = Path(__file__).resolve().parents[1]
 BY_HAND = re.compile(r"\| option \| meaning \|\n\|---\|---\|\n(?:\|.*\n)+")

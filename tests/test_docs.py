@@ -15,7 +15,7 @@ import pytest
 
 from polyseme.api import options_of
 from polyseme.catalog import COMPOSED, METHODS, PUBLISHED, TASKS
-from polyseme.catalog.chinese import in_chinese
+from polyseme.catalog.options_zh import in_chinese
 from polyseme.cli.main import COMMANDS, polyseme
 from polyseme.search import IndexOptions
 

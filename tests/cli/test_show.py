@@ -7,7 +7,7 @@ import sys
 from rich.cells import cell_len
 
 from polyseme.cli.show import print_table, say_end, shown_progress
-from polyseme.words.chunks import PREPARING
+from polyseme.words.epochs import PREPARING
 
 
 def test_columns_stand_under_each_other_whatever_the_script(capsys):

@@ -20,7 +20,7 @@ from polyseme.disk.ownership import standing
 from polyseme.errors import FormatError
 from polyseme.search import build_index
 from polyseme.text.corpus import Corpus
-from polyseme.words.files.published import save_vectors_as
+from polyseme.words.files.models import save_vectors_as
 
 from .conftest import SENTENCES, Counting, make_corpus, make_index, make_model, vectors
 

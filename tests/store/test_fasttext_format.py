@@ -12,9 +12,9 @@ import pytest
 
 import polyseme
 from polyseme.errors import FormatError, UnknownWord
+from polyseme.words.character_ngrams import ngram_hash, ngrams
 from polyseme.words.files import fasttext as fasttext_format
-from polyseme.words.files.published import PublishedFastText, save_vectors_as
-from polyseme.words.subwords import ngram_hash, ngrams
+from polyseme.words.files.models import PublishedFastText, save_vectors_as
 
 UNSEEN = ["neverseen", "北京大学堂", "x", "</s>", "naïve", "a b"]
 

@@ -15,7 +15,7 @@ from polyseme.store.folder import Parts
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.counts import Counts
-from polyseme.words.files.published import save_vectors_as
+from polyseme.words.files.models import save_vectors_as
 from polyseme.words.kernels import nearest as kernels_nearest
 from polyseme.words.sparse import SparseRows
 from polyseme.words.vectors import WordVectors
@@ -157,7 +157,7 @@ def test_dense_files_of_sparse_vectors_are_written_only_on_request(counts, dense
 
 
 def test_the_map_of_sparse_vectors_keeps_their_topics_apart(counts):
-    from polyseme.view.maps import Maps
+    from polyseme.view.word_map import Maps
 
     rows, plane = Maps().points(counts, "pca", 13)
     at = {counts.index_to_key[row]: point for row, point in zip(rows, plane, strict=True)}

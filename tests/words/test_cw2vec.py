@@ -11,8 +11,8 @@ import pytest
 import polyseme
 from polyseme.errors import FormatError, OptionError, TrainingError, UnknownWord
 from polyseme.text.corpus import Corpus
+from polyseme.words.character_ngrams import ngram_hash
 from polyseme.words.cw2vec import Cw2Vec, Cw2VecOptions, StrokeGrams, Strokes, stroke_inputs
-from polyseme.words.subwords import ngram_hash
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "threads": 1}
 

@@ -15,7 +15,7 @@ from polyseme.search import TextIndex
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words import nearest
 from polyseme.words.kernels import nearest as kernels_nearest
-from polyseme.words.questions import NearestQuestion, nearest_words
+from polyseme.words.neighbour_queries import NearestQuestion, nearest_words
 from polyseme.words.vectors import WordVectors
 
 WAYS = {"numpy": nearest.nearest_rows, "compiled": kernels_nearest.nearest_rows}

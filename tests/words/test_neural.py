@@ -12,8 +12,8 @@ from polyseme.errors import OptionError, TextError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import Part
+from polyseme.words.kernels.polyglot import rank_windows, tanh_all
 from polyseme.words.kernels.random import below, random_state
-from polyseme.words.kernels.windows import rank_windows, tanh_all
 from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, window_losses
 from polyseme.words.nnlm import Nnlm, NnlmOptions
 from polyseme.words.polyglot import PolyglotOptions, held_out_scores
@@ -42,7 +42,7 @@ def test_windows_end_at_the_boundaries_of_their_sentence():
 
 
 def test_a_corpus_is_the_stream_of_its_sentences(topics):
-    from polyseme.words.further import plan_words
+    from polyseme.words.vocabulary_plan import plan_words
 
     plan = plan_words(topics, 1, 6, None)
     training, held_out = split_sentences(topics, 0.1)

@@ -11,7 +11,7 @@ import pytest
 import polyseme
 from polyseme.errors import FormatError, OptionError
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.files.published import FORMATS, PublishedFastText, save_vectors_as
+from polyseme.words.files.models import FORMATS, PublishedFastText, save_vectors_as
 from polyseme.words.vectors import WordVectors
 
 VECTORS = {  # file → how gensim has to be told to read it

@@ -10,8 +10,8 @@ import pytest
 import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.training.run import Run
-from polyseme.words.files.published import save_vectors_as
-from polyseme.words.supervised import LOSSES, Supervised, SupervisedOptions, train_supervised
+from polyseme.words.fasttext_classifier import LOSSES, Supervised, SupervisedOptions, train_supervised
+from polyseme.words.files.models import save_vectors_as
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (extra: bench)")
 

@@ -13,10 +13,10 @@ from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.counts import ppmi
-from polyseme.words.further import plan_words
 from polyseme.words.pairs import half_matrix, symmetric_matrix
 from polyseme.words.svd import Svd
 from polyseme.words.vectors import WordVectors
+from polyseme.words.vocabulary_plan import plan_words
 
 SMALL = {"dim": 8, "min_count": 1, "threads": 1}
 

@@ -14,7 +14,7 @@ import polyseme
 from polyseme.errors import OptionError, TrainingError, used_as
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
-from polyseme.words.supervised import SupervisedOptions, train_supervised
+from polyseme.words.fasttext_classifier import SupervisedOptions, train_supervised
 from polyseme.words.word2vec import Word2VecOptions, with_passes
 
 SMALL = {"dim": 16, "epochs": 3, "min_count": 1, "seed": 7, "threads": 1, "sample": 0.0}

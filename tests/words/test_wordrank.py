@@ -9,9 +9,9 @@ import polyseme
 from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
-from polyseme.words.further import plan_words
 from polyseme.words.kernels.random import below, random_state
 from polyseme.words.kernels.wordrank import _step, hinge_ranks
+from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.wordrank import WordRankOptions, cell_weights, exact_ranks, rho, rho_slope
 
 SMALL = {"dim": 8, "min_count": 1, "threads": 1}

@@ -48,8 +48,8 @@ FORMATS: tuple[Format, ...] = (
         "polyglot", "polyseme.words.files.polyglot:tells", "polyseme.words.files.polyglot:open_polyglot",
         inside=("pickle",),
     ),
-    Format("fasttext", "polyseme.words.files.fasttext:tells", "polyseme.words.files.published:open_fasttext"),
-    Format("word2vec", "polyseme.words.files.word2vec:tells", "polyseme.words.files.published:open_vectors"),
+    Format("fasttext", "polyseme.words.files.fasttext:tells", "polyseme.words.files.models:open_fasttext"),
+    Format("word2vec", "polyseme.words.files.word2vec:tells", "polyseme.words.files.models:open_vectors"),
 )  # fmt: skip
 
 # Folders of ours: the file that tells them, and what they are.

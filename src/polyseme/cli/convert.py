@@ -52,7 +52,7 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     from polyseme.cli.words import only_words
     from polyseme.disk.atomic import writing
     from polyseme.interfaces import WordVectors
-    from polyseme.words.files.published import save_vectors_as
+    from polyseme.words.files.models import save_vectors_as
 
     path = Path(target)
     _check_name(path, form)

@@ -31,12 +31,12 @@ def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
     """Plot the frequent words of the word vectors MODEL in the plane, coloured by cluster."""
     from polyseme.api import load
     from polyseme.cli.words import only_words
-    from polyseme.view import pictures
+    from polyseme.view import plots
     from polyseme.view.figure import check_picture
 
     check_picture(out, force=force)
     vectors = only_words(load(model), model)
-    n = pictures.draw_map(vectors, out, method=method, size=size, title=Path(model).name, force=force)
+    n = plots.draw_map(vectors, out, method=method, size=size, title=Path(model).name, force=force)
     say(f"{n:,} words in {out} ({method})", err=True)
 
 
@@ -48,7 +48,7 @@ def draw_map(model: str, method: str, size: int, out: str, force: bool) -> None:
 def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bool) -> None:
     """Plot the training curves of MODELS on one axis."""
     from polyseme.api import load
-    from polyseme.view import pictures
+    from polyseme.view import plots
     from polyseme.view.figure import check_picture
 
     check_picture(out, force=force)
@@ -57,7 +57,7 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
         name if names.count(name) == 1 else path: load(path).about.curve
         for name, path in zip(names, models, strict=True)
     }
-    chosen = pictures.draw_curves(curves, figure, out, force=force)
+    chosen = plots.draw_curves(curves, figure, out, force=force)
     drawn = "1 model" if len(curves) == 1 else f"{len(curves)} models"
     say(f"{chosen.replace('_', ' ')} of {drawn} in {out}", err=True)
 
@@ -71,12 +71,12 @@ def draw_uses(index: str, word: str, out: str, force: bool) -> None:
     """Plot the occurrences of WORD in INDEX, coloured by use."""
     from polyseme.cli.senses import heading
     from polyseme.search.index import Index
-    from polyseme.view import pictures
+    from polyseme.view import plots
     from polyseme.view.figure import check_picture
 
     check_picture(out, force=force)
     found = Index.open(index).senses(word)
     names = [f"{sense.share:.0%}  {' '.join(sense.substitutes[:4])}" for sense in found.senses]
     title = f"{word}: {heading(found)}"
-    pictures.draw_groups(found.points, found.labels, names, title, out, force=force)
+    plots.draw_groups(found.points, found.labels, names, title, out, force=force)
     say(f"{len(found.senses)} uses of {word} in {out}", err=True)

@@ -41,12 +41,12 @@ from polyseme.interfaces import Progress, silent
 from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.chunks import chunk_bounds
 from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.counts import mutual_information, ppmi
-from polyseme.words.further import plan_words
+from polyseme.words.epochs import chunk_bounds
 from polyseme.words.pairs import half_matrix, symmetric_matrix
 from polyseme.words.vectors import WordVectors
+from polyseme.words.vocabulary_plan import plan_words
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

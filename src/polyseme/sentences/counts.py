@@ -31,8 +31,8 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.further import frequent_words
 from polyseme.words.vectors import matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import frequent_words
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

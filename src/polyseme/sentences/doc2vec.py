@@ -37,10 +37,10 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing, read_only
-from polyseme.words.further import carried_over, plan_words
+from polyseme.words.epochs import Epochs, available_threads, chunk_bounds, preparing, read_only
 from polyseme.words.nearest import nearest_rows, ranked
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import carried_over, plan_words
 from polyseme.words.word2vec import MOST_DIM, keep_chances, random_rows
 
 if TYPE_CHECKING:

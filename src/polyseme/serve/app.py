@@ -26,7 +26,7 @@ from polyseme.serve.shortcut import Shortcut
 from polyseme.serve.texts import text_routes
 from polyseme.serve.words import word_routes
 from polyseme.version import VERSION
-from polyseme.view.maps import Maps
+from polyseme.view.word_map import Maps
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from polyseme import catalog
 from polyseme.api import load, recognise
-from polyseme.catalog.chinese import in_chinese
+from polyseme.catalog.options_zh import in_chinese
 from polyseme.disk.mapped import Watch, watching
 from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError, close_matches
 from polyseme.interfaces import ContextEncoder, SentenceEncoder

@@ -15,7 +15,7 @@ from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, UsesShape, WordQuery
-from polyseme.view.maps import fitted
+from polyseme.view.word_map import fitted
 
 MOST_POINTS = 2000  # on a map of uses
 MOST_KEPT = 64 << 20  # bytes of answers about senses

@@ -26,8 +26,8 @@ from polyseme.serve.shapes import (
 )
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Completion
-from polyseme.view.maps import MapFailed, Maps, clusters, commonest_tags
-from polyseme.words.questions import NearestQuestion, nearest_words, neighbour_links
+from polyseme.view.word_map import MapFailed, Maps, clusters, commonest_tags
+from polyseme.words.neighbour_queries import NearestQuestion, nearest_words, neighbour_links
 from polyseme.words.vectors import Neighbours as Scores
 from polyseme.words.vectors import WordVectors
 

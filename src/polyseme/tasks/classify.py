@@ -45,8 +45,8 @@ from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score
-from polyseme.words.files.published import PublishedFastText
-from polyseme.words.supervised import Supervised, train_supervised
+from polyseme.words.fasttext_classifier import Supervised, train_supervised
+from polyseme.words.files.models import PublishedFastText
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -21,7 +21,7 @@ from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import Report, TaskModel
 from polyseme.tasks.options import HELD_OUT, SCORED_HEAD, TaskOptions, usual_head
 from polyseme.training.run import Run
-from polyseme.words.files.published import PublishedFastText
+from polyseme.words.files.models import PublishedFastText
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from polyseme.sentences.options import (
     TextCnnOptions,
 )
 from polyseme.training.options import TrainingOptions, schedule_option
-from polyseme.words.supervised import SupervisedOptions
+from polyseme.words.fasttext_classifier import SupervisedOptions
 
 UNFREEZING = ("gradual", "none")
 

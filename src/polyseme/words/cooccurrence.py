@@ -17,8 +17,8 @@ from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError, as_given
 from polyseme.interfaces import Progress
 from polyseme.text.corpus import Corpus
-from polyseme.words.chunks import chunk_bounds, preparing, read_only
-from polyseme.words.further import WordPlan
+from polyseme.words.epochs import chunk_bounds, preparing, read_only
+from polyseme.words.vocabulary_plan import WordPlan
 
 SortedPairs = tuple[NDArray[np.uint64], NDArray[np.float32]]  # sorted pairs and their sums
 

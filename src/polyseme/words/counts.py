@@ -26,9 +26,9 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.further import older_words, plan_words
 from polyseme.words.pairs import Pairs, counted, pairs_of_matrix, pairs_of_parts, pairs_to_tensors, symmetric_matrix
 from polyseme.words.sparse import SparseRows, SparseVectors
+from polyseme.words.vocabulary_plan import older_words, plan_words
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -46,10 +46,10 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.segment import has_han
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import preparing
-from polyseme.words.further import older_vectors, plan_words
-from polyseme.words.subwords import ngram_hash, word_bytes
+from polyseme.words.character_ngrams import ngram_hash, word_bytes
+from polyseme.words.epochs import preparing
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import older_vectors, plan_words
 from polyseme.words.word2vec import SkipgramOptions, learn, random_rows, served, with_passes
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
-from polyseme.words.further import frequent_words
 from polyseme.words.vectors import WordVectors
+from polyseme.words.vocabulary_plan import frequent_words
 
 if TYPE_CHECKING:
     from typing_extensions import Self

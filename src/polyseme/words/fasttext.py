@@ -29,10 +29,10 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import preparing
-from polyseme.words.further import WordPlan, carried_over, older_rows, older_vectors, plan_words
-from polyseme.words.subwords import END_OF_SENTENCE, Subwords, marked
+from polyseme.words.character_ngrams import END_OF_SENTENCE, Subwords, marked
+from polyseme.words.epochs import preparing
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_rows, older_vectors, plan_words
 from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_rows, with_passes
 
 if TYPE_CHECKING:

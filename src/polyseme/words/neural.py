@@ -13,8 +13,8 @@ from polyseme.errors import FormatError
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.further import WordPlan, older_rows
 from polyseme.words.vectors import WordVectors, vocabulary_of
+from polyseme.words.vocabulary_plan import WordPlan, older_rows
 from polyseme.words.windows import SPECIALS
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run, Trainable
-from polyseme.words.further import older_words, plan_words
 from polyseme.words.sparse import SparseRows, SparseVectors
+from polyseme.words.vocabulary_plan import older_words, plan_words
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -15,9 +15,9 @@ from polyseme.store.folder import Parts
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
-from polyseme.words.further import WordPlan
 from polyseme.words.sparse import compressed_rows
 from polyseme.words.vectors import WordVectors
+from polyseme.words.vocabulary_plan import WordPlan
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

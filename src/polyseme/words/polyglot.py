@@ -25,9 +25,9 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import CHUNK, Epochs, available_threads, preparing
-from polyseme.words.further import older_vectors, plan_words
+from polyseme.words.epochs import CHUNK, Epochs, available_threads, preparing
 from polyseme.words.neural import NeuralVectors, class_counts
+from polyseme.words.vocabulary_plan import older_vectors, plan_words
 from polyseme.words.windows import Batches, Numbers, WordStream, split_sentences
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class Polyglot(Trainable, NeuralVectors):
 
 def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions, run: Run) -> None:
     """Train the weights of ``module`` in place."""
+    from polyseme.words.kernels.polyglot import rank_windows
     from polyseme.words.kernels.random import random_state
-    from polyseme.words.kernels.windows import rank_windows
 
     weights = {name: parameter.detach().numpy() for name, parameter in module.named_parameters()}
     snapshot = run.resumed()

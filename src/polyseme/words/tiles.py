@@ -16,8 +16,8 @@ from polyseme.errors import TrainingError
 from polyseme.interfaces import FloatArray
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
-from polyseme.words.chunks import Pace, available_threads, in_threads, preparing
 from polyseme.words.cooccurrence import Cooccurrence
+from polyseme.words.epochs import Pace, available_threads, in_threads, preparing
 
 CELLS = 20_000  # cells per chunk
 Places = NDArray[np.int64]

@@ -27,8 +27,8 @@ from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model
 from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.character_ngrams import Subwords
 from polyseme.words.nearest import Rows, dense_rows, nearest_rows, products, ranked, squared_lengths
-from polyseme.words.subwords import Subwords
 from polyseme.words.suggestions import similar_spellings
 
 if TYPE_CHECKING:

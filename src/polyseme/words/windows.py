@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TrainingError
 from polyseme.text.corpus import Corpus
-from polyseme.words.further import WordPlan
+from polyseme.words.vocabulary_plan import WordPlan
 
 Numbers = NDArray[np.int64]
 MOST_HELD_OUT = 20_000  # words

@@ -33,9 +33,9 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import Epochs, available_threads, chunk_bounds, preparing, read_only
-from polyseme.words.further import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
+from polyseme.words.epochs import Epochs, available_threads, chunk_bounds, preparing, read_only
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 
 if TYPE_CHECKING:
     from typing_extensions import Self

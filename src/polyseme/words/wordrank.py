@@ -30,11 +30,11 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.chunks import available_threads, in_threads, read_only
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
-from polyseme.words.further import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
+from polyseme.words.epochs import available_threads, in_threads, read_only
 from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
+from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.word2vec import served
 
 if TYPE_CHECKING:

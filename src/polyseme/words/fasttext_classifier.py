@@ -31,9 +31,9 @@ from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run
-from polyseme.words.chunks import Epochs, chunk_bounds
-from polyseme.words.files.published import FastTextFileOptions, PublishedFastText
-from polyseme.words.subwords import END_OF_SENTENCE, Subwords, ngram_hash, word_bytes
+from polyseme.words.character_ngrams import END_OF_SENTENCE, Subwords, ngram_hash, word_bytes
+from polyseme.words.epochs import Epochs, chunk_bounds
+from polyseme.words.files.models import FastTextFileOptions, PublishedFastText
 
 if TYPE_CHECKING:
     from polyseme.words.kernels.predict import Tree

@@ -13,7 +13,7 @@ from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray
 from polyseme.view.figure import figure
 from polyseme.view.fonts import font_for
-from polyseme.view.maps import clusters, fitted, plane_of
+from polyseme.view.word_map import clusters, fitted, plane_of
 from polyseme.words.vectors import WordVectors
 
 COLOURS = ("#0b67a8", "#bf421d", "#237a3b", "#8448ac", "#946400", "#007a80", "#b02f72", "#5b5e66")

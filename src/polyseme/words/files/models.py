@@ -18,12 +18,12 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
+from polyseme.words.character_ngrams import END_OF_SENTENCE, Subwords
 from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files import projector as projector_format
 from polyseme.words.files import word2vec as word2vec_format
 from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, FastTextSettings
 from polyseme.words.sparse import SparseRows
-from polyseme.words.subwords import END_OF_SENTENCE, Subwords
 from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocabulary_of
 
 if TYPE_CHECKING:
