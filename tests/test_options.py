@@ -13,7 +13,7 @@ import pytest
 import polyseme
 from polyseme.api import options_of
 from polyseme.catalog import COMPOSED, METHODS, TASKS
-from polyseme.catalog.rows import Row
+from polyseme.catalog.methods import Row
 from polyseme.disk.folders import checksum
 from polyseme.errors import OptionError
 from polyseme.options import (

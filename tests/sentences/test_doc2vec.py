@@ -12,8 +12,7 @@ from polyseme.sentences.doc2vec import ARCHITECTURES
 from polyseme.text.corpus import Corpus
 from polyseme.words.kernels.documents import DBOW, DM, DM_CONCAT, Plan, train_documents
 from polyseme.words.kernels.predict import Text
-from polyseme.words.kernels.random import alias_table, random_state
-from polyseme.words.kernels.rows import logistic_table, padded
+from polyseme.words.kernels.rows import alias_table, logistic_table, padded, random_state
 
 TOPICS = 12
 architectures = pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -20,8 +20,7 @@ import polyseme
 from polyseme.errors import FormatError, PolysemeError
 from polyseme.words.files import fasttext as fasttext_format
 from polyseme.words.files.fasttext import FastTextFile, FastTextSettings
-from polyseme.words.files.lines import COMPILED_FROM, read_lines
-from polyseme.words.files.word2vec import write_binary, write_text
+from polyseme.words.files.word2vec import COMPILED_FROM, read_lines, write_binary, write_text
 
 WORDS = ["the", "北京", "</s>", "ab"]
 VECTORS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)

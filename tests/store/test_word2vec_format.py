@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from polyseme.errors import FormatError
-from polyseme.words.files import lines as vector_lines
+from polyseme.words.files import word2vec as vector_lines
 from polyseme.words.files import word2vec as word2vec_format
 from polyseme.words.files.word2vec import read, write_binary, write_text
 

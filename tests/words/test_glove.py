@@ -13,8 +13,7 @@ from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
 from polyseme.words.kernels.glove import train_tiles
-from polyseme.words.kernels.random import random_state
-from polyseme.words.kernels.rows import padded
+from polyseme.words.kernels.rows import padded, random_state
 from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.word2vec import read_only
 

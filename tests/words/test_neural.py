@@ -13,7 +13,7 @@ from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import Part
 from polyseme.words.kernels.polyglot import rank_windows, tanh_all
-from polyseme.words.kernels.random import below, random_state
+from polyseme.words.kernels.rows import below, random_state
 from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, window_losses
 from polyseme.words.nnlm import Nnlm, NnlmOptions
 from polyseme.words.polyglot import PolyglotOptions, held_out_scores

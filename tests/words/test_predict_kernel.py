@@ -15,8 +15,7 @@ from polyseme.words.epochs import chunk_bounds, preparing
 from polyseme.words.kernels.huffman import huffman_tree, no_tree
 from polyseme.words.kernels.ngrams import ngram_hashes
 from polyseme.words.kernels.predict import Inputs, Objective, Text, train_chunk
-from polyseme.words.kernels.random import alias_table, draw, random_state
-from polyseme.words.kernels.rows import logistic, logistic_table, padded
+from polyseme.words.kernels.rows import alias_table, draw, logistic, logistic_table, padded, random_state
 from polyseme.words.word2vec import keep_chances, read_only
 
 SENTENCES = [[0, 1, 2, 1, 0, 2, 2, 1], [2, 0], [1, 1, 0], [0]]

@@ -80,8 +80,7 @@ def test_what_is_trained_here_learns_and_is_read_by_fasttext(loss, tmp_path) -> 
 def test_one_step_moves_the_rows_as_the_formula_says() -> None:
     from polyseme.words.kernels.classify import SOFTMAX, train_texts
     from polyseme.words.kernels.huffman import no_tree
-    from polyseme.words.kernels.random import alias_table, random_state
-    from polyseme.words.kernels.rows import logistic_table
+    from polyseme.words.kernels.rows import alias_table, logistic_table, random_state
 
     rng = np.random.default_rng(0)
     inputs, outputs = (rng.normal(size=(n, 8)).astype(np.float32) for n in (5, 3))

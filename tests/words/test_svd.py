@@ -12,8 +12,7 @@ from polyseme.errors import FormatError, TrainingError
 from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
-from polyseme.words.counts import ppmi
-from polyseme.words.pairs import half_matrix, symmetric_matrix
+from polyseme.words.counts import half_matrix, ppmi, symmetric_matrix
 from polyseme.words.svd import Svd
 from polyseme.words.vectors import WordVectors
 from polyseme.words.vocabulary_plan import plan_words

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from polyseme.catalog.formats import FOLDERS, FORMATS, REFUSALS, STRANGERS
-from polyseme.catalog.methods import METHODS
-from polyseme.catalog.others import COMPOSED, PUBLISHED, TASKS
-from polyseme.catalog.rows import Format, Row
+from polyseme.catalog.methods import COMPOSED, METHODS, PUBLISHED, TASKS, Format, Row
 from polyseme.errors import OptionError, close_matches
 
 __all__ = [

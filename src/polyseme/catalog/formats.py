@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from polyseme.catalog.rows import Format
+from polyseme.catalog.methods import Format
 
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (

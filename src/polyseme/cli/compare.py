@@ -62,7 +62,7 @@ def compare(
                 entries.append(entry)
     found = Comparison(entries, list(files))
     if picture:
-        from polyseme.view.compare import draw_comparison
+        from polyseme.view.plots import draw_comparison
 
         figures = {found.heading(file): [entry.value(file) for entry in entries] for file in files}
         draw_comparison([entry.name for entry in entries], figures, picture, force=force)

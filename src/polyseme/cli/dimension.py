@@ -62,7 +62,7 @@ def dimension(
         tried = (*TRIED, report.best)
         scores = scores_by_dimension(corpus, method, tried, files, progress=progress, **options) if files else []
     if picture:
-        from polyseme.view.dimension import draw_dimension
+        from polyseme.view.plots import draw_dimension
 
         title = f"{method}, {report.words:,} words"
         draw_dimension(picture, title, report.losses, report.best, report.ranges, force=force)

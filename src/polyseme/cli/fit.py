@@ -117,7 +117,7 @@ def _command(row: catalog.Row) -> click.Command:
                     )
                 raise
         if picture:
-            from polyseme.view.tasks import draw_curve
+            from polyseme.view.plots import draw_curve
 
             draw_curve(model.about.curve, picture, force=force)
         if as_json:

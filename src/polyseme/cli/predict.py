@@ -75,7 +75,7 @@ def _score(
     task = load_task(model)
     report = task.score(task.examples(file, **given_flags(ctx, flags)))
     if picture:
-        from polyseme.view.tasks import draw_confusion
+        from polyseme.view.plots import draw_confusion
 
         draw_confusion(report, picture, force=force)
     if as_json:

@@ -42,9 +42,8 @@ from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.cooccurrence import count_pairs
-from polyseme.words.counts import mutual_information, ppmi
+from polyseme.words.counts import half_matrix, mutual_information, ppmi, symmetric_matrix
 from polyseme.words.epochs import chunk_bounds
-from polyseme.words.pairs import half_matrix, symmetric_matrix
 from polyseme.words.vectors import WordVectors
 from polyseme.words.vocabulary_plan import plan_words
 

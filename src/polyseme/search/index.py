@@ -37,7 +37,7 @@ from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
-from polyseme.words.suggestions import similar_spellings
+from polyseme.words.vectors import similar_spellings
 
 _ORIGINS_KEPT = 1000
 _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences

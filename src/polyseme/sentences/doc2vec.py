@@ -215,8 +215,7 @@ class _Training:
     def learn(self, corpus: Corpus, offsets: NDArray[np.int64], numbers: NDArray[np.int32], run: Run) -> None:
         from polyseme.words.kernels.documents import train_documents
         from polyseme.words.kernels.predict import Text
-        from polyseme.words.kernels.random import random_state
-        from polyseme.words.kernels.rows import logistic_table
+        from polyseme.words.kernels.rows import logistic_table, random_state
 
         options = self.options
         keep = np.append(keep_chances(self.vocabulary.counts, options.sample), np.uint32(0))[numbers]
@@ -285,7 +284,7 @@ class _Inference:
         """The vectors of texts given as word numbers, ``(n, dim)``."""
         from polyseme.words.kernels.documents import infer_documents
         from polyseme.words.kernels.predict import Text
-        from polyseme.words.kernels.random import random_state
+        from polyseme.words.kernels.rows import random_state
 
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         ids = np.concatenate([np.zeros(0, dtype=np.int32), *texts]).astype(np.int32)
@@ -321,7 +320,7 @@ def plan_of(options: Doc2VecOptions, n_words: int, *, learns: bool) -> Plan:
 
 def negatives_of(vocabulary: Vocabulary) -> Any:
     """The alias table from which negative samples are drawn."""
-    from polyseme.words.kernels.random import alias_table
+    from polyseme.words.kernels.rows import alias_table
 
     return alias_table(np.maximum(vocabulary.counts, 1).astype(np.float64) ** 0.75)
 

@@ -1,4 +1,11 @@
-"""Plots of what is in a model or an index: the map of words, the curves of trainings, the uses of a word. 图"""
+"""Plots of what is in a model or an index: the map of words, the curves of trainings, the uses of a word. 图
+
+Plots of tasks: the confusion matrix (混淆矩阵) and the learning curve (学习曲线).
+
+A plot of a comparison: the models side by side, file by file.
+
+The PIP loss by dimension as a plot.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +18,8 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray
-from polyseme.view.figure import figure
-from polyseme.view.fonts import font_for
+from polyseme.tasks.model import Report
+from polyseme.view.figure import figure, font_for
 from polyseme.view.word_map import clusters, fitted, plane_of
 from polyseme.words.vectors import WordVectors
 
@@ -86,3 +93,94 @@ def _places(records: Sequence[dict[str, Any]]) -> list[float]:
     count = next((name for name in _COUNTS if all(name in record for record in records)), None)
     values = [float(record[count]) if count else number + 1.0 for number, record in enumerate(records)]
     return [value / (max(values) or 1.0) for value in values]
+
+
+MOST_NUMBERS = 30  # labels up to which each cell has its number
+_NOT_FIGURES = ("step", "epoch", "seconds")
+
+
+def draw_confusion(report: Report, path: str | Path, *, force: bool = False) -> None:
+    """How often each label (row) was called each label (column), shaded by the share of the row."""
+    if not report.confusion:
+        raise OptionError(f"{report.task} has no confusion matrix: only classes have one")
+    table = np.array(report.confusion)
+    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    n, font = len(table), font_for(report.labels)
+    side = max(4.0, min(14.0, 1.8 + 0.5 * n))
+    with figure(path, side, side, force=force) as axes:
+        axes.grid(visible=False)
+        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        axes.set_xticks(range(n), report.labels, rotation=60, ha="right", fontproperties=font)
+        axes.set_yticks(range(n), report.labels, fontproperties=font)
+        axes.set_xlabel("predicted")
+        axes.set_ylabel("gold")
+        axes.set_title(f"{report.metric} {report.figures[report.metric]:.3f}, n = {report.n:,}")
+        for row, column in np.ndindex(n, n) if n <= MOST_NUMBERS else ():
+            colour = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(column, row, str(table[row, column]), ha="center", va="center", color=colour, fontsize=8)
+
+
+def draw_curve(curve: Sequence[dict[str, Any]], path: str | Path, *, force: bool = False) -> None:
+    """The loss and the held-out figures of a training, by epoch."""
+    if not curve:
+        raise OptionError("the model has no training log: there is no curve to plot")
+    epochs = [record.get("epoch", number + 1) for number, record in enumerate(curve)]
+    names = [name for name in curve[-1] if name not in _NOT_FIGURES and not name.endswith("_per_second")]
+    with figure(path, force=force) as axes:
+        others = axes.twinx()
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("loss")
+        others.set_ylabel("held-out")
+        lines = []
+        for number, name in enumerate(names):
+            values = [record.get(name, np.nan) for record in curve]
+            on = axes if "loss" in name else others
+            lines += on.plot(epochs, values, marker=".", label=name, color=f"C{number}")
+        axes.legend(handles=lines, loc="center right")
+
+
+def draw_comparison(
+    models: Sequence[str], figures: Mapping[str, Sequence[float | None]], path: str | Path, *, force: bool = False
+) -> None:
+    """Bars of the figures, given by name with a value for each model, that are between -1 and 1: correlations and
+    shares. Others have no axis in common with them."""
+    drawn = {name: values for name, values in figures.items() if _on_one_axis(values)}
+    if not drawn:
+        raise OptionError("there is nothing to plot: only correlations and accuracies are plotted, not perplexities")
+    font, thickness = font_for([*models, *drawn]), 0.8 / len(models)
+    places = np.arange(len(drawn))
+    with figure(path, 7.0, 1.5 + 0.25 * (len(models) + 1) * len(drawn), force=force) as axes:
+        for number, model in enumerate(models):
+            values = [np.nan if column[number] is None else column[number] for column in drawn.values()]
+            axes.barh(places + number * thickness, values, thickness, label=model)
+        axes.set_yticks(places + 0.4 - thickness / 2, list(drawn), fontproperties=font)
+        axes.invert_yaxis()  # in the order of the table
+        axes.grid(axis="y", visible=False)
+        axes.legend(prop=font, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+
+
+def _on_one_axis(values: Sequence[float | None]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(-1 <= value <= 1 for value in known)
+
+
+def draw_dimension(
+    path: str | Path,
+    title: str,
+    losses: Sequence[float],
+    best: int,
+    ranges: Mapping[int, tuple[int, int]],
+    *,
+    force: bool = False,
+) -> None:
+    """The curve, its lowest point, and bands around it: per cent → dimensions whose loss is so much more at most."""
+    with figure(path, force=force) as axes:
+        for share, (low, high) in sorted(ranges.items(), reverse=True):
+            axes.axvspan(low, high, color="#2a6f97", alpha=0.10, label=f"within {share} %: {low}–{high}")
+        axes.plot(range(1, len(losses) + 1), losses, color="#2a6f97")
+        axes.plot([best], [losses[best - 1]], "o", color="#c1121f", label=f"lowest loss: {best}")
+        axes.set_xscale("log")
+        axes.set_xlabel("dimension")
+        axes.set_ylabel("PIP loss")
+        axes.set_title(title)
+        axes.legend()

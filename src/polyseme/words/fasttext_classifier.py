@@ -299,8 +299,7 @@ def _learned(
     """Train; return the rows of words, of buckets and of labels."""
     from polyseme.words.kernels import classify as kernel
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
-    from polyseme.words.kernels.random import alias_table, random_state
-    from polyseme.words.kernels.rows import logistic_table, padded
+    from polyseme.words.kernels.rows import alias_table, logistic_table, padded, random_state
     from polyseme.words.word2vec import random_rows
 
     n_rows, dim = n_words + (options.buckets or 0), options.dim

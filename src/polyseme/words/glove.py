@@ -30,9 +30,16 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.cooccurrence import (
+    Cooccurrence,
+    Places,
+    Train,
+    count_pairs,
+    learn_in_tiles,
+    tile_bounds,
+    tiles_across,
+)
 from polyseme.words.epochs import read_only
-from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.word2vec import served
@@ -160,7 +167,7 @@ def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -
 def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
     """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
     from polyseme.words.kernels.glove import train_tiles
-    from polyseme.words.kernels.random import random_state
+    from polyseme.words.kernels.rows import random_state
 
     across, bounds = tiles_across(cells.n_words), tile_bounds(cells)
     keys, sums = read_only(cells.keys), read_only(cells.sums)

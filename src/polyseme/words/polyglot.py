@@ -89,7 +89,7 @@ class Polyglot(Trainable, NeuralVectors):
 def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, options: PolyglotOptions, run: Run) -> None:
     """Train the weights of ``module`` in place."""
     from polyseme.words.kernels.polyglot import rank_windows
-    from polyseme.words.kernels.random import random_state
+    from polyseme.words.kernels.rows import random_state
 
     weights = {name: parameter.detach().numpy() for name, parameter in module.named_parameters()}
     snapshot = run.resumed()

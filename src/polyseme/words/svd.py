@@ -27,8 +27,16 @@ from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
-from polyseme.words.counts import CountedOptions, cell_values
-from polyseme.words.pairs import Pairs, counted, pairs_of_matrix, pairs_of_parts, pairs_to_tensors, symmetric_matrix
+from polyseme.words.counts import (
+    CountedOptions,
+    Pairs,
+    cell_values,
+    counted,
+    pairs_of_matrix,
+    pairs_of_parts,
+    pairs_to_tensors,
+    symmetric_matrix,
+)
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.vocabulary_plan import older_vectors, plan_words
 

@@ -223,8 +223,7 @@ def learn(
     """Train the input rows, starting from ``first``, and the output rows or tree nodes; returns both, padded."""
     from polyseme.words.kernels.huffman import huffman_tree, no_tree
     from polyseme.words.kernels.predict import Objective, Text, train_chunk
-    from polyseme.words.kernels.random import alias_table, random_state
-    from polyseme.words.kernels.rows import logistic_table, padded
+    from polyseme.words.kernels.rows import alias_table, logistic_table, padded, random_state
 
     counts, n_words = plan.vocabulary.counts, len(plan.vocabulary)
     hierarchical = loss == "hierarchical"

@@ -30,9 +30,16 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
-from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.cooccurrence import (
+    Cooccurrence,
+    Places,
+    Train,
+    count_pairs,
+    learn_in_tiles,
+    tile_bounds,
+    tiles_across,
+)
 from polyseme.words.epochs import available_threads, in_threads, read_only
-from polyseme.words.tiles import Places, Train, learn_in_tiles, tile_bounds, tiles_across
 from polyseme.words.vectors import WordVectors, matrix_of, vocabulary_of
 from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_output, older_rows, older_vectors, plan_words
 from polyseme.words.word2vec import served
@@ -193,7 +200,7 @@ def _trainer(
     cells: Cooccurrence, coefficients: FloatArray, weights: list[FloatArray], options: WordRankOptions
 ) -> tuple[Places, Train]:
     """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
-    from polyseme.words.kernels.random import random_state
+    from polyseme.words.kernels.rows import random_state
     from polyseme.words.kernels.wordrank import train_tiles
 
     across, bounds, keys = tiles_across(cells.n_words), tile_bounds(cells), read_only(cells.keys)

@@ -1,4 +1,7 @@
-"""Read published vector files as models, and write models in published formats."""
+"""Read published vector files as models, and write models in published formats.
+
+The tables of TensorBoard's Embedding Projector: vectors.tsv, and metadata.tsv with a word for each row.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.atomic import check_file
+from polyseme.disk.atomic import check_file, new_files
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray
 from polyseme.options import option
@@ -20,7 +23,7 @@ from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.character_ngrams import END_OF_SENTENCE, Subwords
 from polyseme.words.files import fasttext as fasttext_format
-from polyseme.words.files import projector as projector_format
+from polyseme.words.files import models as projector_format
 from polyseme.words.files import word2vec as word2vec_format
 from polyseme.words.files.fasttext import LOSSES, MODELS, FastTextFile, FastTextSettings
 from polyseme.words.sparse import SparseRows
@@ -28,6 +31,21 @@ from polyseme.words.vectors import VectorsOptions, WordVectors, matrix_of, vocab
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+VECTORS, METADATA = "vectors.tsv", "metadata.tsv"
+_BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
+
+
+def write(folder: str | Path, words: list[str], vectors: FloatArray, *, force: bool = True) -> None:
+    """Write both files, or neither, into a folder, which is created if necessary."""
+    folder = Path(folder)
+    with new_files(folder / VECTORS, folder / METADATA, force=force) as (rows, metadata):
+        with open(rows, "w", encoding="ascii") as file:
+            file.writelines("\t".join(map(str, row)) + "\n" for row in vectors)
+        with open(metadata, "w", encoding="utf-8", errors="replace") as file:
+            # One column, so no header; an empty word or one with a line break would shift all that follow.
+            file.writelines((word.translate(_BREAKS).strip() or "(blank)") + "\n" for word in words)
+
 
 _TOLD_BY, _ENOUGH = 20_000, 1000  # words to look at, and cased words needed, to decide that all are lower-case
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.predict import Tree
-from polyseme.words.kernels.random import Alias, draw, next_random
-from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, F, prefetch_row
+from polyseme.words.kernels.rows import FAST, INLINE, LANES, REACH, STEPS, Alias, F, draw, next_random, prefetch_row
 
 SOFTMAX, NEGATIVE, HIERARCHICAL, ONE_VS_ALL = range(4)
 AHEAD = 8  # rows are prefetched this many rows before they are read

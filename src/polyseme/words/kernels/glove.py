@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from polyseme.interfaces import FloatArray
 from polyseme.words.kernels.count import TILE, TILE_BITS
-from polyseme.words.kernels.random import below
-from polyseme.words.kernels.rows import FAST, INLINE, LANES, F
+from polyseme.words.kernels.rows import FAST, INLINE, LANES, F, below
 
 CLIP = F(100)  # as in the authors' program
 

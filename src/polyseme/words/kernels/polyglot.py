@@ -17,8 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from polyseme.interfaces import FloatArray
-from polyseme.words.kernels.random import below
-from polyseme.words.kernels.rows import FAST, INLINE, F
+from polyseme.words.kernels.rows import FAST, INLINE, F, below
 
 FARTHEST = F(7.9053111)  # beyond it tanh is ±1 in float32
 

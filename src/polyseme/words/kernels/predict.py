@@ -16,8 +16,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from polyseme.interfaces import FloatArray
-from polyseme.words.kernels.random import Alias, below, draw, next_random
-from polyseme.words.kernels.rows import FAST, INLINE, LANES, ROW, F, predict_pair, prefetch_row
+from polyseme.words.kernels.rows import (
+    FAST,
+    INLINE,
+    LANES,
+    ROW,
+    Alias,
+    F,
+    below,
+    draw,
+    next_random,
+    predict_pair,
+    prefetch_row,
+)
 
 PIECE = 4096  # words of a sentence trained at a time; longer sentences are cut
 AHEAD = 3  # a word's rows are prefetched this many words before they are read
