@@ -37,10 +37,10 @@ from polyseme.neural.softmax import sampled_softmax_loss
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import Loop, fit
 from polyseme.training.optimisers import Optimiser
-from polyseme.training.processes import Group
 from polyseme.training.run import Run
 from polyseme.training.step import Position, Stepper
 from polyseme.training.task import Loss, Part, Score, Task
+from polyseme.training.torchrun import Group
 
 SMALL_CHINESE = ElmoOptions(
     alphabet="chars", char_dim=128, max_characters=10, filters=PAPER_FILTERS, n_highway=2, hidden=512, projection=256,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from polyseme.neural.attentional import Attended, LayerWeights, packed_decoder
+from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
 from polyseme.neural.packing import Packing, mask_of
 
 SOURCE, TARGET = [3, 5, 1, 2], [2, 4, 6, 4]  # lengths of the four sentences

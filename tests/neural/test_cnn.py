@@ -9,7 +9,7 @@ import torch
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.options import ElmoOptions
-from polyseme.neural.cnn import lay_out_by_offset, spelling_maxima
+from polyseme.neural.convolution import lay_out_by_offset, spelling_maxima
 
 WORDS = ["中", "中国", "中国人民", "国人", "一二三四五六七", "a", "x" * 30, "", "民"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.neural.attention import AttentionPooling
+from polyseme.neural.layers import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.attention import HanModule, SelfAttentionModule
 from polyseme.sentences.averaging import DanModule

@@ -22,10 +22,10 @@ from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
 from polyseme.training.loop import fit
 from polyseme.training.options import TrainingOptions
-from polyseme.training.processes import Replicas
 from polyseme.training.run import Run
 from polyseme.training.step import Position
 from polyseme.training.task import Loss
+from polyseme.training.torchrun import Replicas
 
 HERE = Path(__file__).parent
 ONE = TrainingOptions(epochs=5, lr=0.05, threads=1, warmup=3, patience=0)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from polyseme.neural.attention import AttentionPooling
+from polyseme.neural.layers import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside

@@ -30,10 +30,10 @@ from polyseme.training.device import chosen_device
 from polyseme.training.interrupt import asked_to_stop
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.options import TrainingOptions
-from polyseme.training.processes import Group, joined_processes
 from polyseme.training.run import Run
 from polyseme.training.step import Position, Stepper, progress_of
 from polyseme.training.task import Loss, Score, Task
+from polyseme.training.torchrun import Group, joined_processes
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ SHARE = 0.05  # largest share of the training time for reports, and the same for
 
 def fit(task: Task, options: TrainingOptions, run: Run) -> None:
     """Train ``task.module`` and leave it on the CPU with the weights that had the best held-out score."""
-    from polyseme.training.shared import can_share, train_shared
+    from polyseme.training.hogwild import can_share, train_shared
 
     device, threads, before = chosen_device(options.device), options.threads or cores(), torch.get_num_threads()
     if options.epochs:  # in a short training the warm-up is at most a tenth of the steps

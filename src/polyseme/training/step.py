@@ -13,9 +13,9 @@ from polyseme.errors import TrainingError
 from polyseme.training.device import seed_draws
 from polyseme.training.optimisers import Optimiser, clip_gradients
 from polyseme.training.options import TrainingOptions
-from polyseme.training.processes import Group
 from polyseme.training.schedules import Standing, rate_factor
 from polyseme.training.task import Loss, Task
+from polyseme.training.torchrun import Group
 
 
 @dataclass

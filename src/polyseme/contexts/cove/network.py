@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.neural.attentional import Attended, LayerWeights, packed_decoder
+from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
 from polyseme.neural.dropout import dropout
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of

@@ -31,7 +31,7 @@ from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.options import BiLMShape
 from polyseme.contexts.elmo.readers import make_layers, with_positions
 from polyseme.errors import OptionError
-from polyseme.neural.cnn import spelling_maxima
+from polyseme.neural.convolution import spelling_maxima
 from polyseme.neural.highway import highways
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of

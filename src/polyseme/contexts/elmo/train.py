@@ -38,7 +38,7 @@ from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
 from polyseme.errors import OptionError, TrainingError, as_given
 from polyseme.machine import cores
-from polyseme.neural.cnn import lay_out_by_offset
+from polyseme.neural.convolution import lay_out_by_offset
 from polyseme.neural.lstm import State, rows_of_states, states_of_rows
 from polyseme.neural.softmax import ClassSampler, classes_to_report, sampled_softmax_loss
 from polyseme.options import keeping_shape
