@@ -35,10 +35,9 @@ from polyseme.machine import keep_freed_memory
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import sampled_softmax_loss
 from polyseme.text.corpus import Corpus
-from polyseme.training.loop import Loop, fit
+from polyseme.training.loop import Loop, Position, Stepper, fit
 from polyseme.training.optimisers import Optimiser
 from polyseme.training.run import Run
-from polyseme.training.step import Position, Stepper
 from polyseme.training.task import Loss, Part, Score, Task
 from polyseme.training.torchrun import Group
 

@@ -24,8 +24,7 @@ from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.segment import Segmentation
 from polyseme.text.vocabulary import words_to_bytes
-from polyseme.training.output import Output, output
-from polyseme.training.run import Run, Trainable
+from polyseme.training.run import Output, Run, Trainable, output
 from polyseme.words.distil import Distilled, DistilOptions
 from polyseme.words.vectors import WordVectors
 

@@ -14,7 +14,7 @@ from polyseme.contexts.mtdnn.options import MtDnnOptions
 from polyseme.contexts.mtdnn.train import RankedRows
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.neural.answer import StochasticAnswer
+from polyseme.neural.layers import StochasticAnswer
 
 ANIMALS, ACTS = ["cat", "dog", "bird"], ["sleeps", "eats", "runs"]
 SMALL = {"dim": 32, "n_layers": 2, "n_heads": 2, "length": 16, "batch_size": 16, "max_size": 200, "threads": 1}

@@ -18,9 +18,9 @@ from polyseme.contexts.ulmfit.train import Stream
 from polyseme.contexts.ulmfit.units import BOUNDARY, UNKNOWN, learn_units, stream_of
 from polyseme.errors import OptionError
 from polyseme.evaluate.kinds import evaluate_file
-from polyseme.neural.sampling import Sampling
+from polyseme.neural.softmax import Sampling
 from polyseme.text.corpus import Corpus
-from polyseme.training.schedules import Standing, rate_factor
+from polyseme.training.options import Standing, rate_factor
 
 SMALL = {"dim": 12, "hidden": 20, "n_layers": 2, "min_count": 1, "batch_size": 4, "unroll": 12, "threads": 1}
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from polyseme.errors import OptionError
-from polyseme.neural.layers import SCORES, Attention, AttentionPooling
-from polyseme.neural.transformer import Transformer, sinusoids
+from polyseme.neural.layers import SCORES, Attention, AttentionPooling, Transformer, sinusoids
 
 MASK = torch.tensor([[True, True, True, False], [True, False, False, False], [False, False, False, False]])
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from polyseme.neural.dropout import Dropout, dropout
+from polyseme.neural.layers import Dropout, dropout
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from polyseme.neural.pooling import dynamic_max, k_max, max_over, mean_over, softmax_over
-from polyseme.neural.windows import window_maxima
+from polyseme.neural.convolution import window_maxima
+from polyseme.neural.layers import dynamic_max, k_max, max_over, mean_over, softmax_over
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 MASK = torch.arange(5)[None] < LENGTHS[:, None]

@@ -17,11 +17,11 @@ from toy_task import ToyBatchTask, summed_loss
 from polyseme.errors import OptionError
 from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
-from polyseme.training.device import chosen_device
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import ParameterGroup
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
+from polyseme.training.torchrun import chosen_device
 
 SGD = TrainingOptions(
     epochs=3, optimizer="sgd", lr=0.5, schedule="constant", warmup=0, clip_norm=0, threads=1, patience=0

@@ -20,10 +20,9 @@ from toy_task import ToyTask
 from polyseme.errors import TrainingError
 from polyseme.training import loop
 from polyseme.training.checkpoint import Checkpoint
-from polyseme.training.loop import fit
+from polyseme.training.loop import Position, fit
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run
-from polyseme.training.step import Position
 from polyseme.training.task import Loss
 from polyseme.training.torchrun import Replicas
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from polyseme.errors import OptionError
-from polyseme.training.mixed import MixedTask, read_shares
-from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.task import BatchTask, MixedTask, Part, Score, read_shares
 
 
 class Counting(BatchTask):

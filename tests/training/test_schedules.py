@@ -7,7 +7,7 @@ import math
 import pytest
 
 from polyseme.errors import OptionError
-from polyseme.training.schedules import Standing, rate_factor
+from polyseme.training.options import Standing, rate_factor
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,111 @@
 """Attention (注意力): learned weights of tokens.
 
 Masks are True at real tokens. If a row has none, its weights and its result are zero.
+
+Pooling 池化: one vector from the token vectors of a text, without padding.
+
+A text may have no tokens, but a batch must have T >= 1.
+
+Fast dropout (随机失活) on the CPU, where torch draws a double for every number, slower than an embedding lookup.
+
+    dropped = x ⊙ m / (1 - p),   m = 1 where 16 random bits are at least p · 2¹⁶
+
+The bits come from a fast generator seeded by torch's, so training stays reproducible. p is rounded to 1/65,536.
+
+Transformer layers (Transformer 层) for encoders trained here; published models use ``transformers``.
+
+Vaswani et al., "Attention Is All You Need", NeurIPS 2017. With the norm first (pre) training needs less warm-up:
+
+    post   x = norm(x + attend(x));  x = norm(x + feed(x))
+    pre    x = x + attend(norm(x));  x = x + feed(norm(x)),  and a norm after the last layer
+
+The stochastic answer network 随机多步推理网络: classifies a pair of texts in several steps and averages them.
+
+Liu, Duh and Gao, "Stochastic Answer Networks for Natural Language Inference", 2018; the head of MT-DNN for pairs. With
+M^p and M^h the hidden states of the premise and the hypothesis
+
+    s_0 = Σ α_j M^h_j,  α = softmax(w·M^h_j)            x_k = Σ β_j M^p_j,  β = softmax(s_k W M^p_j)
+    P_k = softmax(V [s_k; x_k; |s_k - x_k|; s_k ⊙ x_k])    s_k+1 = GRU(s_k, x_k)        P = mean of P_k
+
+In training the prediction of each step is dropped with probability ``dropout``, but never all of them. Probabilities
+are averaged, not their logarithms.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from polyseme.neural.pooling import softmax_over
+from polyseme.errors import OptionError
+
+
+def mean_over(x: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the token vectors, ``(B, T, D), (B, T) -> (B, D)``; zeros for a text without tokens."""
+    real = mask.unsqueeze(-1).to(x.dtype)
+    return (x * real).sum(dim=1) / real.sum(dim=1).clamp_min(1)
+
+
+def max_over(x: Tensor, mask: Tensor) -> Tensor:
+    """Maximum of the token vectors, ``(B, T, D), (B, T) -> (B, D)``; zeros for a text without tokens."""
+    highest = x.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(dim=1)
+    return highest.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
+
+
+def softmax_over(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
+    """Softmax over the unmasked positions; all zeros if there are none."""
+    weights = torch.softmax(scores.masked_fill(~mask, -1e30), dim=dim)
+    return weights * mask
+
+
+def k_max(x: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """k-max pooling: the ``k[b]`` greatest of the first ``lengths[b]`` values of every row, in their original order.
+
+    ``(B, …, T) -> (B, …, K)`` with K the greatest k; zeros after the first ``min(k, length)`` values. Also returns
+    these numbers of values, ``(B,)``.
+    """
+    widest, places = int(k.max()), x.shape[-1]
+    shape = (len(x), *(1,) * (x.dim() - 1))
+    kept = torch.minimum(k, lengths)
+    real = torch.arange(places, device=x.device) < lengths.view(shape)
+    ranked = x.masked_fill(~real, -torch.inf).sort(dim=-1, descending=True, stable=True)  # ties: the first
+    order = ranked.indices[..., : min(widest, places)]
+    inside = torch.arange(order.shape[-1], device=x.device) < kept.view(shape)
+    order = order.masked_fill(~inside, places).sort(dim=-1).values  # those that are not kept go to the end
+    padded = torch.cat([x, x.new_zeros(*x.shape[:-1], 1)], dim=-1)
+    found = padded.gather(-1, order)
+    if order.shape[-1] < widest:
+        found = torch.cat([found, found.new_zeros(*found.shape[:-1], widest - found.shape[-1])], dim=-1)
+    return found, kept
+
+
+def grid_bounds(lengths: Tensor, cells: int) -> tuple[Tensor, Tensor]:
+    """The start and end ``(B, cells)`` of ``cells`` equal segments of each row; in short rows segments overlap.
+
+    Segment i of n positions is ⌊i·n/cells⌋ … ⌈(i+1)·n/cells⌉, so that none is empty and every position is covered.
+    """
+    number = torch.arange(cells, device=lengths.device)
+    n = lengths.clamp_min(1).unsqueeze(1)
+    return n * number // cells, -(-n * (number + 1) // cells)
+
+
+def dynamic_max(x: Tensor, lengths: Tensor, cells: int) -> Tensor:
+    """Dynamic pooling: maxima over ``cells`` segments of the first ``lengths[b]`` values of each row.
+
+    ``(B, …, T) -> (B, …, cells)``. Socher et al. 2011. An empty row gives zeros.
+    """
+    starts, ends = grid_bounds(lengths, cells)
+    places = torch.arange(x.shape[-1], device=x.device)
+    inside = (places >= starts.unsqueeze(2)) & (places < ends.unsqueeze(2))  # (B, cells, T)
+    inside &= (places < lengths.unsqueeze(1)).unsqueeze(1)
+    middle = (1,) * (x.dim() - 2)
+    masked = x.unsqueeze(-2).masked_fill(~inside.view(len(x), *middle, cells, -1), -torch.inf)
+    found = masked.amax(dim=-1)
+    return found.masked_fill(found == -torch.inf, 0.0)
+
 
 SCORES = ("dot", "scaled", "general", "additive")
 
@@ -80,3 +175,124 @@ class Attention(nn.Module):
             queries = self.turn(queries)
         scores = queries @ keys.transpose(1, 2)
         return scores / math.sqrt(keys.shape[2]) if self.score == "scaled" else scores
+
+
+BITS = 1 << 16
+
+
+def dropout(x: Tensor, share: float, training: bool = True) -> Tensor:
+    """``x`` with a ``share`` of its numbers set to zero and the others scaled up; ``x`` itself when not training."""
+    if not training or not share:
+        return x
+    if x.device.type != "cpu" or share >= 1:
+        return F.dropout(x, share)
+    bits = np.random.SFC64(int(torch.randint(1 << 62, ()))).random_raw(-(-x.numel() // 4))  # 64 bits for 4 numbers
+    kept = torch.from_numpy(bits.view(np.uint16)[: x.numel()] >= round(share * BITS)).view(x.shape)
+    return x * kept.to(x.dtype).mul_(1 / (1 - share))
+
+
+class Dropout(nn.Dropout):
+    """``dropout`` as a module."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p, self.training)
+
+
+NORMS = ("pre", "post")
+
+
+def sinusoids(n: int, dim: int, device: torch.device | None = None) -> Tensor:
+    """Sinusoidal position embeddings ``(n, dim)``: sin(p / 10000^(2i/dim)) at 2i, cos of the same at 2i + 1."""
+    place = torch.arange(n, device=device, dtype=torch.float32)[:, None]
+    rate = torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(10000.0) / dim))
+    found = torch.zeros(n, dim, device=device)
+    found[:, 0::2] = torch.sin(place * rate)
+    found[:, 1::2] = torch.cos(place * rate)[:, : dim // 2]
+    return found
+
+
+class Transformer(nn.Module):
+    """``n_layers`` layers over ``(B, T, D)``. Inputs are scaled by √D, and position embeddings are added."""
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        n_layers: int,
+        n_heads: int,
+        inner: int,
+        dropout: float = 0.1,
+        norm: str = "pre",
+        activation: str = "relu",  # relu | gelu
+        causal: bool = False,  # whether a token sees only itself and the tokens before it
+    ) -> None:
+        super().__init__()
+        if dim % n_heads:
+            raise OptionError(f"{n_heads} attention heads do not divide the dimension {dim}")
+        if norm not in NORMS:
+            raise OptionError(f"norm is pre or post, not {norm!r}")
+        self.dim, self.causal = dim, causal
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                dim, n_heads, inner, dropout, activation, batch_first=True, norm_first=norm == "pre"
+            )
+            for _ in range(n_layers)
+        )
+        self.last_norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor) -> list[Tensor]:
+        """Inputs ``(B, T, D)``, mask ``(B, T)`` → the inputs with positions, then the output of every layer.
+
+        All are ``(B, T, D)``, zero at padding.
+        """
+        x = self.dropout(x * math.sqrt(self.dim) + sinusoids(x.shape[1], self.dim, x.device))
+        hidden = ~mask
+        hidden[:, :1] = False  # attention over nothing is NaN: an empty text attends to its first position
+        later = None
+        if self.causal:
+            later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        real = mask[:, :, None].to(x.dtype)
+        found = [x]
+        for layer in self.layers:
+            x = layer(x, src_mask=later, src_key_padding_mask=hidden, is_causal=self.causal)
+            found.append(x)
+        found[-1] = self.last_norm(x)
+        return [plane * real for plane in found]
+
+
+class StochasticAnswer(nn.Module):
+    """Hidden states of two texts → log p of each class."""
+
+    def __init__(self, dim: int, n_classes: int, *, n_steps: int = 5, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.n_steps, self.dropout = n_steps, dropout
+        self.first = nn.Linear(dim, 1, bias=False)
+        self.attend = nn.Linear(dim, dim, bias=False)
+        self.judge = nn.Linear(4 * dim, n_classes)
+        self.cell = nn.GRUCell(dim, dim)
+
+    def forward(self, states: Tensor, premise: Tensor, hypothesis: Tensor) -> Tensor:
+        """Hidden states ``(B, T, D)`` and the masks of the two texts ``(B, T)`` → log p ``(B, classes)``."""
+        s = _weighed(self.first(states).squeeze(2), states, hypothesis)
+        found = []
+        for step in range(self.n_steps):
+            x = _weighed((states @ self.attend(s)[:, :, None]).squeeze(2), states, premise)
+            found.append(torch.softmax(self.judge(torch.cat([s, x, (s - x).abs(), s * x], dim=1)), dim=1))
+            s = self.cell(x, s) if step + 1 < self.n_steps else s
+        judgements = torch.stack(found, dim=1)  # (B, steps, classes)
+        kept = self._kept(len(states), states.device)[:, :, None]
+        return ((judgements * kept).sum(dim=1) / kept.sum(dim=1)).clamp_min(1e-12).log()
+
+    def _kept(self, n: int, device: torch.device) -> Tensor:
+        """Which steps are averaged, ``(n, steps)``: at least one in each row."""
+        kept = torch.ones(n, self.n_steps, device=device)
+        if self.training and self.dropout:
+            drawn = (torch.rand(n, self.n_steps, device=device) >= self.dropout).to(kept.dtype)
+            kept = torch.where(drawn.any(dim=1, keepdim=True), drawn, kept)
+        return kept
+
+
+def _weighed(scores: Tensor, states: Tensor, where: Tensor) -> Tensor:
+    """Σ softmax(scores) · states over the positions of the mask ``where``, ``(B, D)``; zeros if there are none."""
+    return (softmax_over(scores, where)[:, None] @ states).squeeze(1)

@@ -10,6 +10,8 @@ over all classes, and with π = 1 the loss is that of the full softmax. C contai
 frequent classes (π = 1), and each of the others independently with its own probability. Unlike TensorFlow's sampled
 softmax, no class is drawn twice, the targets of other rows serve as negatives too, and the target itself is not
 corrected.
+
+Sampling 采样 the next unit from the probabilities of a language model.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from polyseme.errors import OptionError
 
 POWER = 0.75  # probabilities are proportional to count^POWER, flatter than the counts
 SCORES_AT_ONCE = 1 << 22  # floats
@@ -179,3 +183,25 @@ class _SampledSoftmax(torch.autograd.Function):
 def _rows(which: Tensor, values: Tensor, shape: torch.Size) -> Tensor:
     """A sparse gradient that is zero outside the rows ``which``, which are sorted and distinct."""
     return torch.sparse_coo_tensor(which[None], values, shape, is_coalesced=True, check_invariants=False)
+
+
+class Sampling:
+    """Temperature, top-k and top-p (nucleus) sampling; temperature 0 takes the most likely, ``top_k`` 0 is no limit."""
+
+    def __init__(self, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> None:
+        if temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
+            raise OptionError("temperature and top_k must be at least 0, top_p in (0, 1]")
+        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        self._random = torch.Generator().manual_seed(seed)
+
+    def draw(self, log_chances: Tensor) -> int:
+        """Draw an index from log probabilities ``(V,)``."""
+        if not self.temperature:
+            return int(log_chances.argmax())
+        chances = torch.softmax(log_chances.float() / self.temperature, dim=0)
+        order = torch.argsort(chances, descending=True, stable=True)
+        kept = chances[order]
+        if self.top_k:
+            kept[self.top_k :] = 0
+        kept[torch.cumsum(kept, dim=0) - kept >= self.top_p * kept.sum()] = 0  # the first always stays
+        return int(order[torch.multinomial(kept, 1, generator=self._random)])

@@ -16,8 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from polyseme.neural.dropout import Dropout
-from polyseme.neural.pooling import mean_over
+from polyseme.neural.layers import Dropout, mean_over
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.options import DanOptions

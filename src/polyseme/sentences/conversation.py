@@ -41,9 +41,8 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
-from polyseme.training.mixed import MixedTask
 from polyseme.training.run import Run
-from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.task import BatchTask, MixedTask, Part, Score
 
 if TYPE_CHECKING:
     from typing_extensions import Self

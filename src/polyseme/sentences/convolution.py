@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.options import parse_filters
-from polyseme.neural.pooling import k_max
-from polyseme.neural.windows import window_maxima
+from polyseme.neural.convolution import window_maxima
+from polyseme.neural.layers import k_max
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.options import DcnnOptions, TextCnnOptions

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import FloatArray, Progress, WordVectors, silent
-from polyseme.neural.pooling import max_over, mean_over, softmax_over
+from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
 from polyseme.sentences.learned import (

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
-from polyseme.neural.dropout import Dropout
+from polyseme.neural.layers import Dropout
 from polyseme.options import part_of
 from polyseme.sentences.encoder_sources import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.sentences.modules import Tokens

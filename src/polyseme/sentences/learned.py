@@ -30,11 +30,11 @@ from polyseme.sentences.sources import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation
-from polyseme.training.device import chosen_device
 from polyseme.training.loop import fit
 from polyseme.training.optimisers import ParameterGroup
 from polyseme.training.run import Run, Trainable
 from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.torchrun import chosen_device
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.neural.pooling import dynamic_max, k_max
+from polyseme.neural.layers import dynamic_max, k_max
 from polyseme.sentences.convolution import dynamic_k, folded, folded_rows, wide_convolution
 from polyseme.sentences.modules import Tokens
 

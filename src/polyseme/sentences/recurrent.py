@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from polyseme.neural.pooling import max_over
+from polyseme.neural.layers import max_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside

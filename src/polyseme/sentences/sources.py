@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.static import looked_up
 from polyseme.interfaces import FloatArray, Progress, WordVectors, silent
-from polyseme.neural.windows import window_maxima
+from polyseme.neural.convolution import window_maxima
 
 Ints = NDArray[np.int64]
 TokenLists = Sequence[Sequence[str]]

@@ -30,7 +30,7 @@ from torch.nn import functional as F
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import Progress, Sentence, WordVectors
-from polyseme.neural.transformer import Transformer
+from polyseme.neural.layers import Transformer
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask
@@ -61,9 +61,8 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
 from polyseme.training.loop import fit
-from polyseme.training.mixed import MixedTask, read_shares
 from polyseme.training.run import Run
-from polyseme.training.task import BatchTask
+from polyseme.training.task import BatchTask, MixedTask, read_shares
 
 if TYPE_CHECKING:
     from typing_extensions import Self

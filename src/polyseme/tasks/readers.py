@@ -29,7 +29,7 @@ from polyseme.contexts.tuning import Given
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, silent
-from polyseme.neural.pooling import softmax_over
+from polyseme.neural.layers import softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
 from polyseme.sentences.transformer import SentenceTransformer

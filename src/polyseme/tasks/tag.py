@@ -31,7 +31,7 @@ from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.interfaces import Sentence
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
-from polyseme.neural.dropout import Dropout
+from polyseme.neural.layers import Dropout
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
 from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask

@@ -26,7 +26,7 @@ from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Sentence
-from polyseme.neural.pooling import max_over, mean_over
+from polyseme.neural.layers import max_over, mean_over
 from polyseme.options import make_options
 from polyseme.sentences.inputs import copied, segmentation_of
 from polyseme.sentences.learned import ClassLoss, ExampleTask, run_batches, texts_of

@@ -22,10 +22,8 @@ import torch
 from torch import Tensor
 
 from polyseme.errors import TrainingError
-from polyseme.training.interrupt import asked_to_stop
-from polyseme.training.loop import Loop
+from polyseme.training.loop import Loop, Position, asked_to_stop, progress_of
 from polyseme.training.options import TrainingOptions
-from polyseme.training.step import Position, progress_of
 from polyseme.training.task import Loss
 
 POLL_SECONDS = 0.02

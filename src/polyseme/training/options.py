@@ -1,12 +1,66 @@
-"""Options of every model that the training loop trains."""
+"""Options of every model that the training loop trains.
+
+Learning-rate schedules: the factor that multiplies the learning rate at each step.
+
+During the warm-up the factor is also multiplied by (step + 1) / warmup. With p the share of the training that is done:
+
+    constant       1
+    linear         1 - p
+    cosine         (1 + cos πp) / 2
+    inverse-sqrt   √(w / max(step + 1, w)),  w = warmup
+    exponential    decay ^ epoch             (completed epochs)
+    plateau        decay ^ setbacks          (reports whose held-out score was not the best so far)
+    slanted        (1 + 31 q) / 32,          q rising to 1 over the first tenth, then falling to 0 (Howard & Ruder 2018)
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.errors import OptionError
 from polyseme.options import option
-from polyseme.training.schedules import SCHEDULES
+
+RISE, DEEPEST = 0.1, 32  # slanted: the share of the training in which it rises, and the ratio of its peak to its ends
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The state of training before a step: everything that a schedule can depend on."""
+
+    step: int  # from 0
+    progress: float  # the share that is done, 0 … 1
+    epoch: int = 0  # from 0
+    setbacks: int = 0  # reports so far without a better score
+    warmup: int = 0
+    decay: float = 0.5
+
+
+SCHEDULES: dict[str, Callable[[Standing], float]] = {
+    "constant": lambda now: 1.0,
+    "linear": lambda now: 1 - now.progress,
+    "cosine": lambda now: (1 + math.cos(math.pi * now.progress)) / 2,
+    "inverse-sqrt": lambda now: math.sqrt(max(now.warmup, 1) / max(now.step + 1, now.warmup, 1)),
+    "exponential": lambda now: now.decay**now.epoch,
+    "plateau": lambda now: now.decay**now.setbacks,
+    "slanted": lambda now: _slanted(now.progress),
+}
+
+
+def _slanted(progress: float) -> float:
+    share = progress / RISE if progress < RISE else (1 - progress) / (1 - RISE)
+    return (1 + share * (DEEPEST - 1)) / DEEPEST
+
+
+def rate_factor(schedule: str, now: Standing) -> float:
+    """The factor of the learning rate for the next step."""
+    if schedule not in SCHEDULES:
+        raise OptionError(f"there is no schedule {schedule!r}; there are {', '.join(SCHEDULES)}")
+    rising = min(1.0, (now.step + 1) / now.warmup) if now.warmup else 1.0
+    return rising * SCHEDULES[schedule](now)
+
 
 OPTIMIZERS = ("adamw", "adagrad", "sgd")
 DEVICES = ("auto", "cpu", "cuda", "mps")

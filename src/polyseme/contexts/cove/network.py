@@ -21,10 +21,9 @@ from torch.nn import functional as F
 
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
-from polyseme.neural.dropout import dropout
+from polyseme.neural.layers import dropout, softmax_over
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of
-from polyseme.neural.pooling import softmax_over
 from polyseme.neural.recurrent import Recurrent, open_forget_gates
 
 

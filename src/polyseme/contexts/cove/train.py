@@ -17,7 +17,7 @@ from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
 from polyseme.interfaces import WordVectors
 from polyseme.neural.batches import BudgetBatches
-from polyseme.neural.dropout import dropout
+from polyseme.neural.layers import dropout
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
 from polyseme.training.task import BatchTask, Part, Score

@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.neural.layers import sinusoids
 from polyseme.neural.lstm import Clips, LstmWeights, State, packed_lstm
-from polyseme.neural.transformer import sinusoids
 
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.bilm import BiLMConfig

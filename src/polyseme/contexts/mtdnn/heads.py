@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
-from polyseme.neural.answer import StochasticAnswer
+from polyseme.neural.layers import StochasticAnswer
 from polyseme.text.strings import well_formed
 
 FIRST, SECOND, NEITHER = 0, 1, -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from polyseme.contexts.transformer.shape import ShapeOptions
 from polyseme.errors import OptionError
 from polyseme.options import option
-from polyseme.training.schedules import SCHEDULES
+from polyseme.training.options import SCHEDULES
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,8 @@ from polyseme.neural.batches import sized_batches
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.loop import fit
-from polyseme.training.mixed import MixedTask, read_shares
 from polyseme.training.run import Run
-from polyseme.training.task import BatchTask, Part, Score
+from polyseme.training.task import BatchTask, MixedTask, Part, Score, read_shares
 
 M = TypeVar("M", bound=MtDnn)
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from polyseme.contexts.transformer.options import POOLINGS
 from polyseme.errors import OptionError
 from polyseme.options import option
-from polyseme.training.options import TrainingOptions
-from polyseme.training.schedules import SCHEDULES
+from polyseme.training.options import SCHEDULES, TrainingOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.ulmfit.options import UlmfitOptions
-from polyseme.neural.dropout import dropout
+from polyseme.neural.layers import dropout
 from polyseme.neural.lstm import LstmWeights, State, packed_lstm
 
 

@@ -33,7 +33,7 @@ from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
 from polyseme.errors import FormatError, OptionError, TextError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
 from polyseme.neural.packing import Packing
-from polyseme.neural.sampling import Sampling
+from polyseme.neural.softmax import Sampling
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.byte_pairs import BytePairs

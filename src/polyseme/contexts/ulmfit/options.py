@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from polyseme.options import option, shape
-from polyseme.training.options import TrainingOptions
-from polyseme.training.schedules import SCHEDULES
+from polyseme.training.options import SCHEDULES, TrainingOptions
 
 UNITS = ("words", "chars", "bpe")
 DIRECTIONS = ("forward", "backward")
