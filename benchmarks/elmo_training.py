@@ -27,9 +27,9 @@ from torch.nn import functional as F
 
 from polyseme.contexts.elmo.batches import Batch
 from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.bilm_layers import LstmLayer
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import PAPER_FILTERS, ElmoOptions
-from polyseme.contexts.elmo.readers import LstmLayer
 from polyseme.contexts.elmo.train import BiLMTask, make_task
 from polyseme.machine import keep_freed_memory
 from polyseme.neural.lstm import State

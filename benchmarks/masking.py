@@ -21,7 +21,7 @@ import polyseme
 from cpu_clock import cpu_clock
 from polyseme.contexts.bert.model import Bert
 from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.bert.train import make_task
+from polyseme.contexts.transformer.pretrain.bert import make_task
 from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from tables import write_table

@@ -16,8 +16,8 @@ import polyseme
 from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.cove.network import Decoder, Translator
 from polyseme.contexts.cove.options import CoveOptions
+from polyseme.contexts.cove.target_words import BOUNDARY, UNKNOWN
 from polyseme.contexts.cove.translate import translated
-from polyseme.contexts.cove.words import BOUNDARY, UNKNOWN
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.data.parallel import Parallel

@@ -11,7 +11,7 @@ import torch
 import polyseme
 from polyseme.contexts.mtdnn.heads import FIRST, NEITHER, SECOND, Ranks, Reader, Scores
 from polyseme.contexts.mtdnn.options import MtDnnOptions
-from polyseme.contexts.mtdnn.train import RankedRows
+from polyseme.contexts.transformer.pretrain.mtdnn import RankedRows
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.layers import StochasticAnswer

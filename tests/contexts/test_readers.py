@@ -11,7 +11,7 @@ from torch import nn
 
 import polyseme
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig, Tokens
-from polyseme.contexts.elmo.readers import SPAN, with_positions
+from polyseme.contexts.elmo.bilm_layers import SPAN, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.packing import Packing
 from polyseme.text.corpus import Corpus

@@ -12,7 +12,7 @@ from torch import nn
 
 import polyseme
 from polyseme.cli.main import polyseme as commands
-from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.train import Stream
 from polyseme.contexts.ulmfit.units import BOUNDARY, UNKNOWN, learn_units, stream_of

@@ -15,7 +15,7 @@ from tiny_transformers import GPT, byte_bpe, save_tokenizer
 
 import polyseme
 from polyseme.cli.main import polyseme as commands
-from polyseme.contexts.transformer import precision
+from polyseme.contexts.transformer import inference_speed
 from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, best_multiplier
 from polyseme.errors import OptionError
 
@@ -77,7 +77,7 @@ def test_a_vector_does_not_depend_on_its_batch(bert):
 
 def test_nothing_of_torch_ao_computes(bert):
     modules = {type(module).__module__ for module in bert.at_precision("int8").reading.modules()}
-    assert "polyseme.contexts.transformer.precision" in modules
+    assert "polyseme.contexts.transformer.inference_speed" in modules
     assert not [name for name in modules if name.startswith("torch.ao")]
 
 
@@ -104,12 +104,12 @@ def polyseme_of(model):
 
 
 def test_a_machine_that_cannot_reads_in_floats_and_says_so(bert, monkeypatch, caplog):
-    monkeypatch.setattr(precision, "_TRIAL", "import os; os.abort()")
-    precision.usable_multiplier.cache_clear()
+    monkeypatch.setattr(inference_speed, "_TRIAL", "import os; os.abort()")
+    inference_speed.usable_multiplier.cache_clear()
     try:
         (found,) = bert.at_precision("int8").encode_tokens(LINES[:1])
     finally:
-        precision.usable_multiplier.cache_clear()
+        inference_speed.usable_multiplier.cache_clear()
     (wanted,) = bert.encode_tokens(LINES[:1])
     np.testing.assert_array_equal(found.layers, wanted.layers)
     assert [record.message for record in caplog.records] == ["int8 does not run on this machine: reading in fp32"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.contexts.transformer.examples import PairExamples, StreamExamples, truncated
 from polyseme.contexts.transformer.masking import Masking
-from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, Stretch, split
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, Stretch, split
+from polyseme.contexts.transformer.pretrain.training_examples import PairExamples, StreamExamples, truncated
 from polyseme.contexts.transformer.subwords import learn_byte_pairs, learn_wordpieces
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus

@@ -10,9 +10,9 @@ from tiny_transformers import byte_bpe, wordpiece
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 import polyseme
-from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.text.corpus import Corpus
 from polyseme.text.spacing import joined
 

@@ -9,7 +9,7 @@ from polyseme.catalog.methods import Format
 # In the order in which they are asked.
 FORMATS: tuple[Format, ...] = (
     Format(
-        "allennlp", "polyseme.contexts.elmo.files.names:tells_allennlp",
+        "allennlp", "polyseme.contexts.elmo.files.recognise:tells_allennlp",
         "polyseme.contexts.elmo.files.allennlp:open_allennlp", inside=("zip", "pickle"),
     ),
     Format(
@@ -25,23 +25,23 @@ FORMATS: tuple[Format, ...] = (
         inside=("zip",),
     ),
     Format(
-        "manylangs", "polyseme.contexts.elmo.files.names:tells_manylangs",
+        "manylangs", "polyseme.contexts.elmo.files.recognise:tells_manylangs",
         "polyseme.contexts.elmo.files.manylangs:open_manylangs",
     ),
     Format(
-        "elmo", "polyseme.contexts.elmo.files.names:tells_bilm", "polyseme.contexts.elmo.files.bilm:open_bilm",
+        "elmo", "polyseme.contexts.elmo.files.recognise:tells_bilm", "polyseme.contexts.elmo.files.bilm:open_bilm",
         inside=("hdf5", "json"),
     ),
     Format(
-        "sentence-transformers", "polyseme.contexts.transformer.files.names:tells_sentence_transformers",
+        "sentence-transformers", "polyseme.contexts.transformer.files.recognise:tells_sentence_transformers",
         "polyseme.sentences.files.sentence_transformers:open_sentence_transformers",
     ),
     Format(
-        "tensorflow-bert", "polyseme.contexts.transformer.files.names:tells_tensorflow",
+        "tensorflow-bert", "polyseme.contexts.transformer.files.recognise:tells_tensorflow",
         "polyseme.contexts.transformer.files.tensorflow:open_tensorflow",
     ),
     Format(
-        "huggingface", "polyseme.contexts.transformer.files.names:tells_huggingface",
+        "huggingface", "polyseme.contexts.transformer.files.recognise:tells_huggingface",
         "polyseme.contexts.transformer.files.huggingface:open_huggingface",
     ),
     Format(

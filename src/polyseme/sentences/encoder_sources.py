@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from polyseme.contexts.tuning import Given, Tunable, Tuned
+from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.neural.mix import ScalarMix

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
-from polyseme.contexts.tuning import Given
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder, silent

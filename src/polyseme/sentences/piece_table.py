@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option

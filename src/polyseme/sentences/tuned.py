@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import BATCH_PIECES
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
-from polyseme.contexts.tuning import Given
 from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
-from polyseme.contexts.tuning import Given
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, silent

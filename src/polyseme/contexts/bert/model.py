@@ -25,5 +25,5 @@ class Bert(TrainedTransformer):
 
     method: ClassVar[str] = "bert"
     Options: ClassVar[type] = BertOptions
-    recipe: ClassVar[str] = "polyseme.contexts.bert.train:train_bert"
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.bert:train_bert"
     options: BertOptions

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.cove.network import Translator
-from polyseme.contexts.cove.words import BOUNDARY, SPECIALS, UNKNOWN
+from polyseme.contexts.cove.target_words import BOUNDARY, SPECIALS, UNKNOWN
 from polyseme.interfaces import FloatArray
 
 

@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.alphabet import Alphabet
+from polyseme.contexts.elmo.bilm_layers import make_layers, with_positions
 from polyseme.contexts.elmo.options import BiLMShape
-from polyseme.contexts.elmo.readers import make_layers, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.convolution import spelling_maxima
 from polyseme.neural.highway import highways

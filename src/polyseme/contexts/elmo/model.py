@@ -26,7 +26,7 @@ from polyseme.contexts.elmo.encode import Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.contexts.elmo.perplexity import Perplexity, perplexity, surprisals
 from polyseme.contexts.elmo.tuning import ElmoLayers, ElmoReader
-from polyseme.contexts.tuning import Tuned
+from polyseme.contexts.fine_tuning import Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,

@@ -23,5 +23,5 @@ class Gpt(TrainedTransformer):
 
     method: ClassVar[str] = "gpt"
     Options: ClassVar[type] = GptOptions
-    recipe: ClassVar[str] = "polyseme.contexts.gpt.train:train_gpt"
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.gpt:train_gpt"
     options: GptOptions

@@ -22,6 +22,6 @@ class MtDnn(TrainedTransformer):
 
     method: ClassVar[str] = "mtdnn"
     Options: ClassVar[type] = MtDnnOptions
-    recipe: ClassVar[str] = "polyseme.contexts.mtdnn.train:train_mtdnn"
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.mtdnn:train_mtdnn"
     options: MtDnnOptions
     trains_further: ClassVar[bool] = False

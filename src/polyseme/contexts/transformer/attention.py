@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray
 

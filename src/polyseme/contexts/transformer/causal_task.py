@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polyseme.contexts.transformer.examples import Examples
-from polyseme.contexts.transformer.masked_task import extras
 from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.pretrain.objectives import extras
+from polyseme.contexts.transformer.pretrain.training_examples import Examples
 from polyseme.training.task import BatchTask, Part, Score
 
 PIECES_A_REPORT = 2_000_000

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.contexts.transformer.windows import Window, windows
 from polyseme.interfaces import FloatArray, Layers
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.text.spacing import is_unspaced
 
 FIRST, SPACED, ATTACHED = range(3)  # at the beginning of a text, after a space, directly after another word

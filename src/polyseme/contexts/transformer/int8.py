@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from polyseme.contexts.transformer.kernels import TOP, ZERO, quantise_rows, scale_rows
+from polyseme.contexts.transformer.int8_kernels import TOP, ZERO, quantise_rows, scale_rows
 
 OPERATIONS = ("onednn", "plain")  # the faster one first; not every build of torch has it
 LEVELS = (TOP, 63)

@@ -26,7 +26,7 @@ from torch import Tensor
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.library import offline
 from polyseme.contexts.transformer.network import Batch
-from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.contexts.transformer.windows import windows
 from polyseme.errors import OptionError, TextError
 from polyseme.interfaces import Progress, silent

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.tokenizer import Ints
 
 LONGEST_NGRAM = 3
 

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from polyseme.contexts.fine_tuning import Tuned
 from polyseme.contexts.transformer.attention import Attending, Attention
 from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
+from polyseme.contexts.transformer.inference_speed import in_int8
 from polyseme.contexts.transformer.language import (
     LONGEST_WORD,
     Expectation,
@@ -29,11 +31,9 @@ from polyseme.contexts.transformer.language import (
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
 from polyseme.contexts.transformer.packed import packed
-from polyseme.contexts.transformer.pieces import Cut, Ints, Pieces
-from polyseme.contexts.transformer.precision import in_int8
 from polyseme.contexts.transformer.shape import ShapeOptions
+from polyseme.contexts.transformer.tokenizer import Cut, Ints, Pieces
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
-from polyseme.contexts.tuning import Tuned
 from polyseme.disk.files import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (

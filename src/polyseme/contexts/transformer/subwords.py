@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.text.segment import Segmentation
 from polyseme.text.strings import well_formed
 from polyseme.text.vocabulary import Vocabulary

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.contexts.tuning import Tuned
-from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.fine_tuning import Tuned
+from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units

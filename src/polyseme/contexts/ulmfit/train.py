@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
 from polyseme.errors import TrainingError, as_given

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.ulmfit.awd import AwdLstm
+from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.units import BOUNDARY, Units
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from polyseme.contexts.transformer.examples import Example, Examples, StreamExamples
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.pretrain.training_examples import Example, Examples, StreamExamples
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.data.parallel import Parallel
 
 PAIRS_AT_ONCE = 4096

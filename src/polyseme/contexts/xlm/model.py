@@ -27,7 +27,7 @@ from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.packed import packed
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.contexts.transformer.windows import Window
 from polyseme.contexts.xlm.options import XlmOptions
@@ -87,7 +87,7 @@ class Xlm(TrainedTransformer):
 
     method: ClassVar[str] = "xlm"
     Options: ClassVar[type] = XlmOptions
-    recipe: ClassVar[str] = "polyseme.contexts.xlm.train:train_xlm"
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.xlm:train_xlm"
     options: XlmOptions
 
     def __init__(

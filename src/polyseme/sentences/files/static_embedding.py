@@ -31,7 +31,7 @@ from polyseme.text.normalise import WIDE
 from polyseme.text.segment import Segmentation, has_han
 
 if TYPE_CHECKING:
-    from polyseme.contexts.transformer.pieces import Pieces
+    from polyseme.contexts.transformer.tokenizer import Pieces
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def write_static_embedding(model: Pooled, path: str | Path, *, force: bool = Fal
 def read_static_embedding(place: Path) -> tuple[Pieces, FloatArray]:
     """The tokenizer and the vectors of its subwords; in model2vec, subwords may share a vector and have weights."""
     from polyseme.contexts.transformer.files.huggingface import read_weights
-    from polyseme.contexts.transformer.pieces import Pieces
+    from polyseme.contexts.transformer.tokenizer import Pieces
 
     tensors = read_weights(place)
     rows = tensors.get("embedding.weight", tensors.get("embeddings"))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import BYTE_ROWS, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLMConfig
-from polyseme.contexts.elmo.files.names import find_pair, read_options
+from polyseme.contexts.elmo.files.recognise import find_pair, read_options
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.disk.atomic import new_files

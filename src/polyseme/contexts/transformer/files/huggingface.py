@@ -21,14 +21,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoTokenizer, BertTokenizer, PreTrainedConfig
 
-from polyseme.contexts.transformer.files.names import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.files.normaliser import with_normalisation
+from polyseme.contexts.transformer.files.recognise import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, word_bpe
 from polyseme.contexts.transformer.library import offline, panics_as, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
 from polyseme.contexts.transformer.options import TransformerOptions
-from polyseme.contexts.transformer.pieces import SPECIALS, Pieces
+from polyseme.contexts.transformer.tokenizer import SPECIALS, Pieces
 from polyseme.disk.files import read_settings
 from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, MissingExtra

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from polyseme.contexts.transformer.files.huggingface import read_tokenizer
 from polyseme.contexts.transformer.files.tensorflow import read_wordpiece
-from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError
 
 

@@ -16,7 +16,7 @@ from tokenizers.models import BPE
 
 from polyseme.contexts.transformer.files.moses import ascii_punctuation, escaped, spaced, unescaped
 from polyseme.contexts.transformer.library import reason
-from polyseme.contexts.transformer.pieces import MOST_UNUSED, Pieces
+from polyseme.contexts.transformer.tokenizer import MOST_UNUSED, Pieces
 from polyseme.disk.files import parsed_settings, read_settings, read_small
 from polyseme.errors import FormatError
 

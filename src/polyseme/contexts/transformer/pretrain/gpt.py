@@ -10,13 +10,13 @@ from transformers import GPT2Config, GPT2LMHeadModel, OpenAIGPTConfig, OpenAIGPT
 from polyseme.contexts.gpt.model import Gpt
 from polyseme.contexts.gpt.options import GptOptions
 from polyseme.contexts.transformer.causal_task import CausalTask
-from polyseme.contexts.transformer.examples import StreamExamples
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.pretrain.start import fresh, further, given_pieces
+from polyseme.contexts.transformer.pretrain.training_examples import StreamExamples
 from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
-from polyseme.contexts.transformer.start import fresh, further, given_pieces
-from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import TrainingError
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

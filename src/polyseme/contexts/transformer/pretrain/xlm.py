@@ -9,15 +9,15 @@ import numpy as np
 from transformers import XLMConfig, XLMWithLMHeadModel
 
 from polyseme.contexts.transformer.causal_task import CausalTask
-from polyseme.contexts.transformer.examples import Examples, StreamExamples
-from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.pieces import Pieces
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.pretrain.objectives import MaskedTask
+from polyseme.contexts.transformer.pretrain.start import expect_frequent, fresh, given_pieces, look_at_neighbours
+from polyseme.contexts.transformer.pretrain.training_examples import Examples, StreamExamples
 from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
-from polyseme.contexts.transformer.start import expect_frequent, fresh, given_pieces, look_at_neighbours
-from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.contexts.xlm.examples import Mixture, OneAfterTheOther, OneLanguage, Translations
 from polyseme.contexts.xlm.model import Xlm
 from polyseme.contexts.xlm.options import XlmOptions

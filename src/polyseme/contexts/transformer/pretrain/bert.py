@@ -11,13 +11,11 @@ from transformers import BertForMaskedLM, BertForPreTraining
 
 from polyseme.contexts.bert.model import Bert
 from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.transformer.examples import Examples, PairExamples, StreamExamples
-from polyseme.contexts.transformer.masked_task import MaskedTask
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.pieces import Pieces
-from polyseme.contexts.transformer.shape import with_shape, with_shape_of
-from polyseme.contexts.transformer.start import (
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.pretrain.objectives import MaskedTask
+from polyseme.contexts.transformer.pretrain.start import (
     bert_config,
     expect_frequent,
     fresh,
@@ -25,8 +23,10 @@ from polyseme.contexts.transformer.start import (
     given_pieces,
     look_at_neighbours,
 )
-from polyseme.contexts.transformer.streams import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.pretrain.training_examples import Examples, PairExamples, StreamExamples
+from polyseme.contexts.transformer.shape import with_shape, with_shape_of
 from polyseme.contexts.transformer.subwords import learn_wordpieces
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import OptionError, TrainingError
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

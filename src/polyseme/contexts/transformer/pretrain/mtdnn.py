@@ -27,10 +27,10 @@ from polyseme.contexts.mtdnn.options import MtDnnOptions
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.pretrain.start import bert_config, copied, fresh, given_pieces
 from polyseme.contexts.transformer.shape import with_shape, with_shape_of
-from polyseme.contexts.transformer.start import bert_config, copied, fresh, given_pieces
 from polyseme.contexts.transformer.subwords import learn_wordpieces
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.batches import sized_batches

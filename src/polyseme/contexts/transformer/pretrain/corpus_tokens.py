@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.contexts.transformer.forms import ATTACHED, FIRST, SPACED, attachments, word_forms
-from polyseme.contexts.transformer.pieces import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.text.corpus import Corpus
 
 WORDS_AT_ONCE = 50_000

@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polyseme.contexts.transformer.examples import Example, Examples
 from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pieces import Ints
+from polyseme.contexts.transformer.pretrain.training_examples import Example, Examples
+from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.training.task import BatchTask, Part, Score
 
 PIECES_A_REPORT = 2_000_000

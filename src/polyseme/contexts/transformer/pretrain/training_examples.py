@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from polyseme.contexts.transformer.pieces import Ints
-from polyseme.contexts.transformer.streams import FEW_DOCUMENTS, PieceCorpus, Stretch
+from polyseme.contexts.transformer.pretrain.corpus_tokens import FEW_DOCUMENTS, PieceCorpus, Stretch
+from polyseme.contexts.transformer.tokenizer import Ints
 
 log = logging.getLogger(__name__)
 
