@@ -19,9 +19,8 @@ import torch
 
 import polyseme
 from cpu_clock import cpu_clock
-from polyseme.contexts.bert.model import Bert
-from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.transformer.pretrain.bert import make_task
+from polyseme.contexts.transformer.options import BertOptions
+from polyseme.contexts.transformer.pretrain.bert import Bert, make_task
 from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from tables import write_table

@@ -31,10 +31,9 @@ from transformers import (
 import polyseme
 from cpu_clock import cpu_clock
 from masking import judged
-from polyseme.contexts.bert.model import Bert
-from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.pretrain.bert import make_task
+from polyseme.contexts.transformer.options import BertOptions
+from polyseme.contexts.transformer.pretrain.bert import Bert, make_task
 from polyseme.options import make_options
 from polyseme.text.corpus import Corpus
 from tables import write_table

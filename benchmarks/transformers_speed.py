@@ -43,8 +43,8 @@ from transformers import (
 )
 
 import polyseme
-from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.options import BertOptions
 from polyseme.contexts.transformer.pretrain.bert import make_task
 from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.data.examples import Examples

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from cpu_clock import cpu_clock
-from polyseme.contexts.xlm.model import Xlm
-from polyseme.contexts.xlm.options import XlmOptions
+from polyseme.contexts.transformer.options import XlmOptions
+from polyseme.contexts.transformer.pretrain.xlm import Xlm
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import FloatArray
 from polyseme.options import make_options

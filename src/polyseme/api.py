@@ -349,7 +349,7 @@ def _tokenizer(path: str) -> Any:
     """A model whose tokenizer is wanted, or the tokenizer in a file of its own."""
     if not Path(path).is_file():
         return load(path)
-    return _named("polyseme.contexts.transformer.files.vocabulary:read_vocabulary")(path)
+    return _named("polyseme.contexts.transformer.files.huggingface:read_vocabulary")(path)
 
 
 def _fingerprints(options: Any, models: dict[str, Any]) -> dict[str, str]:

@@ -14,10 +14,9 @@ from torch import nn
 
 import polyseme
 from polyseme.cli.main import polyseme as commands
-from polyseme.contexts.cove.network import Decoder, Translator
+from polyseme.contexts.cove.network import Decoder, Translator, translated
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_words import BOUNDARY, UNKNOWN
-from polyseme.contexts.cove.translate import translated
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.data.parallel import Parallel

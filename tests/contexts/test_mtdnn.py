@@ -9,9 +9,8 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.mtdnn.heads import FIRST, NEITHER, SECOND, Ranks, Reader, Scores
-from polyseme.contexts.mtdnn.options import MtDnnOptions
-from polyseme.contexts.transformer.pretrain.mtdnn import RankedRows
+from polyseme.contexts.transformer.options import MtDnnOptions
+from polyseme.contexts.transformer.pretrain.mtdnn import FIRST, NEITHER, SECOND, RankedRows, Ranks, Reader, Scores
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.layers import StochasticAnswer

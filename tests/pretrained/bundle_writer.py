@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from polyseme.contexts.transformer.files.crc32c import masked_crc32c
+from polyseme.contexts.transformer.files.tensor_bundle import masked_crc32c
 
 MAGIC = 0xDB4775248B80FB57
 NUMBERS = {  # DataType in types.proto

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModel
 
 import polyseme
-from polyseme.contexts.transformer.attention import between_words
+from polyseme.contexts.transformer.model import between_words
 from polyseme.errors import OptionError
 
 

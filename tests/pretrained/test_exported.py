@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models
 
 import polyseme
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
-from polyseme.contexts.transformer.files.normaliser import with_normalisation
+from polyseme.contexts.transformer.files.word_bpe import with_normalisation
 from polyseme.sentences.files.sentence_transformers import write_sentence_transformers
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation

@@ -18,8 +18,8 @@ from tokenizers import Tokenizer, models, trainers
 from tokenizers.implementations import BertWordPieceTokenizer
 
 import polyseme
-from polyseme.contexts.transformer.files.crc32c import masked_crc32c
 from polyseme.contexts.transformer.files.huggingface import read_tokenizer
+from polyseme.contexts.transformer.files.tensor_bundle import masked_crc32c
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError, MissingExtra, PolysemeError
 

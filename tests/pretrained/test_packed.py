@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DebertaConfig, DebertaModel
 
+from polyseme.contexts.transformer.inference_speed import PackedLinear, operations_run, packed
 from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.packed import PackedLinear, operations_run, packed
 
 SMALL = {
     "vocab_size": 90,

@@ -16,7 +16,7 @@ from tiny_transformers import GPT, byte_bpe, save_tokenizer
 import polyseme
 from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.transformer import inference_speed
-from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, best_multiplier
+from polyseme.contexts.transformer.inference_speed import OPERATIONS, Int8Weights, best_multiplier
 from polyseme.errors import OptionError
 
 LINES = ["The cat sat on the mat.", "短句。", "", "One more line, somewhat longer than the others, to be padded."]

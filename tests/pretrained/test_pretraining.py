@@ -11,12 +11,11 @@ from tiny_transformers import SIZES, SMALL, save_tokenizer, wordpiece
 
 import polyseme
 from polyseme.cli.main import polyseme as command
-from polyseme.contexts.bert.options import BertOptions
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.options import BertOptions, with_shape
 from polyseme.contexts.transformer.pretrain.bert import make_task
 from polyseme.contexts.transformer.pretrain.start import bert_config, fresh, look_at_neighbours
-from polyseme.contexts.transformer.shape import with_shape
 from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.errors import FormatError, OptionError, PolysemeError
 from polyseme.text.corpus import Corpus

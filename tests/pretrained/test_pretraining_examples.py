@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, Stretch, split
-from polyseme.contexts.transformer.pretrain.training_examples import PairExamples, StreamExamples, truncated
+from polyseme.contexts.transformer.pretrain.training_examples import Masking, PairExamples, StreamExamples, truncated
 from polyseme.contexts.transformer.subwords import learn_byte_pairs, learn_wordpieces
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus

@@ -15,9 +15,9 @@ from safetensors.torch import load_file, save_file
 from tiny_transformers import KINDS, SIZES, TEXTS, save_tokenizer, theirs, wordpiece
 
 import polyseme
+from polyseme.contexts.transformer.encode import windows
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
 from polyseme.contexts.transformer.network import Batch
-from polyseme.contexts.transformer.windows import windows
 from polyseme.errors import OptionError
 
 every_kind = pytest.mark.parametrize("name", KINDS)

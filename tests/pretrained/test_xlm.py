@@ -11,12 +11,10 @@ from tiny_transformers import SMALL
 
 import polyseme
 from polyseme.contexts.transformer.network import Batch
-from polyseme.contexts.transformer.pretrain.xlm import _sources
-from polyseme.contexts.transformer.shape import with_shape
+from polyseme.contexts.transformer.options import XlmOptions, with_shape
+from polyseme.contexts.transformer.pretrain.xlm import Mixture, Translations, _sources
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
 from polyseme.contexts.transformer.tokenizer import Cut
-from polyseme.contexts.xlm.examples import Mixture, Translations
-from polyseme.contexts.xlm.options import XlmOptions
 from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus

@@ -8,7 +8,7 @@ import torch
 from tests.tasks.conftest import reviews
 
 import polyseme
-from polyseme.contexts.ulmfit.tuning import STRETCH
+from polyseme.contexts.ulmfit.model import STRETCH
 from polyseme.contexts.ulmfit.units import UNKNOWN
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError

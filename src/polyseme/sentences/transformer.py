@@ -23,8 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.packed import packed
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given

@@ -15,7 +15,7 @@ from polyseme.serve.shapes import AskAttention, AttentionShape
 from polyseme.serve.texts import WAIT
 
 if TYPE_CHECKING:
-    from polyseme.contexts.transformer.attention import Attention
+    from polyseme.contexts.transformer.model import Attention
 
 MOST_WORDS = 200  # of a sentence: the answer has their square
 

@@ -20,9 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.ulmfit.model import Ulmfit
+from polyseme.contexts.ulmfit.model import Ulmfit, UlmfitLayers, UnitReader
 from polyseme.contexts.ulmfit.options import UlmfitOptions
-from polyseme.contexts.ulmfit.tuning import UlmfitLayers, UnitReader
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Sentence

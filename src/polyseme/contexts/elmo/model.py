@@ -22,10 +22,9 @@ import torch
 
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo.encode import Planes, SentenceRunner
+from polyseme.contexts.elmo.encode import ElmoLayers, ElmoReader, Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.contexts.elmo.perplexity import Perplexity, perplexity, surprisals
-from polyseme.contexts.elmo.tuning import ElmoLayers, ElmoReader
 from polyseme.contexts.fine_tuning import Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (

@@ -6,6 +6,8 @@ What differs from the paper's program: it needs no vocabulary file and no token 
 backward perplexity of held-out text (estimated from a fixed sample of a large softmax, accurate to a few thousandths,
 so that reports take at most a twentieth of the time); the best weights are kept; the softmax is saved. A word outside
 the softmax is still read by its characters; it is the class "unknown" only as a target.
+
+Training a biLM further on other text: its shape stays, and its tables grow by the new words and characters.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, make_alphabet
+from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS, make_alphabet
 from polyseme.contexts.elmo.batches import (
     Batch,
     Ints,
@@ -32,7 +34,6 @@ from polyseme.contexts.elmo.batches import (
     word_counts,
 )
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo.further import joined, take_over
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
@@ -47,6 +48,51 @@ from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Loss, Part, Score, Task
+
+
+def joined(known: list[str], more: list[str]) -> list[str]:
+    """The known items in their order, followed by the new ones."""
+    seen = set(known)
+    return [*known, *(item for item in more if item not in seen)]
+
+
+@torch.no_grad()
+def take_over(bilm: BiLM, start: BiLM) -> None:
+    """Copy the weights of ``start``; rows of its tables keep their indices, and special entries stay at the end."""
+    known = start.state_dict()
+    for name, tensor in bilm.state_dict().items():
+        if name not in known:  # the softmax, if the model came without one
+            continue
+        if name == "encoder.characters":
+            _take_rows(tensor, known[name], CHARACTER_SPECIALS)
+        elif name in ("encoder.words", "softmax_weight"):
+            _take_rows(tensor, known[name], WORD_SPECIALS)
+        elif name == "softmax_bias":
+            _take_biases(tensor, known[name])
+        else:
+            tensor.copy_(known[name])
+
+
+def _take_rows(to: Tensor, known: Tensor, n_special: int) -> None:
+    """Copy the known rows; new ones start from the row of the unknown entry."""
+    if to.shape == known.shape:
+        to.copy_(known)
+        return
+    n = len(known) - n_special
+    to[:n] = known[:n]
+    to[n : len(to) - n_special] = known[n]
+    to[len(to) - n_special :] = known[n:]
+
+
+def _take_biases(to: Tensor, known: Tensor) -> None:
+    """Copy the known biases; new words share the probability of "unknown" in proportion to their frequency."""
+    n, end = len(known) - WORD_SPECIALS, len(to) - WORD_SPECIALS
+    if end > n:
+        fresh = to[n : end + 1]  # log frequencies of the new words and of the words that stay unknown
+        to[n : end + 1] = known[n] + fresh - torch.logsumexp(fresh, dim=0)
+    to[:n] = known[:n]
+    to[end + 1 :] = known[n + 1 :]
+
 
 E = TypeVar("E", bound=Elmo)
 

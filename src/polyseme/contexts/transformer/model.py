@@ -3,6 +3,12 @@
 Vaswani et al., "Attention Is All You Need", 2017; Devlin et al., "BERT", 2018. The architectures are those of
 ``transformers``; this module makes them ContextEncoders: words instead of subwords, sentences of any length, and
 vectors that do not depend on the batch.
+
+Attention between the words of a sentence (词间注意力), in every layer and head of a Transformer.
+
+Attention between subwords becomes attention between words as in Clark et al., "What Does BERT Look At?", 2019:
+attention *to* a word is the sum over its subwords, attention *from* a word the mean over them. Special tokens are left
+out, so a row sums to one minus the attention to them.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -18,9 +25,8 @@ import numpy as np
 import torch
 
 from polyseme.contexts.fine_tuning import Tuned
-from polyseme.contexts.transformer.attention import Attending, Attention
 from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
-from polyseme.contexts.transformer.inference_speed import in_int8
+from polyseme.contexts.transformer.inference_speed import in_int8, packed
 from polyseme.contexts.transformer.language import (
     LONGEST_WORD,
     Expectation,
@@ -29,9 +35,7 @@ from polyseme.contexts.transformer.language import (
     split_at_masks,
 )
 from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
-from polyseme.contexts.transformer.options import PRECISIONS, TransformerOptions
-from polyseme.contexts.transformer.packed import packed
-from polyseme.contexts.transformer.shape import ShapeOptions
+from polyseme.contexts.transformer.options import PRECISIONS, ShapeOptions, TransformerOptions
 from polyseme.contexts.transformer.tokenizer import Cut, Ints, Pieces
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
 from polyseme.disk.files import parsed_settings
@@ -59,6 +63,45 @@ from polyseme.text.strings import well_formed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The attention weights between the words of a sentence."""
+
+    tokens: list[str]
+    weights: FloatArray  # (layers, heads, from, to)
+
+
+class Attending:
+    """A copy of a network that returns its attention; it shares the weights of the original."""
+
+    def __init__(self, network: Network) -> None:
+        whole = network.whole
+        shared = {id(tensor): tensor for tensor in (*whole.parameters(), *whole.buffers())}
+        self.network = copy.copy(network)
+        self.network._modules = {"whole": copy.deepcopy(whole, shared)}
+        self.network.whole.set_attn_implementation("eager")  # faster implementations do not return the weights
+
+    @torch.inference_mode()
+    def weights(self, batch: Batch, words: Ints) -> FloatArray:
+        """``(layers, heads, words, words)`` for a batch of one row; ``words (W, 2)``: start and end of each word."""
+        found = self.network.attentions(batch)
+        known = [layer[0] for layer in found if layer is not None]
+        if not known or len(known) < len(found):
+            raise OptionError(f"a {self.network.whole.config.model_type} does not return its attention")
+        pieces = torch.stack(known).float().numpy()  # (L, H, T, T)
+        return between_words(pieces, words)
+
+
+def between_words(pieces: FloatArray, words: Ints) -> FloatArray:
+    """``(L, H, T, T) -> (L, H, W, W)``: sums over the subwords attended to, means over those that attend."""
+    member = np.zeros((len(words), pieces.shape[-1]), dtype=np.float32)
+    for word, (first, last) in enumerate(words.tolist()):
+        member[word, first:last] = 1
+    looking = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    return np.asarray(looking @ pieces @ member.T, dtype=np.float32)
+
 
 AHEAD_BYTES = 128 << 20  # vectors of the sentences that are read ahead and sorted by length
 AHEAD_CHARACTERS = 1 << 16

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.fine_tuning import Given
-from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.encode import Runner, windows
 from polyseme.contexts.transformer.network import Batch, Network
 from polyseme.contexts.transformer.tokenizer import PairCut
-from polyseme.contexts.transformer.windows import windows
 from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
 

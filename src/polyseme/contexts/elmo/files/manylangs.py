@@ -16,7 +16,7 @@ from torch import Tensor
 
 from polyseme.contexts.elmo.alphabet import make_alphabet
 from polyseme.contexts.elmo.bilm import BiLMConfig
-from polyseme.contexts.elmo.files.lstm_names import highway_tensors, lstm_tensors
+from polyseme.contexts.elmo.files.allennlp import highway_tensors, lstm_tensors
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
 from polyseme.disk.files import read_settings, read_small

@@ -2,6 +2,8 @@
 
 Weights are read as data (safetensors, or torch files that contain only tensors), the tokenizer by ``AutoTokenizer`` of
 ``transformers`` from local files. Code in the folder is never executed.
+
+A tokenizer in a file of its own: a WordPiece vocabulary (vocab.txt), or tokenizer.json with its settings beside.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoTokenizer, BertTokenizer, PreTrainedConfig
 
-from polyseme.contexts.transformer.files.normaliser import with_normalisation
 from polyseme.contexts.transformer.files.recognise import OF_OTHERS, WEIGHTS
-from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, word_bpe
+from polyseme.contexts.transformer.files.tensorflow import read_wordpiece
+from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, with_normalisation, word_bpe
 from polyseme.contexts.transformer.library import offline, panics_as, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
@@ -236,3 +238,13 @@ def _wanted(tokenizer: Any) -> str:
 
 def _only_sentencepiece(folder: Path) -> bool:
     return any(folder.glob("*.model")) and not (folder / "tokenizer.json").exists()
+
+
+def read_vocabulary(path: str | Path) -> Pieces:
+    """The tokenizer in this file."""
+    file = Path(path)
+    if file.name == "tokenizer.json":
+        return read_tokenizer(file.parent)
+    if file.suffix == ".txt":
+        return read_wordpiece(file, 0)
+    raise FormatError(f"{file} is neither a vocabulary (vocab.txt) nor tokenizer.json: give one, or a model's folder")

@@ -2,6 +2,14 @@
 
 A word is cut into its characters, the last with ``</w>``, and these are merged in the order of the list of merges. The
 vocabulary and the merges are read as data, and make an equal tokenizer of the library ``tokenizers``.
+
+Moses tokenisation of English and French as a normalisation: spaces between words, punctuation and clitics.
+
+The rules are those of the scripts for machine translation (Koehn et al., 2007) with which XLM, FlauBERT and BioGPT were
+trained. They are replacements by regular expressions, which keep the position of every character. Two things differ:
+the list of abbreviations is short, and tabs and line breaks separate words.
+
+The normalisation of a model's text as a normaliser of the library ``tokenizers``, for folders that others read.
 """
 
 from __future__ import annotations
@@ -12,13 +20,114 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers, processors
+from tokenizers.decoders import Decoder
 from tokenizers.models import BPE
+from tokenizers.normalizers import NFKC, Lowercase, Normalizer, Replace, Sequence, Strip
 
-from polyseme.contexts.transformer.files.moses import ascii_punctuation, escaped, spaced, unescaped
 from polyseme.contexts.transformer.library import reason
 from polyseme.contexts.transformer.tokenizer import MOST_UNUSED, Pieces
 from polyseme.disk.files import parsed_settings, read_settings, read_small
 from polyseme.errors import FormatError
+from polyseme.text.normalise import INVISIBLE, SPACES, WIDE
+from polyseme.text.segment import Segmentation
+
+# Han characters and Hangul syllables are words of their own; the signs of Indic scripts belong to words.
+_LETTER = (
+    r"[[\p{Alphabetic}\u093c\u094d\u09bc\u09cd\u0a3c\u0a4d\u0abc\u0acd\u0b3c\u0b4d\u0bcd\u0c4d\u0cbc\u0ccd\u0d4d\u0dca"
+    r"\u0eba\u1039\u135f]&&[\u0000-\ufffd]&&[^\p{Han}\uac00-\ud7a3]]"
+)
+_NOT_LETTER = f"[^{_LETTER}]"
+_NUMBER = r"[\p{N}&&[\u0000-\ufffd]]"
+_INNER = rf"[{_LETTER}[\p{{Nd}}&&[\u0000-\ufffd]]]"
+_SYMBOL = rf"[^{_INNER}\s.'`,\-]"
+_ASCII = {  # what is written for these characters
+    ",": "，、", '"': "“”„《》「」«»", ":": "∶：", "?": "？", "!": "！", "(": "（", ")": "）", ";": "；", "~": "～",
+    "...": "…", "-": "━–", " - ": "—", "<": "〈", ">": "〉", "[": "【", "]": "】", "%": "％", ". ": "。．",
+    **{str(n): chr(0xFF10 + n) for n in range(10)},
+}  # fmt: skip
+# Words that keep the period after them, and English words that keep it before a number.
+_ABBREVIATIONS = {
+    "en": "[A-Z] Mr Mrs Ms Dr Prof Rev Hon Sen Rep Gov Gen Col Lt Capt Maj Sgt Cpl Adm Brig St Sr Bros Messrs Mlle Mme "
+    "vs v Jan Feb Mar Apr Jun Jul Aug Sep Oct Nov Dec",
+    "fr": "[A-Zb-z] MM al apr art av cf chap éd env etc ex fig hab pp pl tél vol",
+}
+_BEFORE_NUMBERS = "No|Art|pp"
+_ENTITIES = {
+    "&": "&amp;", "|": "&#124;", "<": "&lt;", ">": "&gt;", "'": "&apos;", '"': "&quot;", "[": "&#91;", "]": "&#93;",
+}  # fmt: skip
+# An insertion at the very start of a text would make the positions wrong, so that patterns exclude it by (?!\A).
+_HELD = "\ue000"  # in place of a character that is moved; the text has none, since private characters are removed
+
+
+def ascii_punctuation(language: str) -> Normalizer:
+    """Punctuation of every script written in ASCII, invisible characters removed, and quotes moved past commas."""
+    steps = [
+        Replace(Regex(r"[\t\n\v\f\r\u0085]"), " "),
+        Replace(Regex(r"\p{C}"), ""),
+        *(Replace(Regex(f"[{found}]"), plain) for plain, found in _ASCII.items()),
+        Replace(Regex("[`’]"), "'"),
+        Replace("''", ' " '),
+        Replace(Regex("[´‘‚]"), "'"),
+        Replace("''", '"'),
+        Replace(Regex(r"(?<=\d)\u00a0(?=\d)"), "," if language == "fr" else "."),
+        Strip(),
+    ]
+    if language == "fr":  # a," b → a", b and a." b → a". b
+        steps += _swapped(',(?=")', r'\K"', ',"')
+        steps += _swapped(r'(?<!\.)\.(?=\.*"[^<])', r'\.*\K"', '."')
+    else:  # "a", b → "a," b
+        steps += _swapped('"(?=,)', r",*\K,(?!,)", '",')
+        steps += _swapped(r'"(?=\.)', r"\.*\K\.(?!\.)", '".')
+    return Sequence(steps)
+
+
+def spaced(language: str, *, hyphens: bool = False) -> Normalizer:
+    """Spaces around everything that is a token of its own; with ``hyphens``, those inside words too, as ``@-@``."""
+    letter, other, number = _LETTER, _NOT_LETTER, _NUMBER
+    if language == "fr":  # l'homme → l' homme
+        apostrophes = [
+            Replace(Regex(f"(?<={other})'(?!\\z)|(?<!\\A)'(?={other})"), " ' "),
+            Replace(Regex(f"(?<={letter}')(?<!{letter}'{letter}')(?={letter})"), " "),
+        ]
+    else:  # don't → don 't
+        apostrophes = [
+            Replace(Regex(f"(?<=[^{letter}{number}])'(?!\\z)|(?<!\\A)'(?={other})"), " ' "),
+            Replace(Regex(f"(?<={letter})(?<!{letter}'{letter})(?='{letter})|(?<={number})(?='s)"), " "),
+        ]
+    numbered = rf"|(?:{_BEFORE_NUMBERS})\.\s+[0-9]" if language == "en" else ""
+    kept = rf"(?!(?:{'|'.join(_ABBREVIATIONS[language].split())})\.(?!\S){numbered}|\.\.)"
+    return Sequence(
+        [
+            Strip(),
+            Replace(Regex(f"(?!\\A)(?:(?={_SYMBOL})|(?<={_SYMBOL}))"), " "),
+            *([Replace(Regex(f"(?<={_INNER})-(?={_INNER})"), " @-@ ")] if hyphens else []),
+            Replace(Regex(r"(?!\A)(?:(?<!\.)(?=\.\.)|(?<=\.\.)(?!\.))"), " "),
+            Replace(Regex(f"(?<!{number}),|,(?!{number})"), " , "),
+            *apostrophes,
+            Replace(Regex(rf"(?<!\S){kept}(?:[^\s.]+|[^\s{letter}]+)\K(?=\.(?!\S)(?!\s+\p{{Lowercase}}))"), " "),
+            Replace(Regex(r"(?!\A)(?=\.'\s*\z)"), " "),
+            Replace(Regex(r"(?<=\.)(?='\s*\z)"), " "),
+        ]
+    )
+
+
+def escaped() -> list[Normalizer]:
+    """Characters that have a meaning in XML, as entities."""
+    return [Replace(mark, entity) for mark, entity in _ENTITIES.items()]
+
+
+def unescaped() -> list[Decoder]:
+    """Entities and hyphens as they were."""
+    return [decoders.Replace(entity, mark) for mark, entity in [("-", " @-@ "), *reversed(_ENTITIES.items())]]
+
+
+def _swapped(first: str, second: str, marks: str) -> list[Normalizer]:
+    """Two characters that change places, each replaced where it stands, so that the positions stay in order.
+
+    ``second`` is looked for directly behind ``first``.
+    """
+    return [Replace(Regex(first), _HELD), Replace(Regex(_HELD + second), marks[0]), Replace(_HELD, marks[1])]
+
 
 _END = "</w>"  # of a word
 _INSIDE = "@@"  # some vocabularies mark the pieces that do not end a word instead
@@ -197,3 +306,36 @@ def _content(token: Any) -> str:
     """A special token, given as text or as a table of its properties."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else ""
+
+
+# Full-width punctuation is held as these while NFKC runs: private characters, which it does not change.
+_HELD_SIGNS = [chr(0x10FF00 + number) for number in range(len(WIDE))]
+# Lowercase changes every character by itself, but a sigma at the end of a word is another one.
+_CASED = r"[\p{Lu}\p{Ll}\p{Lt}]"
+_FINAL_SIGMA = Regex(rf"(?<={_CASED})Σ(?![\p{{Mn}}\p{{Cf}}'.:·’]*{_CASED})")
+
+
+def with_normalisation(tokenizer: bytes, segmentation: Segmentation) -> bytes:
+    """A tokenizer.json that normalises text as ``segmentation`` does, except for its script, before all else."""
+    steps = _form() if segmentation.normalise == "nfkc" else []
+    if segmentation.case == "lower":
+        steps += [Replace(_FINAL_SIGMA, "ς"), Lowercase()]
+    if not steps:
+        return tokenizer
+    found = Tokenizer.from_buffer(tokenizer)
+    own = [] if found.normalizer is None else [found.normalizer]
+    found.normalizer = Sequence([*steps, *own])
+    return str(found.to_str()).encode()
+
+
+def _form() -> list[Normalizer]:
+    """NFKC as in ``polyseme.text.normalise``."""
+    invisible = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in INVISIBLE)
+    spaces = "".join(rf"\x{{{ord(space):x}}}" for space in SPACES)
+    return [
+        Replace(Regex(f"[{invisible}]"), ""),
+        Replace(Regex(f"[{spaces}]"), " "),
+        *(Replace(sign, held) for sign, held in zip(WIDE, _HELD_SIGNS, strict=True)),
+        NFKC(),
+        *(Replace(held, sign) for sign, held in zip(WIDE, _HELD_SIGNS, strict=True)),
+    ]

@@ -1,18 +1,30 @@
-"""Training BERT on a corpus, from scratch or from any masked language model."""
+"""Training BERT on a corpus, from scratch or from any masked language model.
+
+BERT (基于掩码语言模型的语境词向量): hidden states of a Transformer trained to predict masked subwords.
+
+Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", 2018.
+
+    max Σ over the masked subwords i of log p(x_i | x with 15 % masked)  [+ log p(does B follow A)],
+    p = softmax(W_emb · norm(gelu(W h_i)) + b)
+
+What differs from the paper: subwords are learned from the corpus; masks and pairs are drawn anew in every epoch; whole
+words are masked, as the corpus segments them (Chinese words too); the head runs on masked positions only; there is no
+dropout by default; the output bias starts at the log frequency of each subword; the epsilon of the norms, GELU and the
+initial weights are those of ``transformers``. Any masked language model can be trained further, including published
+ones.
+"""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from transformers import BertForMaskedLM, BertForPreTraining
 
-from polyseme.contexts.bert.model import Bert
-from polyseme.contexts.bert.options import BertOptions
-from polyseme.contexts.transformer.masking import Masking
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.options import BertOptions, with_shape, with_shape_of
 from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
 from polyseme.contexts.transformer.pretrain.objectives import MaskedTask
 from polyseme.contexts.transformer.pretrain.start import (
@@ -23,15 +35,25 @@ from polyseme.contexts.transformer.pretrain.start import (
     given_pieces,
     look_at_neighbours,
 )
-from polyseme.contexts.transformer.pretrain.training_examples import Examples, PairExamples, StreamExamples
-from polyseme.contexts.transformer.shape import with_shape, with_shape_of
+from polyseme.contexts.transformer.pretrain.training_examples import Examples, Masking, PairExamples, StreamExamples
 from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.contexts.transformer.tokenizer import Pieces
+from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.errors import OptionError, TrainingError
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
+
+
+class Bert(TrainedTransformer):
+    """A masked language model trained here."""
+
+    method: ClassVar[str] = "bert"
+    Options: ClassVar[type] = BertOptions
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.bert:train_bert"
+    options: BertOptions
+
 
 log = logging.getLogger(__name__)
 

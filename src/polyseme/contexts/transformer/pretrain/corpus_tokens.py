@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.transformer.forms import ATTACHED, FIRST, SPACED, attachments, word_forms
-from polyseme.contexts.transformer.tokenizer import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import ATTACHED, FIRST, SPACED, Ints, Pieces, attachments, word_forms
 from polyseme.text.corpus import Corpus
 
 WORDS_AT_ONCE = 50_000

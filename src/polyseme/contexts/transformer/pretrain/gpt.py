@@ -1,27 +1,48 @@
-"""Training GPT on a corpus, from scratch or from any causal language model."""
+"""Training GPT on a corpus, from scratch or from any causal language model.
+
+GPT (生成式语言模型的语境词向量): hidden states of a Transformer trained to predict the next subword.
+
+Radford et al., "Improving Language Understanding by Generative Pre-Training", 2018.
+
+    max Σ_i log p(x_i | x_1 … x_{i-1}),   p = softmax(W_emb · h)
+
+What differs from the paper: subwords are learned from the corpus, and each Chinese character is one; norms come before
+the layers unless ``norm="post"`` (``post`` is that of GPT, ``pre`` that of GPT-2); documents end with a special token,
+so that the model learns to stop; there is no dropout by default. Any causal language model can be trained further,
+including published ones.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from transformers import GPT2Config, GPT2LMHeadModel, OpenAIGPTConfig, OpenAIGPTLMHeadModel
 
-from polyseme.contexts.gpt.model import Gpt
-from polyseme.contexts.gpt.options import GptOptions
-from polyseme.contexts.transformer.causal_task import CausalTask
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.options import GptOptions, check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
+from polyseme.contexts.transformer.pretrain.objectives import CausalTask
 from polyseme.contexts.transformer.pretrain.start import fresh, further, given_pieces
 from polyseme.contexts.transformer.pretrain.training_examples import StreamExamples
-from polyseme.contexts.transformer.shape import check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
 from polyseme.contexts.transformer.tokenizer import Pieces
+from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.errors import TrainingError
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
+
+
+class Gpt(TrainedTransformer):
+    """A causal language model trained here."""
+
+    method: ClassVar[str] = "gpt"
+    Options: ClassVar[type] = GptOptions
+    recipe: ClassVar[str] = "polyseme.contexts.transformer.pretrain.gpt:train_gpt"
+    options: GptOptions
+
 
 G = TypeVar("G", bound=Gpt)
 
