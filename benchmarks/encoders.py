@@ -108,7 +108,7 @@ def _skip_seconds(corpus: Corpus, whole: int, n: int, sizes: dict[str, int]) -> 
     """CPU seconds for ``n`` sentences, measured on the first batches of a training on many sentences."""
     from polyseme.sentences.decoders import TargetWords
     from polyseme.sentences.options import SkipThoughtOptions
-    from polyseme.sentences.skip_thought import SkipNet, SkipTask, SkipThought
+    from polyseme.sentences.sentence_order import SkipNet, SkipTask, SkipThought
     from polyseme.store.model import About
     from polyseme.training.loop import Loop
     from polyseme.training.run import Run

@@ -12,7 +12,7 @@ from polyseme.neural.layers import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.attention import HanModule, SelfAttentionModule
 from polyseme.sentences.averaging import DanModule
-from polyseme.sentences.convolution import DcnnModule, TextCnnModule, dynamic_k, folded, wide_convolution
+from polyseme.sentences.encoders import DcnnModule, TextCnnModule, dynamic_k, folded, wide_convolution
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 

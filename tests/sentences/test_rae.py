@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.sentences import trees
+from polyseme.sentences import rae
 from polyseme.sentences.dynamic import least_of_cells, number_features, pooled_distances
-from polyseme.sentences.trees import AutoEncoder, folded, greedy_merges, unfolding_errors
+from polyseme.sentences.rae import AutoEncoder, folded, greedy_merges, unfolding_errors
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
@@ -66,11 +66,11 @@ def batch() -> tuple[AutoEncoder, torch.Tensor, torch.Tensor]:
     return net, x, torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
 
 
-@pytest.mark.parametrize("long", [trees.LONG, 3, 1])  # all texts together; some of them, all of them by themselves
+@pytest.mark.parametrize("long", [rae.LONG, 3, 1])  # all texts together; some of them, all of them by themselves
 def test_trees_phrases_and_errors_are_those_of_numpy(
     batch: tuple[AutoEncoder, torch.Tensor, torch.Tensor], long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trees, "LONG", long)
+    monkeypatch.setattr(rae, "LONG", long)
     net, x, mask = batch
     plain = Plain(net)
     left, right = greedy_merges(net, x, mask)

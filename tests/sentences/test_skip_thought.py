@@ -9,10 +9,10 @@ from torch.nn import functional as F
 
 import polyseme
 from polyseme.errors import OptionError, TrainingError
-from polyseme.sentences import skip_thought, universal
+from polyseme.sentences import sentence_order, universal
 from polyseme.sentences.decoders import END, UNKNOWN, TargetWords, WordDecoder, WordOutput
 from polyseme.sentences.neighbours import Stories
-from polyseme.sentences.skip_thought import SkipThoughtModule, linear_map
+from polyseme.sentences.sentence_order import SkipThoughtModule, linear_map
 from polyseme.text.corpus import Corpus
 
 
@@ -110,7 +110,7 @@ def test_words_that_only_the_given_vectors_have_are_mapped_into_the_encoder(tmp_
 
 @pytest.mark.parametrize("method", ["skip-thought", "gensen"])
 def test_too_few_words_to_expand_from_are_told_before_the_training(tmp_path, method, monkeypatch):
-    monkeypatch.setattr(skip_thought, "fit", None)
+    monkeypatch.setattr(sentence_order, "fit", None)
     monkeypatch.setattr(universal, "fit", None)
     (tmp_path / "few.txt").write_text("1 4\na0 1 2 3 4\n", encoding="utf-8")
     corpus = Corpus.from_sentences(topics(9))

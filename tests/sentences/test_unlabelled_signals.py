@@ -12,7 +12,7 @@ import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.inference import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
+from polyseme.sentences.infersent import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
 from polyseme.sentences.learned import EncoderNet
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.neighbours import NeighbourTask, neighbour_targets

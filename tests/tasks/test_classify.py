@@ -16,7 +16,7 @@ from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, PolysemeError, TrainingError
 from polyseme.interfaces import ContextEncoder, EncodedSentence
 from polyseme.sentences.learned import class_weights
-from polyseme.sentences.sources import FixedVectors
+from polyseme.sentences.token_vectors import FixedVectors
 from polyseme.tasks.options import CLASSIFY_HEADS, ClassifyOptions, head_options
 
 SMALL = {

@@ -10,8 +10,8 @@ import pytest
 import polyseme
 from polyseme.data.examples import Answer, Examples, Passage
 from polyseme.errors import OptionError, TrainingError
-from polyseme.tasks.reading import Readings, Window, shared_features, window_starts
 from polyseme.tasks.span import SpanTask, _Found
+from polyseme.tasks.span_windows import Readings, Window, shared_features, window_starts
 from polyseme.text.segment import Segmentation
 
 NAMES, PLACES, THINGS = ["王小明", "李红", "张伟"], ["北京", "上海", "西安"], ["看书", "跑步", "唱歌"]

@@ -13,7 +13,7 @@ from polyseme.data.examples import Answer, Examples, Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.store.model import About
 from polyseme.tasks.options import SpanCrossOptions
-from polyseme.tasks.readers import CrossReader
+from polyseme.tasks.span_networks import CrossReader
 from polyseme.text.segment import Segmentation
 
 TUNED = {"encoder_mode": "finetune", "threads": 1, "batch_size": 8, "held_out": 0.0, "seed": 1}

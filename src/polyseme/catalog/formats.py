@@ -21,7 +21,7 @@ FORMATS: tuple[Format, ...] = (
         inside=("zip", "pickle"), needs_others=True,
     ),
     Format(
-        "use-multilingual", "polyseme.sentences.files.use:tells", "polyseme.sentences.files.use:open_use",
+        "use-multilingual", "polyseme.sentences.files.published:tells", "polyseme.sentences.files.published:open_use",
         inside=("zip",),
     ),
     Format(

@@ -22,7 +22,7 @@ from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses,
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet
 from polyseme.sentences.options import SkipThoughtOptions
-from polyseme.sentences.sources import Flat, Ints, TokenLists, counted_keys, offsets_of, words
+from polyseme.sentences.token_vectors import Flat, Ints, TokenLists, counted_keys, offsets_of, words
 from polyseme.training.task import BatchTask, Part, Score
 
 MOST_HELD_OUT = 2000  # sentences

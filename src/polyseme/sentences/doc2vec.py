@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
 from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, check_query, unit_rows
 from polyseme.options import option
-from polyseme.sentences.counts import sentence_numbers, text_offsets
+from polyseme.sentences.bag_of_words import sentence_numbers, text_offsets
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

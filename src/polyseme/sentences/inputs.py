@@ -21,10 +21,10 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
 from polyseme.neural.layers import Dropout
 from polyseme.options import part_of
-from polyseme.sentences.encoder_sources import FrozenLayers, LayerSums, TunedLayers, TunedSums
+from polyseme.sentences.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.sentences.modules import Tokens
 from polyseme.sentences.options import DIM, InputOptions, TextOptions
-from polyseme.sentences.sources import (
+from polyseme.sentences.token_vectors import (
     FixedVectors,
     Ints,
     LearnedKeys,

@@ -26,7 +26,7 @@ from polyseme.options import part_of
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
 from polyseme.sentences.modules import Encoding, TextModule
 from polyseme.sentences.options import TextOptions, TuningOptions
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.neural.layers import dynamic_max, k_max
-from polyseme.sentences.convolution import dynamic_k, folded, folded_rows, wide_convolution
+from polyseme.sentences.encoders import dynamic_k, folded, folded_rows, wide_convolution
 from polyseme.sentences.modules import Tokens
 
 STRETCHES = 4  # segments of a text in the last pooling

@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import FloatArray
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.inference import given_vectors
+from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.options import QUICK_DIM, QuickThoughtOptions
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit

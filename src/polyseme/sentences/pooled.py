@@ -45,8 +45,8 @@ from polyseme.interfaces import (
     text_batches,
 )
 from polyseme.options import make_options, options_to_json
-from polyseme.sentences import fitting, pools, reading
-from polyseme.sentences.counts import Bow, inverse_frequencies
+from polyseme.sentences import pools, reading, word_weights
+from polyseme.sentences.bag_of_words import Bow, inverse_frequencies
 from polyseme.sentences.options import ATTENDING, CONCATENATED, PooledOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
@@ -113,16 +113,16 @@ class Pooled(Model, SentenceEncoder):
     ) -> Self:
         """Count words in a corpus or in texts, and compute the principal components of their vectors.
 
-        Without ``data``, the counts of the word vectors' own vocabulary are used (see fitting.py).
+        Without ``data``, the counts of the word vectors' own vocabulary are used (see word_weights.py).
         """
         if pool == "pos":
             if not isinstance(data, Corpus):
                 raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on a file or corpus of such")
             return cls(encoder, pool, layers=layers, reader=reading.by_part_of_speech(data), **options)
         if data is not None:
-            counts, texts = fitting.from_texts(encoder, data)
+            counts, texts = word_weights.from_texts(encoder, data)
         elif isinstance(encoder, StaticEncoder):
-            counts, texts = fitting.from_vocabulary(encoder.words)
+            counts, texts = word_weights.from_vocabulary(encoder.words)
         else:
             raise OptionError(f"pool {pool!r} needs word frequencies: fit it on some text")
         if pool == "surprisal":

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from polyseme.interfaces import Progress, Sentence, WordVectors, silent
-from polyseme.sentences.inference import InferSent
+from polyseme.sentences.infersent import InferSent
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.options import InferSentFileOptions
 

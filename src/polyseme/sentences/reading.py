@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, FloatArray
-from polyseme.sentences.counts import Bow
+from polyseme.sentences.bag_of_words import Bow
 from polyseme.text.corpus import Corpus
 
 UNSEEN = ""  # the key of the score for words that have none

@@ -24,12 +24,12 @@ from torch.nn import functional as F
 from polyseme.errors import TrainingError
 from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectors, silent
 from polyseme.sentences import dynamic
-from polyseme.sentences.inference import given_vectors
+from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.options import RaeOptions
-from polyseme.sentences.sources import Ints
-from polyseme.sentences.trees import AutoEncoder, Nodes, folded, unfolding_errors
+from polyseme.sentences.rae import AutoEncoder, Nodes, folded, unfolding_errors
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit

@@ -34,7 +34,7 @@ from polyseme.neural.layers import Transformer
 from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask
-from polyseme.sentences.inference import PairNet, PairTask, given_vectors, sides_of
+from polyseme.sentences.infersent import PairNet, PairTask, given_vectors, sides_of
 from polyseme.sentences.inputs import PreparedTexts, token_lists
 from polyseme.sentences.learned import (
     HELD_OUT,
@@ -48,7 +48,7 @@ from polyseme.sentences.learned import (
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
-from polyseme.sentences.skip_thought import (
+from polyseme.sentences.sentence_order import (
     SkipNet,
     SkipTask,
     SkipThoughtModule,
@@ -56,7 +56,7 @@ from polyseme.sentences.skip_thought import (
     vectors_to_expand,
     words_in_both,
 )
-from polyseme.sentences.sources import Ints, Table, TokenLists
+from polyseme.sentences.token_vectors import Ints, Table, TokenLists
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation

@@ -26,12 +26,12 @@ from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray, Progress
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import ExampleTask, held_out_score, output_layer, softmax
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.labels import with_dev
 from polyseme.tasks.metrics import PRIMARY, Figures, check_metric
 from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ChoiceOptions, TaskOptions, head_options
 from polyseme.tasks.pair import run_pairs
 from polyseme.tasks.pair_features import Cross, Features, PairNet, PreparedPairs, TextPair, features_from, new_features

@@ -33,13 +33,13 @@ from polyseme.sentences.learned import (
     softmax,
     texts_of,
 )
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
-from polyseme.tasks.labels import class_scorer, tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.odd_labels import class_scorer, tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
 from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
 from polyseme.training.loop import fit

@@ -16,7 +16,7 @@ from polyseme.interfaces import ContextEncoder, FloatArray, Layers, Progress, Se
 from polyseme.options import make_options
 from polyseme.sentences.attention import Han, SelfAttention
 from polyseme.sentences.averaging import Dan
-from polyseme.sentences.convolution import Dcnn, TextCnn
+from polyseme.sentences.encoders import Dcnn, TextCnn
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.lift import lift
 from polyseme.sentences.recurrent import BiLstmMax, Rnn

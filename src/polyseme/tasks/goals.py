@@ -21,7 +21,7 @@ from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TrainingError
 from polyseme.interfaces import FloatArray
 from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.tasks.metrics import PRIMARY, Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of

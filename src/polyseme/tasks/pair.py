@@ -22,13 +22,13 @@ from polyseme.interfaces import FloatArray, Progress
 from polyseme.neural.batches import BudgetBatches
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
-from polyseme.tasks.labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.metrics import check_metric, confusion, per_label
 from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
 from polyseme.tasks.pair_features import (
     Cosine,

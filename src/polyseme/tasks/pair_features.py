@@ -29,7 +29,7 @@ from polyseme.sentences.matching import (
     compared,
 )
 from polyseme.sentences.recursive import Rae
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TextNet, TunedTexts
 from polyseme.store.folder import Parts

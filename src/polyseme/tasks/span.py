@@ -21,15 +21,15 @@ from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress
 from polyseme.sentences.inputs import segmentation_of
 from polyseme.sentences.learned import ExampleTask
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.labels import with_dev
 from polyseme.tasks.metrics import PRIMARY, answers, check_metric
 from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions, SpanOptions, TaskOptions, head_options
-from polyseme.tasks.readers import CrossReader, PassageReader, Passages, PlaceNet, TokenReader
-from polyseme.tasks.reading import Window
+from polyseme.tasks.span_networks import CrossReader, PassageReader, Passages, PlaceNet, TokenReader
+from polyseme.tasks.span_windows import Window
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score

@@ -37,13 +37,13 @@ from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedT
 from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
 from polyseme.sentences.modules import with_beside
 from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
-from polyseme.sentences.sources import Flat, Ints, offsets_of
+from polyseme.sentences.token_vectors import Flat, Ints, offsets_of
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.labels import with_dev
 from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
 from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.text.segment import Segmentation

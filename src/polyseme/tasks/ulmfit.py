@@ -30,7 +30,7 @@ from polyseme.options import make_options
 from polyseme.sentences.inputs import copied, segmentation_of
 from polyseme.sentences.learned import ClassLoss, ExampleTask, run_batches, texts_of
 from polyseme.sentences.pooled import Pooled
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.tasks.options import UlmfitHeadOptions
 from polyseme.text.corpus import Corpus

@@ -24,8 +24,8 @@ from polyseme.disk.files import read_small
 from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray
-from polyseme.sentences.fitting import with_counts
 from polyseme.sentences.pooled import Pooled
+from polyseme.sentences.word_weights import with_counts
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.normalise import WIDE
 from polyseme.text.segment import Segmentation, has_han

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.interfaces import ContextEncoder, Sentence, several, text_batches
-from polyseme.sentences.counts import Bow, BowOptions
+from polyseme.sentences.bag_of_words import Bow, BowOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary

@@ -36,7 +36,7 @@ from polyseme.sentences.learned import (
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.options import InferSentOptions, LabelOptions, PairOptions
 from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
-from polyseme.sentences.sources import Ints
+from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.training.loop import fit
 from polyseme.training.run import Run

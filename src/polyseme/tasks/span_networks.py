@@ -36,7 +36,15 @@ from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions
-from polyseme.tasks.reading import N_FEATURES, Readings, TokenWindow, Window, answer_in, answer_tokens, window_starts
+from polyseme.tasks.span_windows import (
+    N_FEATURES,
+    Readings,
+    TokenWindow,
+    Window,
+    answer_in,
+    answer_tokens,
+    window_starts,
+)
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
 

@@ -13,7 +13,7 @@ from polyseme.disk.files import open_plain, read_small
 from polyseme.errors import FormatError
 
 if TYPE_CHECKING:
-    from polyseme.sentences.multilingual import UseMultilingual
+    from polyseme.sentences.use_multilingual import UseMultilingual
 
 WEIGHTS, PIECES = "weights.npz", "sp.model"
 _TOLD_BY = {"q1.npy", "q17.npy", "proj5.npy", "cnn_W.npy", "d3.npy"}
@@ -35,7 +35,7 @@ def tells(path: Path, head: bytes) -> bool:
 
 def open_use(path: str | Path) -> UseMultilingual:
     """Read the encoder; nothing in its files is executed."""
-    from polyseme.sentences.multilingual import PIECE, SHAPES, SHARDS, UseMultilingual, UseMultilingualOptions
+    from polyseme.sentences.use_multilingual import PIECE, SHAPES, SHARDS, UseMultilingual, UseMultilingualOptions
     from polyseme.text.tokenizer_files import UnigramPieces
 
     file = Path(path) / WEIGHTS if Path(path).is_dir() else Path(path)

@@ -38,7 +38,7 @@ from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
 from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.options import SkipThoughtOptions
-from polyseme.sentences.sources import Ints, LearnedKeys
+from polyseme.sentences.token_vectors import Ints, LearnedKeys
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit

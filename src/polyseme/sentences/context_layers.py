@@ -17,7 +17,7 @@ from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.neural.mix import ScalarMix
-from polyseme.sentences.sources import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
+from polyseme.sentences.token_vectors import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
 
 IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file
 
