@@ -31,7 +31,7 @@ from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.report import EvaluationSettings
 from polyseme.sentences.conversation import turns_of
 from polyseme.sentences.lift import lift
-from polyseme.sentences.neighbours import Stories
+from polyseme.sentences.sentence_order import Stories
 from polyseme.text.corpus import Corpus
 from words_records import Results, novel, table, write_section
 
@@ -106,9 +106,8 @@ def skip_speed(folder: Path) -> dict[str, Any]:
 
 def _skip_seconds(corpus: Corpus, whole: int, n: int, sizes: dict[str, int]) -> float:
     """CPU seconds for ``n`` sentences, measured on the first batches of a training on many sentences."""
-    from polyseme.sentences.decoders import TargetWords
     from polyseme.sentences.options import SkipThoughtOptions
-    from polyseme.sentences.sentence_order import SkipNet, SkipTask, SkipThought
+    from polyseme.sentences.sentence_order import SkipNet, SkipTask, SkipThought, TargetWords
     from polyseme.store.model import About
     from polyseme.training.loop import Loop
     from polyseme.training.run import Run

@@ -10,11 +10,19 @@ import torch
 
 from polyseme.neural.layers import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.attention import HanModule, SelfAttentionModule
-from polyseme.sentences.averaging import DanModule
-from polyseme.sentences.encoders import DcnnModule, TextCnnModule, dynamic_k, folded, wide_convolution
+from polyseme.sentences.encoders import (
+    BiLstmMaxModule,
+    DanModule,
+    DcnnModule,
+    HanModule,
+    RnnModule,
+    SelfAttentionModule,
+    TextCnnModule,
+    dynamic_k,
+    folded,
+    wide_convolution,
+)
 from polyseme.sentences.modules import Tokens
-from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
 
 LENGTHS = [7, 1, 4]
 MASK = torch.arange(7)[None] < torch.tensor(LENGTHS)[:, None]

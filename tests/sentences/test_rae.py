@@ -10,8 +10,15 @@ import torch
 
 import polyseme
 from polyseme.sentences import rae
-from polyseme.sentences.dynamic import least_of_cells, number_features, pooled_distances
-from polyseme.sentences.rae import AutoEncoder, folded, greedy_merges, unfolding_errors
+from polyseme.sentences.rae import (
+    AutoEncoder,
+    folded,
+    greedy_merges,
+    least_of_cells,
+    number_features,
+    pooled_distances,
+    unfolding_errors,
+)
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

@@ -12,7 +12,7 @@ import torch
 
 import polyseme
 from polyseme.errors import OptionError
-from polyseme.sentences import reading
+from polyseme.sentences import word_weights
 from polyseme.sentences.lift import lift
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -127,7 +127,7 @@ def test_what_weighs_parts_of_speech_grows_with_the_pairs_that_occur(tmp_path: P
     (tmp_path / "tagged.txt").write_text("\n".join(lines), encoding="utf-8")
     corpus = polyseme.Corpus.build(tmp_path / "tagged.txt", format="tagged")
     tracemalloc.start()
-    scores = reading.by_part_of_speech(corpus)
+    scores = word_weights.by_part_of_speech(corpus)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 16_000_000  # a table of all words and all tags has 16,000,000 cells of eight bytes
@@ -139,4 +139,4 @@ def test_of_equally_frequent_tags_the_first_of_the_table_gives_the_score(tmp_pat
     corpus = polyseme.Corpus.build(tmp_path / "tagged.txt", format="tagged")
     assert corpus.tag_names == ["v", "n"]
     verb = (-np.log(2 / 6) - np.log(1 / 6)) / 2
-    assert reading.by_part_of_speech(corpus)["看"] == pytest.approx(verb)
+    assert word_weights.by_part_of_speech(corpus)["看"] == pytest.approx(verb)

@@ -10,9 +10,16 @@ from torch.nn import functional as F
 import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.sentences import sentence_order, universal
-from polyseme.sentences.decoders import END, UNKNOWN, TargetWords, WordDecoder, WordOutput
-from polyseme.sentences.neighbours import Stories
-from polyseme.sentences.sentence_order import SkipThoughtModule, linear_map
+from polyseme.sentences.sentence_order import (
+    END,
+    UNKNOWN,
+    SkipThoughtModule,
+    Stories,
+    TargetWords,
+    WordDecoder,
+    WordOutput,
+    linear_map,
+)
 from polyseme.text.corpus import Corpus
 
 

@@ -15,8 +15,8 @@ from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.infersent import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
 from polyseme.sentences.learned import EncoderNet
 from polyseme.sentences.modules import Tokens
-from polyseme.sentences.neighbours import NeighbourTask, neighbour_targets
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
+from polyseme.sentences.sentence_order import NeighbourTask, neighbour_targets
 from polyseme.text.corpus import Corpus
 
 QUESTIONS = {
@@ -93,7 +93,7 @@ def test_an_untrained_quick_thought_chooses_by_chance():
     lines = [f"w{n} w{n + 1} w{n + 2}" for n in range(40)]
     corpus = Corpus.from_sentences(lines)
     options = QuickThoughtOptions(dim=8, hidden=6, batch_size=40, min_count=1, hold_out=0.0)
-    from polyseme.sentences.neighbours import QuickThought
+    from polyseme.sentences.sentence_order import QuickThought
     from polyseme.store.model import About
 
     texts = [line.split() for line in lines]

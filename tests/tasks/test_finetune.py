@@ -17,8 +17,7 @@ from polyseme.contexts.transformer.tuning import usual_rate
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.sentences.learned import ClassifyTask
-from polyseme.sentences.steps import Dense
-from polyseme.sentences.transformer import SentenceTransformer
+from polyseme.sentences.transformer import Dense, SentenceTransformer
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
 from polyseme.text.corpus import Corpus

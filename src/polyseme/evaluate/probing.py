@@ -28,7 +28,7 @@ from polyseme.errors import OptionError, TrainingError, close_matches
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import SentenceEncoder
-from polyseme.sentences.sparse import SparseEncoder
+from polyseme.sentences.bag_of_words import SparseEncoder
 from polyseme.text.corpus import Corpus, is_corpus
 
 SHORTEST, LONGEST = 5, 28  # words of the sentences that are asked about

@@ -22,7 +22,7 @@ from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
 from polyseme.interfaces import FloatArray, SentenceEncoder
-from polyseme.sentences.sparse import paired_cosines, unit_vectors
+from polyseme.sentences.bag_of_words import paired_cosines, unit_vectors
 from polyseme.text.segment import has_han
 
 SAMPLE = 50  # lines that a file is recognised by

@@ -27,7 +27,7 @@ from polyseme.errors import OptionError
 from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import SentenceEncoder
-from polyseme.sentences.sparse import SparseEncoder
+from polyseme.sentences.bag_of_words import SparseEncoder
 from polyseme.tasks.metrics import Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 

@@ -18,7 +18,7 @@ from polyseme.data.parallel import Parallel
 from polyseme.data.training_data import recognise_data
 from polyseme.errors import MissingExtra
 from polyseme.evaluate.report import EvaluationSettings, Report
-from polyseme.sentences.sparse import cosines, unit_vectors
+from polyseme.sentences.bag_of_words import cosines, unit_vectors
 from polyseme.text.segment import mostly_chinese
 from polyseme.words.nearest import best_of_blocks
 

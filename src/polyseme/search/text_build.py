@@ -16,7 +16,7 @@ from polyseme.search import text_layout as layout
 from polyseme.search.bm25 import Counting, words_of
 from polyseme.search.text_units import Unit
 from polyseme.search.text_vectors import EXACT, write_cells, write_sparse
-from polyseme.sentences.sparse import unit_vectors
+from polyseme.sentences.bag_of_words import unit_vectors
 from polyseme.text.segment import Segmentation
 
 if TYPE_CHECKING:

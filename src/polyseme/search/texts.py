@@ -35,8 +35,8 @@ from polyseme.search.bm25 import words_of
 from polyseme.search.text_build import Builder
 from polyseme.search.text_units import Given, Unit, read_units, units_of
 from polyseme.search.text_vectors import read_vectors
+from polyseme.sentences.bag_of_words import unit_vectors
 from polyseme.sentences.lift import lift
-from polyseme.sentences.sparse import unit_vectors
 from polyseme.text.align import token_spans
 from polyseme.text.corpus_files import numbers, offsets
 from polyseme.text.normalise import check

@@ -29,13 +29,12 @@ from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import FloatArray, Sentence, several
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.averaging import DanModule
+from polyseme.sentences.encoders import BiLstmMaxModule, DanModule
 from polyseme.sentences.infersent import PairNet, PairTask, given_vectors
 from polyseme.sentences.inputs import Inputs, PreparedTexts, fill
 from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes, run_batches
 from polyseme.sentences.modules import TextModule
 from polyseme.sentences.options import ConversationOptions
-from polyseme.sentences.recurrent import BiLstmMaxModule
 from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -8,10 +8,20 @@ Conneau et al., "Supervised Learning of Universal Sentence Representations from 
 The option ``encoder`` selects one of the paper's seven encoders. As in the authors' program, the classifier is linear
 unless ``nonlinear`` is set. What differs: Adam with early stopping instead of SGD with its own schedule, and padding is
 never included in a maximum (as it was in their first version).
+
+InferSent as its authors published it (已发布的 InferSent): infersent1.pkl with GloVe, infersent2.pkl with fastText.
+
+    u = max_t BiLSTM(x_<s>, x_1 … x_n, x_</s>)
+
+Words without a vector are omitted, and boundary words are added around the text if they have a vector: ``<s> </s>`` in
+the first version, ``<p> </p>`` in the second. What differs from the authors' program: padding is never included in the
+maximum (in their first version this made a vector depend on its batch), and raw text is tokenized by ``segment``, not
+by NLTK, which has "do n't" (give lists of words for another tokenization).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,10 +30,12 @@ from torch import Tensor, nn
 
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, Progress, WordVectors, silent
+from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectors, silent
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
+from polyseme.sentences.encoders import BiLstmMaxModule, RnnModule
+from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import (
     HELD_OUT,
     ClassLoss,
@@ -34,8 +46,7 @@ from polyseme.sentences.learned import (
     targets_of,
 )
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
-from polyseme.sentences.options import InferSentOptions, LabelOptions, PairOptions
-from polyseme.sentences.recurrent import BiLstmMaxModule, RnnModule
+from polyseme.sentences.options import InferSentFileOptions, InferSentOptions, LabelOptions, PairOptions
 from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.training.loop import fit
@@ -205,3 +216,25 @@ def sides_of(examples: Examples) -> tuple[list[str], list[str]]:
     """The first and the second texts of pairs."""
     rows: list[Any] = list(examples)
     return [row.first for row in rows], [row.second for row in rows]
+
+
+class PublishedInferSent(InferSent):
+    """A BiLSTM with max-pooling that omits unknown words and adds boundary words around a text."""
+
+    method: ClassVar[str] = "infersent-file"
+    Options: ClassVar[type] = InferSentFileOptions
+    options: InferSentFileOptions
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The word vectors at its input."""
+        found: WordVectors = self.inputs.encoders[0]
+        return found
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:
+        first, last = self.options.boundaries.split()
+        known = self.vectors
+        lists = [
+            [word for word in (first, *tokens, last) if word in known] for tokens in self.inputs.token_lists(texts)
+        ]
+        return self.inputs.prepare(lists, progress=progress)

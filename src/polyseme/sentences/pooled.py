@@ -8,7 +8,7 @@
 | `sif` | 1/n Σ a/(a + p(w)) x_w, minus its projection on the principal component u of such vectors: v - u uᵀv |
 | `usif` | 1/n Σ a/(½a + p(w)) x̂_w with its own a, minus λ_i times its projection on each of five directions |
 | `pmean` | (1/n Σ x^p)^(1/p) for several p, concatenated |
-| `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of estimated reading times (reading.py) |
+| `surprisal` `pos` | Σ (r + a_w) x_w / Σ (r + a_w), a the softmax of estimated reading times (word_weights.py) |
 
 Arora, Liang and Ma, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, 2017 (SIF); Ethayarajh, Unsupervised
 Random Walk Sentence Embeddings: A Strong but Simple Baseline, 2018 (uSIF); Rücklé, Eger, Peyrard and Gurevych,
@@ -17,6 +17,11 @@ Concatenated Power Mean Word Embeddings as Universal Cross-Lingual Sentence Repr
 A word without a vector is omitted, and a text without any word vector has the zero vector. What differs from the
 papers: the directions are computed once, from the text that the pooling is fitted on, not again for every list of
 sentences. Words that do not occur in this text count as the rarest: p(w) = 0, the greatest idf.
+
+Pool token vectors into one vector per text, for whole groups of texts at once.
+
+The vectors of all texts of a group are stacked, ``(N, D)``; ``starts`` says where each text begins. No text is empty:
+the caller must leave those out.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ from polyseme.interfaces import (
     text_batches,
 )
 from polyseme.options import make_options, options_to_json
-from polyseme.sentences import pools, reading, word_weights
+from polyseme.sentences import pooled, word_weights
 from polyseme.sentences.bag_of_words import Bow, inverse_frequencies
 from polyseme.sentences.options import ATTENDING, CONCATENATED, PooledOptions
 from polyseme.store.folder import Parts
@@ -54,6 +59,111 @@ from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+Starts = NDArray[np.int64]
+MOST_ATTENTION = 10.0  # nats of surprisal; a higher score does not increase the attention
+
+
+def reduced(operation: np.ufunc, vectors: NDArray[Any], starts: Starts) -> NDArray[Any]:
+    """Same as ``operation.reduceat``, computed on the first rows of all texts at once, then the second rows …
+
+    NumPy's version goes through one dimension after another, and takes ten times as long.
+    """
+    lengths = np.diff(np.append(starts, len(vectors)))
+    order = np.argsort(-lengths, kind="stable")
+    shorter, begins = -lengths[order], starts[order]
+    found = vectors[begins]
+    for step in range(1, int(lengths.max())):
+        n = int(np.searchsorted(shorter, -step))  # texts with more than ``step`` words
+        operation(found[:n], vectors[begins[:n] + step], out=found[:n])
+    result = np.empty_like(found)
+    result[order] = found
+    return result
+
+
+def weighted_mean(
+    vectors: FloatArray, starts: Starts, weights: FloatArray | None, divisor: str = "number"
+) -> FloatArray:
+    """Σ w·x over each text, divided by the ``number`` of its tokens or by the sum of their ``weights``."""
+    from scipy.sparse import csr_array
+
+    n, ends = len(vectors), np.append(starts[1:], len(vectors))
+    given = np.ones(n, dtype=np.float32) if weights is None else weights
+    rows = csr_array((given, np.arange(n), np.append(starts, n)), shape=(len(starts), n))
+    total = (ends - starts).astype(np.float32) if divisor == "number" else np.add.reduceat(given, starts)
+    total = np.where(total > 0, total, 1)
+    return np.asarray((rows @ vectors) / total[:, None], dtype=np.float32)
+
+
+def attended(vectors: FloatArray, starts: Starts, scores: FloatArray, residual: float) -> FloatArray:
+    """Σ (r + a) x / Σ (r + a) over each text, a the softmax over its words of their scores, clipped to [0, 10]."""
+    clipped = np.clip(scores, 0, MOST_ATTENTION)
+    owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
+    raised = np.exp(clipped - np.maximum.reduceat(clipped, starts)[owner])
+    attention = raised / np.add.reduceat(raised, starts)[owner]
+    return weighted_mean(vectors, starts, (residual + attention).astype(np.float32), divisor="weights")
+
+
+def maximum(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The maximum of each dimension."""
+    return reduced(np.maximum, vectors, starts)
+
+
+def first(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The first token's vector."""
+    return vectors[starts]
+
+
+def last(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """The last token's vector."""
+    return np.asarray(vectors[np.append(starts[1:], len(vectors)) - 1])
+
+
+def end_max_mean(vectors: FloatArray, starts: Starts, end: str) -> FloatArray:
+    """The ``first`` or ``last`` vector, the maximum and the mean, concatenated: ``(n, 3 D)``."""
+    at_end = first(vectors, starts) if end == "first" else last(vectors, starts)
+    return np.concatenate([at_end, maximum(vectors, starts), weighted_mean(vectors, starts, None)], axis=1)
+
+
+def power_means(vectors: FloatArray, starts: Starts, powers: tuple[float, ...]) -> FloatArray:
+    """The power means, concatenated, ``(n, D · powers)``."""
+    return np.concatenate([_power_mean(vectors, starts, power) for power in powers], axis=1)
+
+
+def _power_mean(vectors: FloatArray, starts: Starts, power: float) -> FloatArray:
+    """The real part of (mean x^p)^(1/p), computed in complex numbers; the maximum or minimum for p = ±∞."""
+    if np.isinf(power):
+        return maximum(vectors, starts) if power > 0 else reduced(np.minimum, vectors, starts)
+    if power == 1:
+        return weighted_mean(vectors, starts, None)
+    numbers = vectors.astype(np.complex128)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = reduced(np.add, numbers**power, starts)
+        means = (sums / np.diff(np.append(starts, len(vectors)))[:, None]) ** (1 / power)
+    # With a negative power, a zero among the numbers makes the mean zero, the limit for small numbers.
+    return np.nan_to_num(means.real, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+
+
+def read_powers(written: str) -> tuple[float, ...]:
+    """Parse powers written as ``-inf,1,inf``."""
+    try:
+        powers = tuple(float(power) for power in written.split(","))
+    except ValueError:
+        raise OptionError(
+            f"powers must be numbers separated by commas (-inf and inf allowed), not {written!r}"
+        ) from None
+    if not powers or any(power == 0 or np.isnan(power) for power in powers):
+        raise OptionError(f"powers must be numbers other than 0, not {written!r}")
+    return powers
+
+
+def even_dimensions(vectors: FloatArray, starts: Starts) -> FloatArray:
+    """Each dimension divided by its norm over the text's tokens, as the authors of uSIF do before weighting."""
+    squares = reduced(np.add, vectors * vectors, starts)
+    norms = np.sqrt(np.where(squares > 0, squares, 1))
+    owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(vectors))))
+    return np.asarray(vectors / norms[owner], dtype=np.float32)
+
 
 FITTED = ("tfidf", "sif", "usif")  # pools that need word counts
 _COMPONENTS = {"sif": 1, "usif": 5}
@@ -77,7 +187,7 @@ class Pooled(Model, SentenceEncoder):
         layers: LayerChoice = "mean",
         counts: Bow | None = None,
         directions: FloatArray | None = None,
-        reader: ContextEncoder | reading.Scores | None = None,
+        reader: ContextEncoder | word_weights.Scores | None = None,
         about: About | None = None,
         **options: Any,
     ) -> None:
@@ -97,7 +207,7 @@ class Pooled(Model, SentenceEncoder):
             raise OptionError("the surprisal model is not a language model: use elmo, ulmfit or gpt")
         self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
-        self.powers = pools.read_powers(self.options.powers)
+        self.powers = pooled.read_powers(self.options.powers)
         self.dim = encoder.dim * (len(self.powers) if pool == "pmean" else 3 if pool in CONCATENATED else 1)
         self._weights = _word_weights(self.options, counts) if counts else {}
 
@@ -118,7 +228,7 @@ class Pooled(Model, SentenceEncoder):
         if pool == "pos":
             if not isinstance(data, Corpus):
                 raise OptionError("pool 'pos' learns from tagged text, word/TAG: fit it on a file or corpus of such")
-            return cls(encoder, pool, layers=layers, reader=reading.by_part_of_speech(data), **options)
+            return cls(encoder, pool, layers=layers, reader=word_weights.by_part_of_speech(data), **options)
         if data is not None:
             counts, texts = word_weights.from_texts(encoder, data)
         elif isinstance(encoder, StaticEncoder):
@@ -126,7 +236,7 @@ class Pooled(Model, SentenceEncoder):
         else:
             raise OptionError(f"pool {pool!r} needs word frequencies: fit it on some text")
         if pool == "surprisal":
-            return cls(encoder, pool, layers=layers, reader=reading.by_frequency(counts), **options)
+            return cls(encoder, pool, layers=layers, reader=word_weights.by_frequency(counts), **options)
         plain = cls(encoder, pool, layers=layers, counts=counts, **options)
         wanted = plain.options.components
         n = _COMPONENTS.get(pool, 0) if wanted is None else wanted if pool in _COMPONENTS else 0
@@ -195,31 +305,31 @@ class Pooled(Model, SentenceEncoder):
             result[filled] = self._without_directions(self._pool(vectors, starts, weights))
         return result
 
-    def _pool(self, vectors: FloatArray, starts: pools.Starts, weights: FloatArray | None) -> FloatArray:
+    def _pool(self, vectors: FloatArray, starts: pooled.Starts, weights: FloatArray | None) -> FloatArray:
         match self.options.pool:
             case "max":
-                return pools.maximum(vectors, starts)
+                return pooled.maximum(vectors, starts)
             case "first":
-                return pools.first(vectors, starts)
+                return pooled.first(vectors, starts)
             case "last":
-                return pools.last(vectors, starts)
+                return pooled.last(vectors, starts)
             case "last-max-mean" | "first-max-mean":
-                return pools.end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
+                return pooled.end_max_mean(vectors, starts, CONCATENATED[self.options.pool])
             case "pmean":
-                return pools.power_means(vectors, starts, self.powers)
+                return pooled.power_means(vectors, starts, self.powers)
             case "surprisal" | "pos":
                 assert weights is not None
-                return pools.attended(vectors, starts, weights, self.options.residual)
+                return pooled.attended(vectors, starts, weights, self.options.residual)
             case "tfidf":
-                return pools.weighted_mean(vectors, starts, weights, divisor="weights")
+                return pooled.weighted_mean(vectors, starts, weights, divisor="weights")
             case "usif":
-                return pools.weighted_mean(pools.even_dimensions(vectors, starts), starts, weights)
+                return pooled.weighted_mean(pooled.even_dimensions(vectors, starts), starts, weights)
             case _:
-                return pools.weighted_mean(vectors, starts, weights)
+                return pooled.weighted_mean(vectors, starts, weights)
 
     def _token_weights(self, texts: list[list[str]]) -> FloatArray | None:
         if self.options.pool in ATTENDING and self.reader is not None:
-            return reading.scores_of(texts, self.reader)
+            return word_weights.scores_of(texts, self.reader)
         if self.options.pool not in FITTED:
             return None
         tokens = chain.from_iterable(texts)
@@ -240,8 +350,8 @@ class Pooled(Model, SentenceEncoder):
             return Parts(tensors, models=models)
         if isinstance(self.reader, ContextEncoder):
             return Parts(tensors, models={**models, "reader": self.reader})
-        words = [word for word in self.reader if word != reading.UNSEEN]
-        scores = np.array([self.reader[word] for word in (*words, reading.UNSEEN)], dtype=np.float32)
+        words = [word for word in self.reader if word != word_weights.UNSEEN]
+        scores = np.array([self.reader[word] for word in (*words, word_weights.UNSEEN)], dtype=np.float32)
         return Parts({**tensors, "scores": scores}, {"scored": words}, models=models)
 
     @classmethod
@@ -253,7 +363,7 @@ class Pooled(Model, SentenceEncoder):
             raise FormatError("the model folder was altered: it has no context encoder in encoder/, or other counts")
         reader: Any = parts.models.get("reader")
         if reader is None and "scores" in parts.tensors:
-            words, scores = [*parts.tables.get("scored", []), reading.UNSEEN], parts.tensors["scores"]
+            words, scores = [*parts.tables.get("scored", []), word_weights.UNSEEN], parts.tensors["scores"]
             if scores.shape != (len(words),):
                 raise FormatError("the model folder was altered: it does not have one score per word")
             reader = dict(zip(words, scores.tolist(), strict=True))

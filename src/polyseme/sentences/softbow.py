@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray, Sentence
 from polyseme.options import option
-from polyseme.sentences.sparse import SparseEncoder
+from polyseme.sentences.bag_of_words import SparseEncoder
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

@@ -19,7 +19,7 @@ from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
-from polyseme.sentences.steps import Step, describe, steps_of, weights_of
+from polyseme.sentences.transformer import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.spacing import joined

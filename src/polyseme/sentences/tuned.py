@@ -31,9 +31,8 @@ from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
 from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
 from polyseme.sentences.modules import Encoding
-from polyseme.sentences.steps import Normalise, Step
 from polyseme.sentences.token_vectors import Ints
-from polyseme.sentences.transformer import SentenceTransformer, SentenceTransformerOptions
+from polyseme.sentences.transformer import Normalise, SentenceTransformer, SentenceTransformerOptions, Step
 from polyseme.store.model import About
 
 

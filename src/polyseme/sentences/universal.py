@@ -31,9 +31,8 @@ from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import Progress, Sentence, WordVectors
 from polyseme.neural.layers import Transformer
-from polyseme.sentences.averaging import DanModule
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
-from polyseme.sentences.decoders import MOST_HELD_OUT, TargetWords, WordDecoder, WordOutput, WritingNet, WritingTask
+from polyseme.sentences.encoders import DanModule
 from polyseme.sentences.infersent import PairNet, PairTask, given_vectors, sides_of
 from polyseme.sentences.inputs import PreparedTexts, token_lists
 from polyseme.sentences.learned import (
@@ -46,12 +45,18 @@ from polyseme.sentences.learned import (
     texts_of,
 )
 from polyseme.sentences.modules import Encoding, TextModule, Tokens
-from polyseme.sentences.neighbours import Stories
 from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
 from polyseme.sentences.sentence_order import (
+    MOST_HELD_OUT,
     SkipNet,
     SkipTask,
     SkipThoughtModule,
+    Stories,
+    TargetWords,
+    WordDecoder,
+    WordOutput,
+    WritingNet,
+    WritingTask,
     expand,
     vectors_to_expand,
     words_in_both,

@@ -14,12 +14,9 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
-from polyseme.sentences.attention import Han, SelfAttention
-from polyseme.sentences.averaging import Dan
-from polyseme.sentences.encoders import Dcnn, TextCnn
+from polyseme.sentences.encoders import BiLstmMax, Dan, Dcnn, Han, Rnn, SelfAttention, TextCnn
 from polyseme.sentences.learned import LearnedEncoder
 from polyseme.sentences.lift import lift
-from polyseme.sentences.recurrent import BiLstmMax, Rnn
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
 from polyseme.store.model import About

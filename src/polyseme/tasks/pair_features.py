@@ -28,7 +28,7 @@ from polyseme.sentences.matching import (
     PairModule,
     compared,
 )
-from polyseme.sentences.recursive import Rae
+from polyseme.sentences.rae import Rae
 from polyseme.sentences.token_vectors import Ints
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TextNet, TunedTexts

@@ -18,9 +18,20 @@ from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding
-from polyseme.sentences.steps import ACTIVATIONS, Dense, Norm, Normalise, Step, Truncate, describe, make_step
 from polyseme.sentences.token_table import PieceTable, PieceTableOptions
-from polyseme.sentences.transformer import POOLINGS, SentenceTransformer, SentenceTransformerOptions
+from polyseme.sentences.transformer import (
+    ACTIVATIONS,
+    POOLINGS,
+    Dense,
+    Norm,
+    Normalise,
+    SentenceTransformer,
+    SentenceTransformerOptions,
+    Step,
+    Truncate,
+    describe,
+    make_step,
+)
 from polyseme.store import safetensors_file as tensor_file
 
 log = logging.getLogger(__name__)
