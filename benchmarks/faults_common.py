@@ -172,7 +172,7 @@ def in_this_process(*arguments: object) -> None:
 @contextmanager
 def small_steps() -> Iterator[None]:
     """Make index building save checkpoints often."""
-    from polyseme.search import build
+    from polyseme.search.occurrences import build
 
     before = build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS
     build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = 200, 400

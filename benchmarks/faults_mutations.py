@@ -11,7 +11,7 @@ from typing import Any
 
 from polyseme.disk.description import checksum
 from polyseme.disk.folders import Manifest
-from polyseme.search.layout import INDEX
+from polyseme.search.occurrences.index_folder import INDEX
 from polyseme.store.folder import MODEL
 from polyseme.text.corpus_files import CORPUS
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import v_measure_score
 
+from polyseme.evaluate.tag_agreement import neighbour_scores
 from polyseme.interfaces import unit_rows
 from polyseme.search import Index
-from polyseme.search.agreement import neighbour_scores
-from polyseme.search.cluster import SHARED, cluster
-from polyseme.search.selection import tells_something
-from polyseme.search.sorting import even_sample
+from polyseme.search.occurrences.cluster import SHARED, cluster
+from polyseme.search.occurrences.sorting import even_sample
+from polyseme.search.word_selection import tells_something
 
 FEWEST, MOST = 60, 400
 

@@ -18,12 +18,12 @@ from typing import Any, cast
 from polyseme.api import load, train
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, MissingExtra
+from polyseme.evaluate.tag_agreement import Agreement, tag_agreement
 from polyseme.interfaces import Progress, silent
-from polyseme.search.agreement import Agreement, tag_agreement
-from polyseme.search.build import build_index
 from polyseme.search.examples import example_words
-from polyseme.search.hits import WordSenses
-from polyseme.search.index import Index
+from polyseme.search.occurrences.build import build_index
+from polyseme.search.occurrences.hits import WordSenses
+from polyseme.search.occurrences.index import Index
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 

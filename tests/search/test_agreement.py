@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from polyseme.search.agreement import neighbour_scores
+from polyseme.evaluate.tag_agreement import neighbour_scores
 
 
 def by_hand(vectors: np.ndarray, tags: np.ndarray, k: int) -> tuple[float, float]:

@@ -8,10 +8,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from polyseme.interfaces import best_places, silent
-from polyseme.search.cells import TARGET, build_cells
-from polyseme.search.projection import Projection
+from polyseme.search.occurrences.cells import TARGET, build_cells
+from polyseme.search.occurrences.short_codes import Projection
+from polyseme.search.occurrences.sorting import Places
 from polyseme.search.scan import nearest
-from polyseme.search.sorting import Places
 
 
 def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:

@@ -13,7 +13,7 @@ from scipy.stats import chi2_contingency
 
 from polyseme.errors import OptionError
 from polyseme.search.collocates import association
-from polyseme.search.concordances import Concordance, concordance
+from polyseme.search.concordance.concordance import Concordance, concordance
 from polyseme.text.corpus import Corpus
 
 SENTENCES = [

@@ -14,7 +14,7 @@ import pytest
 from polyseme.disk.folders import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index, build_index
-from polyseme.search.layout import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
+from polyseme.search.occurrences.index_folder import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
 from polyseme.store import safetensors_file
 from polyseme.text.corpus import Corpus
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.search.cells import build_cells
-from polyseme.search.layout import create, release
+from polyseme.search.occurrences.cells import build_cells
+from polyseme.search.occurrences.index_folder import create, release
 
 
 def resident(path: Path) -> int:

@@ -13,8 +13,9 @@ import pytest
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, TrainingError
-from polyseme.search import build, build_index, cells, layout, scan
-from polyseme.search.layout import MARKER
+from polyseme.search import build_index, scan
+from polyseme.search.occurrences import build, cells, index_folder
+from polyseme.search.occurrences.index_folder import MARKER
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
@@ -24,7 +25,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {here!r})
 from conftest import Neighbours
-from polyseme.search import build
+from polyseme.search.occurrences import build
 build._BLOCK_TOKENS, build._CHECKPOINT_TOKENS = 200, 400
 def progress(what, done, total, /, **facts):
     if what.startswith("encode") and done > 0.6 * total:
@@ -128,7 +129,7 @@ def test_what_an_index_has_replaced_does_not_stand_in_its_way(tmp_path: Path, co
 
 def test_room_on_the_disk_is_taken_before_it_is_written_to(tmp_path: Path) -> None:
     """A memory map of a file with holes dies of SIGBUS where the disk is full."""
-    array = layout.create(tmp_path / "a.npy", (1000, 1000), np.dtype(np.int8))
+    array = index_folder.create(tmp_path / "a.npy", (1000, 1000), np.dtype(np.int8))
     found = (tmp_path / "a.npy").stat()
     assert found.st_blocks * 512 >= array.nbytes
     array[999] = 7
@@ -137,7 +138,7 @@ def test_room_on_the_disk_is_taken_before_it_is_written_to(tmp_path: Path) -> No
     with open(tmp_path / "b.npy", "wb") as file:  # as a copy may have made it
         file.write((tmp_path / "a.npy").read_bytes()[:128])
         file.truncate(found.st_size)
-    layout.reopen(tmp_path / "b.npy", (1000, 1000), np.dtype(np.int8))
+    index_folder.reopen(tmp_path / "b.npy", (1000, 1000), np.dtype(np.int8))
     assert (tmp_path / "b.npy").stat().st_blocks * 512 >= array.nbytes
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from polyseme.interfaces import FloatArray, Sentence
 from polyseme.search import build_index
-from polyseme.search.alike import find_splits, learn_cutoffs
-from polyseme.search.cluster import APART, cluster, learn_apart, silhouettes, v_measure
 from polyseme.search.listing import Listing
 from polyseme.search.mixture import mixture
-from polyseme.search.senses import offers_substitutes
+from polyseme.search.occurrences.cluster import APART, cluster, learn_apart, silhouettes, v_measure
+from polyseme.search.occurrences.splits import find_splits, learn_cutoffs
+from polyseme.search.occurrences.uses import offers_substitutes
 from polyseme.text.corpus import Corpus
 
 from .conftest import DIM, Neighbours
@@ -171,7 +171,7 @@ def test_every_occurrence_of_a_frequent_word_is_put_to_a_use(
     tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = build_index(Neighbours(), corpus, tmp_path / "i", dim=2 * DIM)
-    monkeypatch.setattr("polyseme.search.senses.MOST", 100)
+    monkeypatch.setattr("polyseme.search.occurrences.uses.MOST", 100)
     found = index.senses("打", max_senses=2)
     assert found.n_looked_at == 100
     assert found.count == 300

@@ -13,9 +13,9 @@ from polyseme.cli.main import main
 from polyseme.errors import FormatError, OptionError, PolysemeError
 from polyseme.interfaces import unit_rows
 from polyseme.search import TextIndex
-from polyseme.search.bm25 import Counting
-from polyseme.search.concordances import concordance
-from polyseme.search.texts import fused
+from polyseme.search.concordance.concordance import concordance
+from polyseme.search.texts.bm25 import Counting
+from polyseme.search.texts.text_index import fused
 from polyseme.sentences.lift import lift
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
@@ -138,7 +138,7 @@ def test_an_index_is_saved_opened_and_appended_to(words, lines, tmp_path):
 
 
 def test_many_texts_are_found_in_cells(words, monkeypatch, tmp_path):
-    monkeypatch.setattr("polyseme.search.text_build.EXACT", 1000)
+    monkeypatch.setattr("polyseme.search.texts.text_builder.EXACT", 1000)
     texts = [" ".join(random.choice(WORDS, 6)) for _ in range(3000)]
     (tmp_path / "t").write_text("\n".join(texts), encoding="utf-8")
     index = TextIndex.build(words, tmp_path / "t", tmp_path / "i")

@@ -12,7 +12,7 @@ from polyseme.cli.show import Choice, choice_option, force_option, json_option, 
 from polyseme.cli.terminal import say
 
 if TYPE_CHECKING:
-    from polyseme.search.concordances import Concordance, Line
+    from polyseme.search.concordance.concordance import Concordance, Line
     from polyseme.text.corpus import Corpus
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -67,7 +67,7 @@ def concordance(
     """
     if collocates and documents:
         raise click.UsageError("--collocates and --documents print different tables: choose one")
-    from polyseme.search.concordances import concordance as look_for
+    from polyseme.search.concordance.concordance import concordance as look_for
 
     found = look_for(_opened(corpus), query, mode, tag=tag)
     most = topn or (None if out else 20)
@@ -107,7 +107,7 @@ def _opened(path: str) -> Corpus:
 
     kind = recognise(path) if path != "-" else "text"
     if kind == "index":
-        from polyseme.search.index import Index
+        from polyseme.search.occurrences.index import Index
 
         return Index.open(path).corpus
     if kind == "corpus":

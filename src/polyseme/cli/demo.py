@@ -16,8 +16,8 @@ from rich.text import Text
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.show import shown_progress
 from polyseme.demo import MINUTES, Demo, Step
-from polyseme.search.agreement import Agreement
-from polyseme.search.hits import WordSenses
+from polyseme.evaluate.tag_agreement import Agreement
+from polyseme.search.occurrences.hits import WordSenses
 
 TITLES = {
     "corpus": "corpus    语料",

@@ -152,7 +152,7 @@ def _model(path: str, verify: bool) -> dict[str, Any]:
 
 
 def _index(path: str, verify: bool) -> dict[str, Any]:
-    from polyseme.search.layout import INDEX
+    from polyseme.search.occurrences.index_folder import INDEX
 
     with INDEX.open(path) as folder:
         folder.verify(everything=verify)
@@ -204,7 +204,7 @@ def _changed(method: str | None, options: dict[str, Any]) -> dict[str, Any] | st
     from polyseme.options import changed_options, make_options, renamed
 
     if method is None:
-        from polyseme.search.build import IndexOptions
+        from polyseme.search.occurrences.build import IndexOptions
 
         changed = changed_options(make_options(IndexOptions, options))
     else:

@@ -70,7 +70,7 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
 def draw_uses(index: str, word: str, out: str, force: bool) -> None:
     """Plot the occurrences of WORD in INDEX, coloured by use."""
     from polyseme.cli.senses import heading
-    from polyseme.search.index import Index
+    from polyseme.search.occurrences.index import Index
     from polyseme.view import plots
     from polyseme.view.figure import check_picture
 

@@ -17,7 +17,7 @@ from polyseme.text.options import Reading
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from polyseme.search.texts import TextHit, TextIndex
+    from polyseme.search.texts.text_index import TextHit, TextIndex
 
 _LONGEST = 400  # characters of a text that are shown
 
@@ -59,7 +59,7 @@ def search(
     """
     from polyseme.api import load
     from polyseme.errors import OptionError
-    from polyseme.search.texts import TextIndex, is_text_index
+    from polyseme.search.texts.text_index import TextIndex, is_text_index
 
     if not query and not out and not add:
         raise OptionError("give a query, or -o to save the index")

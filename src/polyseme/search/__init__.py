@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.search.build import IndexOptions, build_index
-    from polyseme.search.concordances import Concordance, concordance
-    from polyseme.search.hits import Hit, Sense, WordSenses
-    from polyseme.search.index import Index
-    from polyseme.search.texts import TextHit, TextIndex
+    from polyseme.search.concordance.concordance import Concordance, concordance
+    from polyseme.search.occurrences.build import IndexOptions, build_index
+    from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
+    from polyseme.search.occurrences.index import Index
+    from polyseme.search.texts.text_index import TextHit, TextIndex
 
 # Imported at first use: a question does not wait for what makes an index.
 _LAZY = {

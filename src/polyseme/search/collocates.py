@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.search.selection import has_letter
+from polyseme.search.word_selection import has_letter
 from polyseme.text.corpus import Corpus
 
 SCORES = ("loglik", "mi", "logdice", "count")

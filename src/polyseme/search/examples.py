@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from polyseme.search.index import Index
-from polyseme.search.selection import tells_something
+from polyseme.search.occurrences.index import Index
+from polyseme.search.word_selection import tells_something
 
 _LOOKED_AT = 2000  # most frequent words
 _CHINESE = 0x2E80  # the first character of the scripts whose words are short

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray, unit_rows
-from polyseme.search.concordances import SORTS, Concordance
-from polyseme.search.hits import WordSenses, excerpt
-from polyseme.search.patterns import Found
+from polyseme.search.concordance.concordance import SORTS, Concordance
+from polyseme.search.concordance.patterns import Found
+from polyseme.search.occurrences.hits import WordSenses, excerpt
 
 if TYPE_CHECKING:
-    from polyseme.search.index import Index
+    from polyseme.search.occurrences.index import Index
 
 USE_SORTS = ("score", *SORTS)
 UNSURE = 0.0  # an occurrence with this margin lies as near to another use

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.interfaces import FloatArray, unit_rows
-from polyseme.search.layout import release
-from polyseme.search.projection import Projection
+from polyseme.search.occurrences.index_folder import release
+from polyseme.search.occurrences.short_codes import Projection
 from polyseme.words.nearest import best_of_blocks
 
 BLOCK = 1 << 15  # codes turned into floats at a time

@@ -21,7 +21,7 @@ import numpy as np
 from polyseme.disk.folders import Manifest
 from polyseme.disk.opened_folder import Opened
 from polyseme.errors import FormatError
-from polyseme.search.bm25 import InvertedFile
+from polyseme.search.texts.bm25 import InvertedFile
 from polyseme.text.corpus_files import numbers, offsets
 from polyseme.text.vocabulary import words_from_bytes, words_to_bytes
 

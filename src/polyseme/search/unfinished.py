@@ -23,12 +23,12 @@ from polyseme.disk.description import checksum
 from polyseme.disk.files import parse_json, read_small
 from polyseme.disk.ownership import Standing, standing
 from polyseme.errors import FormatError
-from polyseme.search import layout
+from polyseme.search.occurrences import index_folder
 
 STATE = "building.json"
 PROJECTIONS = "projections.safetensors"
 _NAMES = re.compile(
-    rf"\.?({re.escape(STATE)}|{re.escape(PROJECTIONS)}|{re.escape(layout.TABLES)}|{re.escape(layout.MARKER)})"
+    rf"\.?({re.escape(STATE)}|{re.escape(PROJECTIONS)}|{re.escape(index_folder.TABLES)}|{re.escape(index_folder.MARKER)})"
     r"|tokens\.npy|codes\.\d+\.npy|cells\.npy|\.assigned\.npy"
 )
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
-from polyseme.search.concordances import Line
+from polyseme.search.concordance.concordance import Line
 from polyseme.search.listing import UsedSo
 
 

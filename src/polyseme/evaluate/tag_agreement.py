@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from polyseme.errors import TextError
 from polyseme.interfaces import FloatArray, Progress, silent
-from polyseme.search.sorting import even_sample
+from polyseme.search.occurrences.sorting import even_sample
 
 if TYPE_CHECKING:
-    from polyseme.search.index import Index
+    from polyseme.search.occurrences.index import Index
 
 QUERIES = 2000  # of a more frequent word an even sample of this many occurrences asks, among all of its occurrences
 _ROWS = 256  # queries compared at a time

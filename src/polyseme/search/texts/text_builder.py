@@ -13,14 +13,14 @@ import numpy as np
 from polyseme.errors import TextError
 from polyseme.interfaces import Progress, SentenceEncoder
 from polyseme.search import text_layout as layout
-from polyseme.search.bm25 import Counting, words_of
-from polyseme.search.text_units import Unit
-from polyseme.search.text_vectors import EXACT, write_cells, write_sparse
+from polyseme.search.texts.bm25 import Counting, words_of
+from polyseme.search.texts.text_units import Unit
+from polyseme.search.texts.text_vectors import EXACT, write_cells, write_sparse
 from polyseme.sentences.bag_of_words import unit_vectors
 from polyseme.text.segment import Segmentation
 
 if TYPE_CHECKING:
-    from polyseme.search.texts import TextIndex
+    from polyseme.search.texts.text_index import TextIndex
 
 _TOGETHER = 2048  # texts encoded at a time
 

@@ -25,13 +25,14 @@ from polyseme.disk.opened_folder import Opened, steady
 from polyseme.display import facts_table
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
-from polyseme.search import layout, scan, sources
-from polyseme.search.cells import Cells
-from polyseme.search.cluster import SHARED
-from polyseme.search.hits import Hit, WordSenses
+from polyseme.search import scan, sources
 from polyseme.search.locate import locate
-from polyseme.search.projection import CODES, Projection
-from polyseme.search.senses import Substitutes, expected_words, find_senses, offers_substitutes
+from polyseme.search.occurrences import index_folder
+from polyseme.search.occurrences.cells import Cells
+from polyseme.search.occurrences.cluster import SHARED
+from polyseme.search.occurrences.hits import Hit, WordSenses
+from polyseme.search.occurrences.short_codes import CODES, Projection
+from polyseme.search.occurrences.uses import Substitutes, expected_words, find_senses, offers_substitutes
 from polyseme.search.states import KINDS, MIXED, encode_states
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
@@ -59,21 +60,24 @@ class Index:
             self._n, probes, self._apart = n, int(self.facts["probes"]), float(self.facts["apart"])
             dtype = CODES[precision]
         except (KeyError, TypeError, ValueError):
-            raise FormatError(f"{path / layout.MARKER} was altered: its facts are incomplete") from None
+            raise FormatError(f"{path / index_folder.MARKER} was altered: its facts are incomplete") from None
         if not self.layers or self._kind not in KINDS:
-            raise FormatError(f"{path / layout.MARKER} was altered: its facts are incomplete")
-        where = str(path / layout.TABLES)
-        arrays = tensor_file.read(folder.file(layout.TABLES))
+            raise FormatError(f"{path / index_folder.MARKER} was altered: its facts are incomplete")
+        where = str(path / index_folder.TABLES)
+        arrays = tensor_file.read(folder.file(index_folder.TABLES))
         self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
-        self._tokens = layout.array(folder.file(layout.TOKENS), (n,), np.dtype(np.int64))
+        self._tokens = index_folder.array(folder.file(index_folder.TOKENS), (n,), np.dtype(np.int64))
         self._projections = {k: Projection.from_tensors(arrays, f"layer{k}", precision, where) for k in self.layers}
         self._codes = {
-            k: layout.array(folder.file(layout.codes_name(k)), (n, p.dim), dtype) for k, p in self._projections.items()
+            k: index_folder.array(folder.file(index_folder.codes_name(k)), (n, p.dim), dtype)
+            for k, p in self._projections.items()
         }
         self._origins: dict[tuple[str, int], FloatArray] = {}
         self._cells: Cells | None = None
         if searched == "cells":
-            rows = layout.array(folder.file(layout.CELLS), (n,), np.dtype(np.int32 if n < 2**31 else np.int64))
+            rows = index_folder.array(
+                folder.file(index_folder.CELLS), (n,), np.dtype(np.int32 if n < 2**31 else np.int64)
+            )
             dim = self._projections[self.layers[0]].dim
             self._cells = Cells.from_tensors(arrays, rows, probes, dim, where)
 
@@ -89,7 +93,7 @@ class Index:
         path = Path(path)
 
         def once() -> Index:
-            with layout.INDEX.open(path) as folder, watching() as watch:
+            with index_folder.INDEX.open(path) as folder, watching() as watch:
                 folder.verify()
                 index = cls(folder, sources.open_corpus(folder.found["corpus"], path, corpus), model)
             index.watch = watch
@@ -227,7 +231,7 @@ class Index:
         self.watch.check()
         found = np.asarray(self._tokens[rows])
         if len(found) and (found.min() < 0 or found.max() >= self.corpus.n_tokens):
-            raise FormatError(f"{self.path / layout.TOKENS} was altered: it leads outside the corpus")
+            raise FormatError(f"{self.path / index_folder.TOKENS} was altered: it leads outside the corpus")
         return found
 
     def hits(self, rows: Iterable[int], scores: Iterable[float]) -> list[Hit]:
@@ -279,7 +283,7 @@ class Index:
         if self._cells and layer == self.layers[0]:
             rows = self._cells.candidates(vector)
             if len(rows) and (rows[0] < 0 or rows[-1] >= len(self)):
-                raise FormatError(f"{self.path / layout.CELLS} was altered: it leads outside the index")
+                raise FormatError(f"{self.path / index_folder.CELLS} was altered: it leads outside the index")
             rows = rows[(rows < own.start) | (rows >= own.stop)]
             values = scan.scores(codes[rows], projection, vector)
         else:

@@ -18,10 +18,10 @@ import numpy as np
 from polyseme.display import rows_table
 from polyseme.errors import OptionError
 from polyseme.search.collocates import SCORES, Collocate, collocates
-from polyseme.search.hits import excerpt
-from polyseme.search.patterns import Found, find
+from polyseme.search.concordance.patterns import Found, find
+from polyseme.search.occurrences.hits import excerpt
 from polyseme.search.places import decoded, words_of
-from polyseme.search.text_units import short_names
+from polyseme.search.texts.text_units import short_names
 from polyseme.search.word_patterns import Places, tags_like
 from polyseme.text.corpus import Corpus
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Progress
-from polyseme.search.layout import create, release
-from polyseme.search.projection import decode
+from polyseme.search.occurrences.index_folder import create, release
+from polyseme.search.occurrences.short_codes import decode
+from polyseme.search.occurrences.sorting import Places
 from polyseme.search.scan import BLOCK, nearest
-from polyseme.search.sorting import Places
 
 TARGET = 0.95  # recall of the ten nearest that is asked of the search
 QUERIES = 200

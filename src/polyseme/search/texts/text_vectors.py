@@ -18,7 +18,7 @@ from polyseme.disk.opened_folder import Opened
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Progress, best_places
 from polyseme.search import text_layout as layout
-from polyseme.search.cells import build_cells
+from polyseme.search.occurrences.cells import build_cells
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus_files import numbers, offsets
 

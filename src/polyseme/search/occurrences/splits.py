@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import principal_components
 from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
-from polyseme.search.cluster import SHARED, cluster, silhouettes
+from polyseme.search.occurrences.cluster import SHARED, cluster, silhouettes
 
 Looked = tuple[FloatArray, NDArray[np.int64]]
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import principal_plane
 from polyseme.interfaces import ContextEncoder, FloatArray, Sentence
-from polyseme.search.cluster import cluster, silhouettes
-from polyseme.search.hits import Hit, Sense, WordSenses
-from polyseme.search.sorting import even_sample
+from polyseme.search.occurrences.cluster import cluster, silhouettes
+from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
+from polyseme.search.occurrences.sorting import even_sample
 
 if TYPE_CHECKING:
-    from polyseme.search.index import Index
+    from polyseme.search.occurrences.index import Index
 
 MOST = 2000  # occurrences that are clustered; of more frequent words an even sample
 TYPICAL = 5

@@ -31,10 +31,10 @@ from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray, Progress, SentenceEncoder, check_query, silent
 from polyseme.search import text_layout as layout
-from polyseme.search.bm25 import words_of
-from polyseme.search.text_build import Builder
-from polyseme.search.text_units import Given, Unit, read_units, units_of
-from polyseme.search.text_vectors import read_vectors
+from polyseme.search.texts.bm25 import words_of
+from polyseme.search.texts.text_builder import Builder
+from polyseme.search.texts.text_units import Given, Unit, read_units, units_of
+from polyseme.search.texts.text_vectors import read_vectors
 from polyseme.sentences.bag_of_words import unit_vectors
 from polyseme.sentences.lift import lift
 from polyseme.text.align import token_spans

@@ -24,17 +24,18 @@ from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import ContextEncoder, FloatArray, Progress
 from polyseme.options import make_options, option, options_to_json
-from polyseme.search import layout, sources, unfinished
-from polyseme.search.alike import Looked, find_splits, learn_cutoffs
-from polyseme.search.cells import Cells, build_cells
-from polyseme.search.cluster import learn_apart
-from polyseme.search.index import Index
+from polyseme.search import sources, unfinished
+from polyseme.search.occurrences import index_folder
+from polyseme.search.occurrences.cells import Cells, build_cells
+from polyseme.search.occurrences.cluster import learn_apart
+from polyseme.search.occurrences.index import Index
+from polyseme.search.occurrences.short_codes import CODES, Projection
+from polyseme.search.occurrences.sorting import Places, even_sample
+from polyseme.search.occurrences.splits import Looked, find_splits, learn_cutoffs
 from polyseme.search.places import words_beside
-from polyseme.search.projection import CODES, Projection
-from polyseme.search.selection import SKIPS, indexed_words, tells_something
-from polyseme.search.sorting import Places, even_sample
 from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
 from polyseme.search.unfinished import State, Sums
+from polyseme.search.word_selection import SKIPS, indexed_words, tells_something
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.version import VERSION
@@ -153,7 +154,7 @@ class _Builder:
                 self._begin(there)
             self.encode()
             self.finish()
-        publish_folder(self.part, self.out, lambda path, new: check_new(path, new, layout.MARKER, force=force))
+        publish_folder(self.part, self.out, lambda path, new: check_new(path, new, index_folder.MARKER, force=force))
 
     def _replaced(self, there: Standing) -> bool:
         """The index has its name, and ``there`` is what had it before: a kill left it, after the two changed places."""
@@ -180,11 +181,11 @@ class _Builder:
         for layer, projection in self.projections.items():
             tables.update(projection.tensors(f"layer{layer}"))
         with new_folder(self.part, check_absent) as part:
-            self.tokens = layout.create(part / layout.TOKENS, (self.n,), np.dtype(np.int64))
+            self.tokens = index_folder.create(part / index_folder.TOKENS, (self.n,), np.dtype(np.int64))
             for layer in self.layers:
                 shape = (self.n, self.projections[layer].dim)
-                file = part / layout.codes_name(layer)
-                self.codes[layer] = layout.create(file, shape, CODES[self.options.precision])
+                file = part / index_folder.codes_name(layer)
+                self.codes[layer] = index_folder.create(file, shape, CODES[self.options.precision])
             tensor_file.write(part / unfinished.PROJECTIONS, tables)
             self._save_state(part)
 
@@ -199,11 +200,11 @@ class _Builder:
             for layer in self.layers:
                 codes = self.projections[layer].codes(states[layer])
                 self.codes[layer][rows] = codes
-                self.sums.add(layout.codes_name(layer), codes)
+                self.sums.add(index_folder.codes_name(layer), codes)
             self.tokens[rows] = tokens
-            self.sums.add(layout.TOKENS, tokens)
+            self.sums.add(index_folder.TOKENS, tokens)
             for array in self._arrays().values():
-                layout.release(array)
+                index_folder.release(array)
             self.done, since = last, since + int(offsets[last] - offsets[first])
             if since >= _CHECKPOINT_TOKENS:
                 self._save_state(self.part)
@@ -225,7 +226,7 @@ class _Builder:
             rows, _, _ = self._rows(places, first, last)
             for name, array in self._arrays().items():
                 self.sums.add(name, array[rows])
-                layout.release(array)
+                index_folder.release(array)
         if self.sums.to_json() != self.kept_sums:
             raise self._damaged()
         return places
@@ -234,7 +235,10 @@ class _Builder:
         return FormatError(f"{self.part} was damaged or altered since it was written: delete it to start again")
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {layout.TOKENS: self.tokens, **{layout.codes_name(k): codes for k, codes in self.codes.items()}}
+        return {
+            index_folder.TOKENS: self.tokens,
+            **{index_folder.codes_name(k): codes for k, codes in self.codes.items()},
+        }
 
     def finish(self) -> None:
         """Cells where the index is large, the description, and the folder gets its name."""
@@ -245,7 +249,7 @@ class _Builder:
             cells, recall = build_cells(
                 self.codes[first],
                 self.projections[first].step,
-                self.part / layout.CELLS,
+                self.part / index_folder.CELLS,
                 seed=self.options.seed,
                 progress=self.progress,
             )
@@ -254,7 +258,7 @@ class _Builder:
             tables.update(projection.tensors(f"layer{layer}"))
         if cells:
             tables.update(cells.tensors())
-        tensor_file.write(self.part / layout.TABLES, tables)
+        tensor_file.write(self.part / index_folder.TABLES, tables)
         manifest = {
             "model": self.model,
             "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
@@ -262,9 +266,9 @@ class _Builder:
             "facts": {**self._facts(cells, recall), **self._learnt()},
             **({"recipe": self.recipe} if self.recipe else {}),
         }
-        names = [*self._arrays(), layout.TABLES, *([layout.CELLS] if cells else [])]
-        seals = {name: layout.INDEX.seal(self.part / name) for name in sorted(names)}
-        layout.INDEX.write(self.part, manifest, seals)
+        names = [*self._arrays(), index_folder.TABLES, *([index_folder.CELLS] if cells else [])]
+        seals = {name: index_folder.INDEX.seal(self.part / name) for name in sorted(names)}
+        index_folder.INDEX.write(self.part, manifest, seals)
         for name in (unfinished.PROJECTIONS, unfinished.STATE):  # a kill before this line costs the cells only
             (self.part / name).unlink()
 
@@ -314,7 +318,7 @@ class _Builder:
     def _vectors(self, word: int, most: int) -> FloatArray:
         layer = self.layers[0]
         vectors = self.projections[layer].decode(self.codes[layer][self._sampled(word, most)])
-        layout.release(self.codes[layer])
+        index_folder.release(self.codes[layer])
         return vectors
 
     def _fit(self) -> None:
@@ -368,12 +372,12 @@ class _Builder:
                 raise self._damaged()
             arrays, where = tensor_file.read(file), str(file.path)
         precision = self.options.precision
-        self.tokens = layout.reopen(self.part / layout.TOKENS, (self.n,), np.dtype(np.int64))
+        self.tokens = index_folder.reopen(self.part / index_folder.TOKENS, (self.n,), np.dtype(np.int64))
         for layer in self.layers:
             projection = Projection.from_tensors(arrays, f"layer{layer}", precision, where)
             self.projections[layer] = projection
-            codes = self.part / layout.codes_name(layer)
-            self.codes[layer] = layout.reopen(codes, (self.n, projection.dim), CODES[precision])
+            codes = self.part / index_folder.codes_name(layer)
+            self.codes[layer] = index_folder.reopen(codes, (self.n, projection.dim), CODES[precision])
         self.done, self.kept_sums = state.sentences, sums
         log.info("resuming at sentence %d of %d", self.done, self.corpus.n_sentences)
 
