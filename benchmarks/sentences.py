@@ -30,7 +30,7 @@ from polyseme.evaluate.context import best_threshold, compared
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.interfaces import EncodedSentence, unit_rows
 from polyseme.search import TextIndex
-from polyseme.search.states import encode_states
+from polyseme.search.occurrences.short_codes import encode_states
 from polyseme.sentences.lift import lift
 from polyseme.sentences.options import POOLS
 from polyseme.store.model import About

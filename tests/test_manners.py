@@ -19,8 +19,8 @@ from polyseme.display import points_picture, shown
 from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.interfaces import EncodedSentence
 from polyseme.search.concordance.concordance import Line
-from polyseme.search.listing import UsedSo
 from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
+from polyseme.search.occurrences.uses import UsedSo
 
 SENTENCE = "昨天晚上老王在家里坐着没事情做，他打了个电话给他的老朋友，说了一个小时。"
 

@@ -20,10 +20,10 @@ from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, MissingExtra
 from polyseme.evaluate.tag_agreement import Agreement, tag_agreement
 from polyseme.interfaces import Progress, silent
-from polyseme.search.examples import example_words
 from polyseme.search.occurrences.build import build_index
 from polyseme.search.occurrences.hits import WordSenses
 from polyseme.search.occurrences.index import Index
+from polyseme.search.occurrences.splits import example_words
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 

@@ -9,9 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from polyseme.interfaces import best_places, silent
 from polyseme.search.occurrences.cells import TARGET, build_cells
-from polyseme.search.occurrences.short_codes import Projection
+from polyseme.search.occurrences.short_codes import Projection, nearest
 from polyseme.search.occurrences.sorting import Places
-from polyseme.search.scan import nearest
 
 
 def random_codes(n: int, dim: int, seed: int = 3) -> tuple[np.ndarray, Projection]:

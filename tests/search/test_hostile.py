@@ -14,7 +14,7 @@ import pytest
 from polyseme.disk.folders import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index, build_index
-from polyseme.search.occurrences.index_folder import CELLS, INDEX, MARKER, TABLES, TOKENS, codes_name
+from polyseme.search.occurrences.index_folder import CELLS, INDEX, INDEX_MANIFEST, TABLES, TOKENS, codes_name
 from polyseme.store import safetensors_file
 from polyseme.text.corpus import Corpus
 
@@ -29,7 +29,7 @@ def made(tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    file = folder / MARKER
+    file = folder / INDEX_MANIFEST
     manifest = json.loads(file.read_text())
     change(manifest)
     manifest["checksum"] = checksum(manifest)
@@ -126,7 +126,7 @@ def test_descriptions_that_lie(made: Path, change: Callable[[dict[str, Any]], An
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"format": 1}', "[" * 5000, "\udcff"])
 def test_descriptions_that_are_none(made: Path, text: str) -> None:
-    (made / MARKER).write_bytes(text.encode("utf-8", "surrogateescape"))
+    (made / INDEX_MANIFEST).write_bytes(text.encode("utf-8", "surrogateescape"))
     refused(made)
 
 
@@ -166,11 +166,13 @@ def test_a_moved_corpus_is_found_beside_the_index_or_named(made: Path, tmp_path:
 
 
 def test_an_index_keeps_no_path_of_the_machine_where_its_sources_lie_beside_it(made: Path, tmp_path: Path) -> None:
-    manifest = json.loads((made / MARKER).read_text())
+    manifest = json.loads((made / INDEX_MANIFEST).read_text())
     assert {**manifest["corpus"], "fingerprint": ""} == {"relative": "../corpus", "fingerprint": ""}
-    assert str(tmp_path) not in (made / MARKER).read_text()
+    assert str(tmp_path) not in (made / INDEX_MANIFEST).read_text()
     build_index(Neighbours(), tmp_path / "corpus", tmp_path / "deep" / "index", dim=8)
-    assert json.loads((tmp_path / "deep" / "index" / MARKER).read_text())["corpus"]["path"] == str(tmp_path / "corpus")
+    assert json.loads((tmp_path / "deep" / "index" / INDEX_MANIFEST).read_text())["corpus"]["path"] == str(
+        tmp_path / "corpus"
+    )
 
 
 def test_an_index_without_a_known_model_says_how_to_name_it(made: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from polyseme.api import recognise
 from polyseme.errors import OptionError, UnknownWord
 from polyseme.search import Index, build_index
-from polyseme.search.locate import locate
+from polyseme.search.occurrences.index import locate
 from polyseme.text.corpus import Corpus
 
 from .conftest import DIM, Neighbours, word_vector

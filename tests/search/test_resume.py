@@ -13,9 +13,9 @@ import pytest
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, TrainingError
-from polyseme.search import build_index, scan
-from polyseme.search.occurrences import build, cells, index_folder
-from polyseme.search.occurrences.index_folder import MARKER
+from polyseme.search import build_index
+from polyseme.search.occurrences import build, cells, index_folder, short_codes
+from polyseme.search.occurrences.index_folder import INDEX_MANIFEST
 from polyseme.text.corpus import Corpus
 from polyseme.words.vectors import WordVectors
 
@@ -35,7 +35,7 @@ build.build_index(Neighbours(), {corpus!r}, {out!r}, dim=16, layers="all", progr
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != MARKER}
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != INDEX_MANIFEST}
 
 
 def test_a_killed_index_goes_on_where_it_was(tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_unfinished_work_with_other_options_is_not_mixed(tmp_path: Path, corpus:
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_BLOCK_TOKENS", 500)
     monkeypatch.setattr(build, "_WORDS_TO_LEARN_FROM", 0)
-    for module in (scan, cells):
+    for module in (short_codes, cells):
         monkeypatch.setattr(module, "BLOCK", 500)
     peaks = []
     for n in (300, 2400):

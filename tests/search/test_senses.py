@@ -10,11 +10,9 @@ import pytest
 
 from polyseme.interfaces import FloatArray, Sentence
 from polyseme.search import build_index
-from polyseme.search.listing import Listing
-from polyseme.search.mixture import mixture
-from polyseme.search.occurrences.cluster import APART, cluster, learn_apart, silhouettes, v_measure
+from polyseme.search.occurrences.cluster import APART, cluster, learn_apart, mixture, silhouettes, v_measure
 from polyseme.search.occurrences.splits import find_splits, learn_cutoffs
-from polyseme.search.occurrences.uses import offers_substitutes
+from polyseme.search.occurrences.uses import Listing, offers_substitutes
 from polyseme.text.corpus import Corpus
 
 from .conftest import DIM, Neighbours

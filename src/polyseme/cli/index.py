@@ -9,8 +9,8 @@ import click
 
 from polyseme.cli.flags import option_flags
 from polyseme.cli.show import force_flag, out_folder, say_end, shown_progress
-from polyseme.search.examples import split_words
 from polyseme.search.occurrences.build import IndexOptions, build_index
+from polyseme.search.occurrences.splits import split_words
 
 
 def _call(model: str, corpus: str, out: str, resume: bool, force: bool, **given: Any) -> None:

@@ -169,7 +169,7 @@ def _index(path: str, verify: bool) -> dict[str, Any]:
 
 
 def _text_index(path: str, verify: bool) -> dict[str, Any]:
-    from polyseme.search.text_layout import INDEX
+    from polyseme.search.texts.text_vectors import INDEX
 
     with INDEX.open(path) as folder:
         folder.verify(everything=verify)

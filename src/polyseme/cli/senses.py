@@ -14,9 +14,9 @@ from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.rows_file import FORMATS, write_rows
 from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json
 from polyseme.errors import FormatError, UnknownWord
-from polyseme.search.listing import USE_SORTS, Listing, UsedSo
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.index import Index
+from polyseme.search.occurrences.uses import USE_SORTS, Listing, UsedSo
 from polyseme.text.tagged import named_tags
 
 _COLUMNS = (

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 # Imported at first use: a question does not wait for what makes an index.
 _LAZY = {
-    "Concordance": "concordances",
-    "Hit": "hits",
-    "Index": "index",
-    "IndexOptions": "build",
-    "Sense": "hits",
-    "TextHit": "texts",
-    "TextIndex": "texts",
-    "WordSenses": "hits",
-    "build_index": "build",
-    "concordance": "concordances",
+    "Concordance": "concordance.concordance",
+    "Hit": "occurrences.hits",
+    "Index": "occurrences.index",
+    "IndexOptions": "occurrences.build",
+    "Sense": "occurrences.hits",
+    "TextHit": "texts.text_index",
+    "TextIndex": "texts.text_index",
+    "WordSenses": "occurrences.hits",
+    "build_index": "occurrences.build",
+    "concordance": "concordance.concordance",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError
 from polyseme.interfaces import ContextEncoder, SentenceEncoder
 from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
-from polyseme.search.examples import example_words, frequent_words, split_words
+from polyseme.search.occurrences.splits import example_words, frequent_words, split_words
 from polyseme.sentences.lift import lift
 from polyseme.tasks.fit import as_task, tells_labels
 from polyseme.tasks.model import TaskModel

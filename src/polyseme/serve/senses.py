@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from polyseme.search.listing import Listing
-from polyseme.search.occurrences.uses import offers_substitutes
+from polyseme.search.occurrences.uses import Listing, offers_substitutes
 from polyseme.serve.answers import Answer
 from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers

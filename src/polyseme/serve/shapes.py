@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
 from polyseme.search.concordance.concordance import Line
-from polyseme.search.listing import UsedSo
+from polyseme.search.occurrences.uses import UsedSo
 
 
 def _writable(text: str) -> str:

@@ -3,12 +3,17 @@
 | mode    | the query                                                                                            |
 |---------|------------------------------------------------------------------------------------------------------|
 | `text`  | any string: 改革开放 finds 改革 开放 too; letters are whole words, small ones find capitals            |
-| `regex` | a regular expression within a sentence, of the ``regex`` package: `打(了|过)?\\p{Han}{1,2}`             |
+| `regex` | a regular expression within a sentence, of the ``regex`` package: `打(了|过)?\p{Han}{1,2}`             |
 | `words` | words in a row as they were cut, `*` and `?` for unknown letters, tags after a stroke: `打/v */n`     |
+
+Words in a row, each given by its letters, by a pattern of them, by its tag, or by both: ``打/v */n``.
+
+Which words of a corpus a piece of its text is in.
 """
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -16,10 +21,99 @@ from dataclasses import dataclass
 
 import numpy as np
 import regex
+from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.search.word_patterns import Places, find_words
 from polyseme.text.corpus import Corpus
+from polyseme.text.segment import FUNCTION
+
+_BLOCK = 1 << 22  # words of the text looked at together
+_TAGGED = re.compile(r".*/[A-Za-z]{1,4}\*?")  # a word with a tag, if it is not just text
+
+Places = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Element:
+    """What one word must be; None requests nothing."""
+
+    word: int | None = None  # its number; -1 for a word that the corpus does not have
+    words: Mask | None = None  # by number
+    tags: Mask | None = None  # by number
+
+
+def find_words(corpus: Corpus, query: str) -> tuple[Places, Places]:
+    """Sentences (n,), and the first and last + 1 of the words (n, 2) among those of the corpus."""
+    elements = [_element(corpus, part) for part in _parts(corpus, query)]
+    length = len(elements)
+    firsts = [np.zeros(0, dtype=np.int64)]
+    for begin in range(0, corpus.n_tokens - length + 1, _BLOCK):
+        end = min(begin + _BLOCK, corpus.n_tokens - length + 1)
+        firsts.append(begin + np.flatnonzero(_hits(corpus, elements, begin, end)))
+    first = np.concatenate(firsts)
+    sentences = np.searchsorted(corpus.sentence_offsets, first, side="right") - 1
+    whole = first + length <= corpus.sentence_offsets[sentences + 1]  # not across two sentences
+    first = first[whole]
+    if not len(first) and corpus.tags is None and any(map(_TAGGED.fullmatch, query.split())):
+        raise OptionError("the corpus has no tags to choose by")
+    return sentences[whole], np.stack([first, first + length], axis=1)
+
+
+def _parts(corpus: Corpus, query: str) -> list[str]:
+    """The words as given; one that the corpus does not have is cut as its text was."""
+    parts = query.split()
+    tagged = corpus.tags is not None and "/" in query
+    plain = len(parts) == 1 and not tagged and not re.search("[*?]", query)
+    if plain and corpus.number(query) < 0 and corpus.segmentation.method != FUNCTION:
+        return corpus.segmentation.tokens(query) or parts
+    return parts
+
+
+def _element(corpus: Corpus, part: str) -> Element:
+    word, stroke, tag = part.rpartition("/") if corpus.tags is not None and part != "/" else (part, "", "")
+    if not stroke:
+        word = part
+    tags = _tags_like(corpus, tag) if stroke and tag != "*" else None
+    if word in ("", "*"):
+        return Element(tags=tags)
+    if not re.search("[*?]", word) or corpus.number(word) >= 0:
+        return Element(word=corpus.number(word), tags=tags)
+    like = _glob(word)
+    matches = (like.fullmatch(known) is not None for known in corpus.all_words)
+    return Element(words=np.fromiter(matches, dtype=bool, count=len(corpus.all_words)), tags=tags)
+
+
+def _tags_like(corpus: Corpus, tag: str) -> Mask:
+    found = tags_like(corpus, tag)
+    if not found.any():
+        raise OptionError(f"no word has a tag like {tag!r}; the tags are {', '.join(filter(None, corpus.tag_names))}")
+    return found
+
+
+def tags_like(corpus: Corpus, tag: str) -> Mask:
+    """Which tags of the corpus a pattern means: ``n`` that one, ``n*`` all that begin so."""
+    like = _glob(tag)
+    return np.array([like.fullmatch(name) is not None for name in corpus.tag_names], dtype=bool)
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern), re.DOTALL)
+
+
+def _hits(corpus: Corpus, elements: list[Element], begin: int, end: int) -> Mask:
+    """Whether the words from each place on are the elements, (end - begin,)."""
+    found = np.ones(end - begin, dtype=bool)
+    for step, element in enumerate(elements):
+        ids = corpus.ids[begin + step : end + step]
+        if element.word is not None:
+            found &= ids == element.word
+        if element.words is not None:
+            found &= element.words[ids]
+        if element.tags is not None and corpus.tags is not None:
+            found &= element.tags[corpus.tags[begin + step : end + step]]
+    return found
+
 
 MODES = ("text", "regex", "words")
 _BLOCK_SENTENCES = 20_000
@@ -145,3 +239,51 @@ def _matches_within(
     for match in pattern.finditer(text, start, end, timeout=left, concurrent=True):
         if match.end() > match.start():
             yield match.span()
+
+
+def words_of(corpus: Corpus, sentences: Places, spans: Places) -> Places:
+    """For pieces given by their bytes: the first word of each, and the one after its last, ``(n, 2)``."""
+    places = np.zeros((len(sentences), 2), dtype=np.int64)
+    last = -1
+    for hit, (sentence, (first_byte, end_byte)) in enumerate(zip(sentences.tolist(), spans.tolist(), strict=True)):
+        if sentence != last:  # pieces of one sentence follow each other
+            starts, ends, spaced = _token_bounds(corpus, sentence)
+            origin, offset = int(corpus.text_spans[sentence, 0]), int(corpus.sentence_offsets[sentence])
+            last = sentence
+        start, end = len(decoded(corpus, origin, first_byte)), len(decoded(corpus, origin, end_byte))
+        if spaced:
+            start, end = spaced[start], spaced[end]
+        first = min(int(np.searchsorted(ends, start, side="right")), max(len(ends) - 1, 0))
+        behind = max(int(np.searchsorted(starts, end, side="left")), first + 1)
+        places[hit] = offset + first, offset + behind
+    return places
+
+
+def decoded(corpus: Corpus, start: int, end: int) -> str:
+    """The text between two bytes."""
+    return corpus.text_bytes[start:end].tobytes().decode("utf-8", "replace")
+
+
+def _token_bounds(corpus: Corpus, sentence: int) -> tuple[Places, Places, list[int]]:
+    """Where the words of a sentence begin and end in its text.
+
+    Mostly the words are the text without its spaces: then places are counted without spaces, and the third value says
+    how many other characters stand before each one.
+    """
+    text, tokens = corpus.text(sentence), corpus.sentence(sentence)
+    if "".join(text.split()) == "".join(tokens):
+        sizes = np.array([len(token) for token in tokens], dtype=np.int64)
+        ends = np.cumsum(sizes)
+        return ends - sizes, ends, np.cumsum([0, *(not c.isspace() for c in text)]).tolist()
+    spans = np.array(corpus.token_spans(sentence), dtype=np.int64).reshape(-1, 2)
+    return spans[:, 0], spans[:, 1], []
+
+
+def words_beside(corpus: Corpus, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The word before and the word after each token, by number, ``(n, 2)``; -1 at the edge of a sentence."""
+    sentences = np.searchsorted(corpus.sentence_offsets, tokens, side="right") - 1
+    first, last = corpus.sentence_offsets[sentences], corpus.sentence_offsets[sentences + 1] - 1
+    ids, end = corpus.ids, len(corpus.ids) - 1
+    before = np.where(tokens > first, ids[np.maximum(tokens - 1, 0)], -1)
+    behind = np.where(tokens < last, ids[np.minimum(tokens + 1, end)], -1)
+    return np.stack([before, behind], axis=1).astype(np.int64)

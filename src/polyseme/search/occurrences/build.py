@@ -2,43 +2,122 @@
 
 The corpus is read once, in order; the code of an occurrence goes straight to its place on disk, so memory does not grow
 with the corpus. Unfinished work is in ``<out>.checkpoint`` and says how many sentences are done: after a kill,
-``resume`` continues from there and ends in the same bytes (see unfinished.py).
+``resume`` continues from there and ends in the same bytes (see build.py).
+
+An index being built: ``<out>.checkpoint``, a folder with the arrays that are being filled and a sealed state.
+
+The state, ``building.json``, is there from the first moment. It says what the index is made of, how many sentences are
+done, and the checksum of what was written for them, in the order of the text; it has a checksum of its own. So what was
+damaged meanwhile is refused when the work continues, and a folder that somebody else put there is never touched.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import os
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, writing
-from polyseme.disk.description import sha256
-from polyseme.disk.files import PlainFile
+from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, rewrite, writing
+from polyseme.disk.description import checksum, sha256
+from polyseme.disk.files import PlainFile, parse_json, read_small
 from polyseme.disk.ownership import Standing, check_new, check_replaceable, recipe, standing
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import ContextEncoder, FloatArray, Progress
 from polyseme.options import make_options, option, options_to_json
-from polyseme.search import sources, unfinished
-from polyseme.search.occurrences import index_folder
+from polyseme.search.concordance.patterns import words_beside
+from polyseme.search.occurrences import build, index_folder
 from polyseme.search.occurrences.cells import Cells, build_cells
 from polyseme.search.occurrences.cluster import learn_apart
 from polyseme.search.occurrences.index import Index
-from polyseme.search.occurrences.short_codes import CODES, Projection
+from polyseme.search.occurrences.short_codes import CODES, KINDS, Projection, chosen_layers, encode_states, resolve_kind
 from polyseme.search.occurrences.sorting import Places, even_sample
 from polyseme.search.occurrences.splits import Looked, find_splits, learn_cutoffs
-from polyseme.search.places import words_beside
-from polyseme.search.states import KINDS, chosen_layers, encode_states, resolve_kind
-from polyseme.search.unfinished import State, Sums
 from polyseme.search.word_selection import SKIPS, indexed_words, tells_something
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.version import VERSION
+
+STATE = "building.json"
+PROJECTIONS = "projections.safetensors"
+_NAMES = re.compile(
+    rf"\.?({re.escape(STATE)}|{re.escape(PROJECTIONS)}|{re.escape(index_folder.TABLES)}|{re.escape(index_folder.INDEX_MANIFEST)})"
+    r"|tokens\.npy|codes\.\d+\.npy|cells\.npy|\.assigned\.npy"
+)
+
+
+@dataclass
+class Sums:
+    """Checksums of the codes and places written so far, in the order of the text."""
+
+    digests: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, name: str, array: NDArray[Any]) -> None:
+        """Some more."""
+        self.digests.setdefault(name, hashlib.sha256()).update(np.ascontiguousarray(array).data)
+
+    def to_json(self) -> dict[str, str]:
+        """What the state keeps."""
+        return {name: digest.hexdigest() for name, digest in self.digests.items()}
+
+
+@dataclass(frozen=True)
+class State:
+    """How far an index being built is."""
+
+    identity: dict[str, Any]
+    sentences: int
+    sums: dict[str, str]
+
+    def write(self, folder: Path) -> None:
+        """Replace what was there."""
+        record = {"identity": self.identity, "sentences": self.sentences, "sums": self.sums}
+        rewrite(folder / STATE, json.dumps({**record, "checksum": checksum(record)}).encode())
+
+
+def find(part: Path) -> State | Standing | None:
+    """The state of the unfinished index at ``part``; an index that only lacks its name; None if nothing is.
+
+    Whatever else is there is a FormatError: it may be somebody's own.
+    """
+    if not os.path.lexists(part):
+        return None
+    try:
+        names = os.listdir(part)
+        if any((part / name).is_symlink() for name in names):  # none is ours
+            raise FormatError(f"{part} was altered")
+        if STATE in names and all(_NAMES.fullmatch(name) for name in names):
+            state = _state(part / STATE)
+            if PROJECTIONS in names:
+                return state
+            (part / STATE).unlink()  # which is the last that goes when an index is finished
+        there = standing(part)
+    except (FormatError, OSError):
+        raise FormatError(f"{part} is in the way: not an unfinished index, or altered; move it away") from None
+    if there is None:
+        os.rmdir(part)
+    return there
+
+
+def _state(file: Path) -> State:
+    try:
+        record = parse_json(read_small(file))
+        seal = record.pop("checksum")
+        if seal == checksum(record):
+            return State(record["identity"], int(record["sentences"]), dict(record["sums"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise FormatError(f"{file} was altered")
+
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +171,8 @@ def build_index(
         if isinstance(model, ContextEncoder):
             encoder = model
         else:
-            encoder, fingerprint = sources.load_encoder(model)
-            known = {**sources.place(model, out), "fingerprint": fingerprint}
+            encoder, fingerprint = index_folder.load_encoder(model)
+            known = {**index_folder.place(model, out), "fingerprint": fingerprint}
         _Builder(encoder, known, text, out, checked, progress).build(resume=resume, force=force)
     return Index.open(out, model=encoder, corpus=text)
 
@@ -138,7 +217,7 @@ class _Builder:
 
     def build(self, *, resume: bool, force: bool) -> None:
         """Go on with what an earlier run left, or start over."""
-        there = unfinished.find(self.part)
+        there = build.find(self.part)
         if resume and isinstance(there, Standing) and self._replaced(there):
             with writing(self.part) as workshop:
                 self.part.rename(workshop / "new")  # which is removed with the block
@@ -154,7 +233,9 @@ class _Builder:
                 self._begin(there)
             self.encode()
             self.finish()
-        publish_folder(self.part, self.out, lambda path, new: check_new(path, new, index_folder.MARKER, force=force))
+        publish_folder(
+            self.part, self.out, lambda path, new: check_new(path, new, index_folder.INDEX_MANIFEST, force=force)
+        )
 
     def _replaced(self, there: Standing) -> bool:
         """The index has its name, and ``there`` is what had it before: a kill left it, after the two changed places."""
@@ -186,7 +267,7 @@ class _Builder:
                 shape = (self.n, self.projections[layer].dim)
                 file = part / index_folder.codes_name(layer)
                 self.codes[layer] = index_folder.create(file, shape, CODES[self.options.precision])
-            tensor_file.write(part / unfinished.PROJECTIONS, tables)
+            tensor_file.write(part / build.PROJECTIONS, tables)
             self._save_state(part)
 
     def encode(self) -> None:
@@ -261,7 +342,7 @@ class _Builder:
         tensor_file.write(self.part / index_folder.TABLES, tables)
         manifest = {
             "model": self.model,
-            "corpus": {**sources.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
+            "corpus": {**index_folder.place(self.corpus.path, self.out), "fingerprint": self.corpus.fingerprint},
             "options": options_to_json(self.options),
             "facts": {**self._facts(cells, recall), **self._learnt()},
             **({"recipe": self.recipe} if self.recipe else {}),
@@ -269,7 +350,7 @@ class _Builder:
         names = [*self._arrays(), index_folder.TABLES, *([index_folder.CELLS] if cells else [])]
         seals = {name: index_folder.INDEX.seal(self.part / name) for name in sorted(names)}
         index_folder.INDEX.write(self.part, manifest, seals)
-        for name in (unfinished.PROJECTIONS, unfinished.STATE):  # a kill before this line costs the cells only
+        for name in (build.PROJECTIONS, build.STATE):  # a kill before this line costs the cells only
             (self.part / name).unlink()
 
     def _facts(self, cells: Cells | None, recall: float) -> dict[str, Any]:
@@ -359,16 +440,16 @@ class _Builder:
         # The codes first: a state on disk never promises more than what is there.
         for array in self._arrays().values():
             array.flush()  # type: ignore[attr-defined]
-        with PlainFile(part / unfinished.PROJECTIONS) as file:
-            sums = {unfinished.PROJECTIONS: sha256(file)}
+        with PlainFile(part / build.PROJECTIONS) as file:
+            sums = {build.PROJECTIONS: sha256(file)}
         State(self.identity, self.done, {**self.sums.to_json(), **sums}).write(part)
 
     def _reopen(self, state: State) -> None:
         sums = dict(state.sums)
         if not 0 <= state.sentences <= self.corpus.n_sentences:
             raise self._damaged()
-        with PlainFile(self.part / unfinished.PROJECTIONS) as file:
-            if sums.pop(unfinished.PROJECTIONS, None) != sha256(file):
+        with PlainFile(self.part / build.PROJECTIONS) as file:
+            if sums.pop(build.PROJECTIONS, None) != sha256(file):
                 raise self._damaged()
             arrays, where = tensor_file.read(file), str(file.path)
         precision = self.options.precision

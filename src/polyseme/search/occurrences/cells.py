@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from polyseme.errors import FormatError
 from polyseme.interfaces import FloatArray, Progress
 from polyseme.search.occurrences.index_folder import create, release
-from polyseme.search.occurrences.short_codes import decode
+from polyseme.search.occurrences.short_codes import BLOCK, decode, nearest
 from polyseme.search.occurrences.sorting import Places
-from polyseme.search.scan import BLOCK, nearest
 
 TARGET = 0.95  # recall of the ten nearest that is asked of the search
 QUERIES = 200

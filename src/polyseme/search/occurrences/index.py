@@ -8,12 +8,16 @@
 
 A word's occurrences are contiguous, so a question about one word is answered exactly; only ``any_word`` on a large
 index goes through cells (see cells.py), whose recall was measured when they were made.
+
+Which token of a sentence is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +29,61 @@ from polyseme.disk.opened_folder import Opened, steady
 from polyseme.display import facts_table
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
-from polyseme.search import scan, sources
-from polyseme.search.locate import locate
-from polyseme.search.occurrences import index_folder
+from polyseme.search.occurrences import index_folder, short_codes
 from polyseme.search.occurrences.cells import Cells
 from polyseme.search.occurrences.cluster import SHARED
 from polyseme.search.occurrences.hits import Hit, WordSenses
-from polyseme.search.occurrences.short_codes import CODES, Projection
+from polyseme.search.occurrences.short_codes import CODES, KINDS, MIXED, Projection, encode_states
 from polyseme.search.occurrences.uses import Substitutes, expected_words, find_senses, offers_substitutes
-from polyseme.search.states import KINDS, MIXED, encode_states
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import similar_spellings
+
+_MOST_CUTS = 32  # places that are tried: each costs a segmentation of the whole text
+
+
+def locate(
+    sentence: Sentence, position: int | None, word: str | None, encoder: ContextEncoder, share: Callable[[str], float]
+) -> tuple[list[str], int]:
+    """The sentence's tokens and the place among them of the word that is meant.
+
+    A word that the segmentation would not cut out of raw text is cut out all the same: the text before it and the text
+    after it are segmented apart. Where that can be done in several places, the cut into likelier words is taken, by the
+    ``share`` of a text that each has: 里 of 从这里到那里有三十里 is the last one where 这里 and 那里 are words.
+    """
+    tokens = encoder.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
+    if position is not None:
+        if not -len(tokens) <= position < len(tokens):
+            raise OptionError(f"the sentence has {len(tokens)} tokens ({' '.join(tokens)}), no position {position}")
+        place = position % len(tokens)
+        if word is not None and tokens[place] != word:
+            raise OptionError(f"token {position} is {tokens[place]!r}, not {word!r} ({' '.join(tokens)})")
+        return tokens, place
+    if word is None:
+        if len(tokens) != 1:
+            raise OptionError(f"which word is meant? give word or position ({' '.join(tokens)})")
+        return tokens, 0
+    if word in tokens:
+        return tokens, tokens.index(word)
+    if isinstance(sentence, str) and word and word in sentence:
+        cuts = [_cut_out(sentence, begin, word, encoder) for begin in islice(_occurrences(sentence, word), _MOST_CUTS)]
+        return max(cuts, key=lambda cut: sum(math.log(share(token)) for token in cut[0]))
+    raise OptionError(f"{word!r} is not in the sentence ({' '.join(tokens)})")
+
+
+def _occurrences(text: str, word: str) -> Iterator[int]:
+    begin = text.find(word)
+    while begin >= 0:
+        yield begin
+        begin = text.find(word, begin + len(word))
+
+
+def _cut_out(text: str, begin: int, word: str, encoder: ContextEncoder) -> tuple[list[str], int]:
+    before = encoder.tokenize(text[:begin]) if begin else []
+    return [*before, word, *encoder.tokenize(text[begin + len(word) :])], len(before)
+
 
 _ORIGINS_KEPT = 1000
 _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the best occurrences
@@ -60,9 +105,9 @@ class Index:
             self._n, probes, self._apart = n, int(self.facts["probes"]), float(self.facts["apart"])
             dtype = CODES[precision]
         except (KeyError, TypeError, ValueError):
-            raise FormatError(f"{path / index_folder.MARKER} was altered: its facts are incomplete") from None
+            raise FormatError(f"{path / index_folder.INDEX_MANIFEST} was altered: its facts are incomplete") from None
         if not self.layers or self._kind not in KINDS:
-            raise FormatError(f"{path / index_folder.MARKER} was altered: its facts are incomplete")
+            raise FormatError(f"{path / index_folder.INDEX_MANIFEST} was altered: its facts are incomplete")
         where = str(path / index_folder.TABLES)
         arrays = tensor_file.read(folder.file(index_folder.TABLES))
         self.offsets = _checked_offsets(arrays.get("words"), n, corpus, where)
@@ -95,7 +140,7 @@ class Index:
         def once() -> Index:
             with index_folder.INDEX.open(path) as folder, watching() as watch:
                 folder.verify()
-                index = cls(folder, sources.open_corpus(folder.found["corpus"], path, corpus), model)
+                index = cls(folder, index_folder.open_corpus(folder.found["corpus"], path, corpus), model)
             index.watch = watch
             return index
 
@@ -122,15 +167,15 @@ class Index:
         """The model the index was made with, loaded at first use."""
         if isinstance(self._model, ContextEncoder):
             return self._model
-        return sources.open_encoder(self._model_record, self.path, self._model)
+        return index_folder.open_encoder(self._model_record, self.path, self._model)
 
     def model_path(self) -> Path:
         """Where the model is, compared with the one the index was made with."""
-        return sources.encoder_path(self._model_record, self.path, self._model)
+        return index_folder.encoder_path(self._model_record, self.path, self._model)
 
     def use(self, encoder: ContextEncoder) -> None:
         """Take a model that was loaded from ``model_path`` already instead of loading it again."""
-        sources.check_encoder(encoder, self._model_record, self.path)
+        index_folder.check_encoder(encoder, self._model_record, self.path)
         self._model = encoder
 
     def read_plainly(self) -> None:
@@ -261,7 +306,7 @@ class Index:
         else:
             own = self._known_rows(word)
             origin = self._origin(word, layer)
-            values = scan.scores_from(self._codes[layer][own], self._projections[layer], vector, origin)
+            values = short_codes.scores_from(self._codes[layer][own], self._projections[layer], vector, origin)
             rows = np.arange(own.start, own.stop)
         hits: list[Hit] = []
         seen: set[Any] = set()
@@ -285,9 +330,9 @@ class Index:
             if len(rows) and (rows[0] < 0 or rows[-1] >= len(self)):
                 raise FormatError(f"{self.path / index_folder.CELLS} was altered: it leads outside the index")
             rows = rows[(rows < own.start) | (rows >= own.stop)]
-            values = scan.scores(codes[rows], projection, vector)
+            values = short_codes.scores(codes[rows], projection, vector)
         else:
-            values = scan.scores(codes, projection, vector)
+            values = short_codes.scores(codes, projection, vector)
             values[own] = -np.inf
             rows = np.arange(len(self))
         best = best_places(values, min(n, len(values)))
@@ -298,7 +343,7 @@ class Index:
             if len(self._origins) >= _ORIGINS_KEPT:
                 self._origins.clear()
             codes = self._codes[layer][self._known_rows(word)]
-            self._origins[word, layer] = SHARED * scan.mean(codes, self._projections[layer])
+            self._origins[word, layer] = SHARED * short_codes.mean(codes, self._projections[layer])
         return self._origins[word, layer]
 
     def _hit(self, row: int, score: float) -> Hit:

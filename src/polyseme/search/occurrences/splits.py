@@ -9,11 +9,14 @@ Words that split. Frequent words with letters that are not function words are lo
 principal components for all of them, then the clustering that also answers questions (cluster.py) for the most
 promising. A group whose occurrences mostly have the same word next to them is a set phrase, a date line or a list; a
 word counts if two other groups have a fair share. Its score is the mean silhouette of these.
+
+Words that are worth a look in an index. 示例词
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +24,8 @@ from numpy.typing import NDArray
 from polyseme.arrays import principal_components
 from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
 from polyseme.search.occurrences.cluster import SHARED, cluster, silhouettes
+from polyseme.search.occurrences.index import Index
+from polyseme.search.word_selection import tells_something
 
 Looked = tuple[FloatArray, NDArray[np.int64]]
 
@@ -105,3 +110,28 @@ def _promise(vectors: FloatArray, beside: NDArray[np.int64], directions: int = 4
     if not all(_is_varied(beside[labels == group], len(labels)) for group in (0, 1)):
         return -1.0
     return float(silhouettes(vectors, labels).mean())
+
+
+_LOOKED_AT = 2000  # most frequent words
+_CHINESE = 0x2E80  # the first character of the scripts whose words are short
+
+
+def split_words(index: Index) -> list[tuple[str, float]]:
+    """The words that were seen to split when the index was made, the clearest first, with their scores."""
+    known = index.facts.get("splits")
+    pairs = [pair for pair in known if isinstance(pair, list) and len(pair) == 2] if isinstance(known, list) else []
+    return [(str(word), float(score)) for word, score in pairs if index.count(str(word))]
+
+
+def example_words(index: Index, n: int = 12) -> list[str]:
+    """Words to begin with: those that split, or else the frequent ones that are not function words."""
+    found = [word for word, _ in split_words(index)]
+    frequent = (word for word in index.words.words if tells_something(word))
+    return [*found, *(word for word in islice(frequent, n) if word not in found)][:n]
+
+
+def frequent_words(words: Iterable[str], n: int = 12) -> list[str]:
+    """Of words, the frequent ones first, those that are not function words; the full ones, if there are any."""
+    known = [word for word in islice(words, _LOOKED_AT) if tells_something(word)]
+    full = [word for word in known if len(word) > (1 if ord(word[0]) >= _CHINESE else 4)]
+    return (full or known)[:n]

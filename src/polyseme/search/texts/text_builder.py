@@ -12,7 +12,7 @@ import numpy as np
 
 from polyseme.errors import TextError
 from polyseme.interfaces import Progress, SentenceEncoder
-from polyseme.search import text_layout as layout
+from polyseme.search.texts import text_vectors as layout
 from polyseme.search.texts.bm25 import Counting, words_of
 from polyseme.search.texts.text_units import Unit
 from polyseme.search.texts.text_vectors import EXACT, write_cells, write_sparse

@@ -30,7 +30,7 @@ from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray, Progress, SentenceEncoder, check_query, silent
-from polyseme.search import text_layout as layout
+from polyseme.search.texts import text_vectors as layout
 from polyseme.search.texts.bm25 import words_of
 from polyseme.search.texts.text_builder import Builder
 from polyseme.search.texts.text_units import Given, Unit, read_units, units_of
