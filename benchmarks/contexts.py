@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from polyseme.contexts.cove.model import Cove
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import Words
+from polyseme.contexts.cove.target_vocabulary import Words
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.train import LanguageModelTask

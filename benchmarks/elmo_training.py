@@ -25,12 +25,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.elmo.batches import Batch
 from polyseme.contexts.elmo.bilm import BiLM
 from polyseme.contexts.elmo.bilm_layers import LstmLayer
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import PAPER_FILTERS, ElmoOptions
 from polyseme.contexts.elmo.train import BiLMTask, make_task
+from polyseme.contexts.elmo.training_batches import Batch
 from polyseme.machine import keep_freed_memory
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import sampled_softmax_loss

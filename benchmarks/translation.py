@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from cpu_clock import cpu_clock
 from polyseme.contexts.cove.model import Cove
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import BOUNDARY
+from polyseme.contexts.cove.target_vocabulary import BOUNDARY
 from polyseme.contexts.cove.train import padded
 from polyseme.data.parallel import Parallel
 from polyseme.neural.batches import BudgetBatches

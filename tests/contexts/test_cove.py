@@ -16,7 +16,7 @@ import polyseme
 from polyseme.cli.main import polyseme as commands
 from polyseme.contexts.cove.network import Decoder, Translator, translated
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import BOUNDARY, UNKNOWN
+from polyseme.contexts.cove.target_vocabulary import BOUNDARY, UNKNOWN
 from polyseme.contexts.stack import Stack
 from polyseme.contexts.static import StaticEncoder
 from polyseme.data.parallel import Parallel

@@ -17,12 +17,12 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo.alphabet import make_alphabet
-from polyseme.contexts.elmo.batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.contexts.elmo.bilm import Tokens
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import SIZES, ElmoOptions
 from polyseme.contexts.elmo.perplexity import perplexity
 from polyseme.contexts.elmo.train import make_task
+from polyseme.contexts.elmo.training_batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.neural import softmax

@@ -17,7 +17,7 @@ from polyseme.api import train
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import build_index
 from polyseme.serve.library import Library
-from polyseme.serve.run import FIRST_PORT, check_host, listening_socket, serve, shown_hosts
+from polyseme.serve.listen import FIRST_PORT, check_host, listening_socket, serve, shown_hosts
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"}
 
@@ -129,6 +129,6 @@ def test_an_index_uses_the_model_that_is_served_beside_it(
 def test_the_token_in_the_page_s_address_is_escaped(monkeypatch: pytest.MonkeyPatch, shelf: Path) -> None:
     said: list[str] = []
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
-    monkeypatch.setattr("polyseme.serve.run.one_thread_each", lambda: None)
+    monkeypatch.setattr("polyseme.serve.listen.one_thread_each", lambda: None)
     serve((str(shelf / "corpus"),), port=0, token="100%sure#1", say=said.append)
     assert any(line.endswith("/#token=100%25sure%231") for line in said)

@@ -30,7 +30,7 @@ def serve(
     Text vectors come from sentence models; for other models, --pool combines the vectors of the words.
     """
     from polyseme.interfaces import SentenceEncoder
-    from polyseme.serve.run import serve as run
+    from polyseme.serve.listen import serve as run
 
     def as_texts(model: Any) -> SentenceEncoder:
         return model if isinstance(model, SentenceEncoder) else pooling.encoder(model)

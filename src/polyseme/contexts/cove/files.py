@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import Words
+from polyseme.contexts.cove.target_vocabulary import Words
 from polyseme.errors import FormatError
 from polyseme.store.torch_names import files_with_keys, has_keys, vectors_beside
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from polyseme.contexts.cove.network import Translation, Translator, translated
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import Words
+from polyseme.contexts.cove.target_vocabulary import Words
 from polyseme.contexts.cove.train import HELD_OUT, Source, TranslationTask, kept_pairs, padded
 from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_words import BOUNDARY, SPECIALS, Words
+from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, Words
 from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
 from polyseme.interfaces import WordVectors

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from polyseme.contexts.elmo.batches import Batch, SentenceBatches, Sentences, WordTable
 from polyseme.contexts.elmo.bilm import BiLM
+from polyseme.contexts.elmo.training_batches import Batch, SentenceBatches, Sentences, WordTable
 from polyseme.errors import OptionError, TextError
 from polyseme.interfaces import FloatArray, Progress, Sentence, pages, silent
 from polyseme.neural.packing import Packing

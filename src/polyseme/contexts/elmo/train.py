@@ -23,7 +23,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS, make_alphabet
-from polyseme.contexts.elmo.batches import (
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
+from polyseme.contexts.elmo.model import Elmo
+from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
+from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
+from polyseme.contexts.elmo.training_batches import (
     Batch,
     Ints,
     SentenceBatches,
@@ -33,10 +37,6 @@ from polyseme.contexts.elmo.batches import (
     split,
     word_counts,
 )
-from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
-from polyseme.contexts.elmo.model import Elmo
-from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
-from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
 from polyseme.errors import OptionError, TrainingError, as_given
 from polyseme.machine import cores
 from polyseme.neural.convolution import lay_out_by_offset

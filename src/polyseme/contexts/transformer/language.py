@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner, windows
-from polyseme.contexts.transformer.library import offline
 from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import OptionError, TextError
 from polyseme.interfaces import Progress, silent

@@ -27,7 +27,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from polyseme.contexts.transformer.library import offline, reason
+from polyseme.contexts.transformer.offline import offline, reason
 from polyseme.errors import FormatError
 
 # Settings that would make transformers execute, download or quantise something; attention and dtype are set here, and

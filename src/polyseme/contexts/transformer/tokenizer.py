@@ -27,7 +27,7 @@ from tokenizers.normalizers import Sequence as NormalizerSequence
 from tokenizers.pre_tokenizers import BertPreTokenizer, PreTokenizer
 from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
-from polyseme.contexts.transformer.library import panics_as, reason
+from polyseme.contexts.transformer.offline import panics_as, reason
 from polyseme.errors import FormatError
 from polyseme.text.spacing import UNSPACED, is_unspaced
 from polyseme.text.strings import well_formed

@@ -26,9 +26,9 @@ from transformers import CONFIG_MAPPING, AutoTokenizer, BertTokenizer, PreTraine
 from polyseme.contexts.transformer.files.recognise import OF_OTHERS, WEIGHTS
 from polyseme.contexts.transformer.files.tensorflow import read_wordpiece
 from polyseme.contexts.transformer.files.word_bpe import read_word_bpe, with_normalisation, word_bpe
-from polyseme.contexts.transformer.library import offline, panics_as, reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
+from polyseme.contexts.transformer.offline import offline, panics_as, reason
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.tokenizer import SPECIALS, Pieces
 from polyseme.disk.files import read_settings

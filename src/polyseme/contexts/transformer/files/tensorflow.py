@@ -17,9 +17,9 @@ from torch import Tensor
 
 from polyseme.contexts.transformer.files.recognise import indexes
 from polyseme.contexts.transformer.files.tensor_bundle import TensorBundle
-from polyseme.contexts.transformer.library import reason
 from polyseme.contexts.transformer.model import TransformerEncoder, check_vocabulary
 from polyseme.contexts.transformer.network import build, configuration
+from polyseme.contexts.transformer.offline import reason
 from polyseme.contexts.transformer.options import TransformerOptions
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.disk.files import read_settings

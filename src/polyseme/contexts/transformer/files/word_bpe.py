@@ -24,7 +24,7 @@ from tokenizers.decoders import Decoder
 from tokenizers.models import BPE
 from tokenizers.normalizers import NFKC, Lowercase, Normalizer, Replace, Sequence, Strip
 
-from polyseme.contexts.transformer.library import reason
+from polyseme.contexts.transformer.offline import reason
 from polyseme.contexts.transformer.tokenizer import MOST_UNUSED, Pieces
 from polyseme.disk.files import parsed_settings, read_settings, read_small
 from polyseme.errors import FormatError

@@ -18,9 +18,9 @@ from transformers import (
     XLMModel,
 )
 
-from polyseme.contexts.transformer.library import offline
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
+from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.options import ShapeOptions, initial_deviation
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.errors import OptionError
