@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from polyseme.contexts.cove.model import Cove
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_vocabulary import Words
+from polyseme.contexts.cove.target_vocabulary import TargetVocabulary
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.train import LanguageModelTask
@@ -115,9 +115,9 @@ def cove(rounds: int) -> tuple[float, float]:
     """Words per CPU-second: ours, nn.LSTM on batches of 32 in the file's order."""
     options = CoveOptions(dim=300, hidden=300)
     torch.manual_seed(0)
-    words = Words([f"w{n}" for n in range(5000)])
+    words = TargetVocabulary([f"w{n}" for n in range(5000)])
     network = Translator(options, n_source=len(words), n_target=0, dim=300)
-    model = Cove(options, network, words, Words([]))
+    model = Cove(options, network, words, TargetVocabulary([]))
     random = np.random.default_rng(0)
     lengths = np.maximum(random.lognormal(2.9, 0.6, 400).astype(int), 1)
     sentences = [[f"w{n}" for n in random.integers(0, 5000, size)] for size in lengths]

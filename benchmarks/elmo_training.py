@@ -30,7 +30,7 @@ from polyseme.contexts.elmo.bilm_layers import LstmLayer
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import PAPER_FILTERS, ElmoOptions
 from polyseme.contexts.elmo.train import BiLMTask, make_task
-from polyseme.contexts.elmo.training_batches import Batch
+from polyseme.contexts.elmo.training_batches import PackedBatch
 from polyseme.machine import keep_freed_memory
 from polyseme.neural.lstm import State
 from polyseme.neural.softmax import sampled_softmax_loss
@@ -188,7 +188,7 @@ class PlainLanguageModel(nn.Module):
         self.dropout = nn.Dropout(dropout)
         nn.init.normal_(self.words.weight, 0, 0.1)
 
-    def states(self, batch: Batch, class_of: np.ndarray) -> Tensor:
+    def states(self, batch: PackedBatch, class_of: np.ndarray) -> Tensor:
         """Packed states ``(2, N, size)``."""
         sizes = torch.tensor(batch.packing.sizes)
         found = []

@@ -136,7 +136,7 @@ class Layers:
 # ---- the nouns
 
 
-class WordVectors(ABC):
+class WordVectorsInterface(ABC):
     """A vocabulary and a matrix: one vector per word. The queries are in ``words/vectors.py``."""
 
     @property

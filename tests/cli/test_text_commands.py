@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import polyseme
 from polyseme.cli.corpus import corpus
 from polyseme.cli.info import info
-from polyseme.cli.show import Choice
+from polyseme.cli.show import OneOf
 from polyseme.disk import files
 from polyseme.errors import FormatError
 from polyseme.text.blocks import DOCUMENTS, FORMATS
@@ -27,7 +27,7 @@ from polyseme.text.corpus_files import CORPUS
 from polyseme.text.normalise import CASES, FORMS, SCRIPTS
 from polyseme.text.options import READING
 from polyseme.text.segment import METHODS, Segmentation
-from polyseme.text.source import Reader, Source
+from polyseme.text.source import Source, SourceReader
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
 
@@ -239,7 +239,7 @@ def test_a_pipe_is_read_from_its_first_byte_on(tmp_path: Path, first: bytes) -> 
     text = "你好，世界。\n" * 3000
     os.write(writing, first)
     with ThreadPoolExecutor() as pool:
-        found = pool.submit(lambda: "".join(Reader(Source(str(tmp_path / "pipe"))).chunks()))
+        found = pool.submit(lambda: "".join(SourceReader(Source(str(tmp_path / "pipe"))).chunks()))
         with os.fdopen(writing, "wb") as rest:
             rest.write(text.encode()[len(first) :])
         assert found.result() == text
@@ -247,7 +247,7 @@ def test_a_pipe_is_read_from_its_first_byte_on(tmp_path: Path, first: bytes) -> 
 
 
 def test_the_choices_of_the_flags_are_those_of_the_text_room() -> None:
-    written = {flag.name: flag.type.choices for flag in corpus.params if isinstance(flag.type, Choice)}
+    written = {flag.name: flag.type.choices for flag in corpus.params if isinstance(flag.type, OneOf)}
     assert written == {
         "segment": METHODS,
         "normalise": FORMS,

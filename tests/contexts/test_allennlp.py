@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.elmo.allennlp import Elmo, ElmoBiLm, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
+from polyseme.contexts.elmo.allennlp import AllenNlpElmo, ElmoBiLm, ElmoEmbedder, ElmoTokenEmbedder, batch_to_ids
 from polyseme.contexts.elmo.files.bilm import write_bilm
 
 SENTENCES = [["First", "sentence", "."], ["Another", "."], [], ["有", "字", "的", "x" * 80]]
@@ -38,7 +38,7 @@ def test_batch_to_ids_is_the_published_numbering():
 
 def test_representations_are_mixes_of_the_encoder_s_layers(files):
     pair, model = files
-    elmo = Elmo(*pair, num_output_representations=2, dropout=0)
+    elmo = AllenNlpElmo(*pair, num_output_representations=2, dropout=0)
     with torch.no_grad():
         elmo.scalar_mix_1.scalars.copy_(torch.tensor([0.0, 2.0, 1.0]))
         elmo.scalar_mix_1.gamma.fill_(3.0)
@@ -59,7 +59,7 @@ def test_a_bilm_of_fewer_letters_cuts_long_words_as_the_encoder_does(random_elmo
     model = random_elmo(max_characters=12)
     write_bilm(model, *pair)
     words = ["short", "ten_letter", "eleven_char", "a_word_longer_than_that"]
-    found = Elmo(*pair, 1, dropout=0)(batch_to_ids([words]))["elmo_representations"][0][0]
+    found = AllenNlpElmo(*pair, 1, dropout=0)(batch_to_ids([words]))["elmo_representations"][0][0]
     wanted = next(model.encode_tokens([words], layers="mean")).layers[0]
     np.testing.assert_allclose(found.detach().numpy(), wanted, atol=5e-6)
 
@@ -67,7 +67,7 @@ def test_a_bilm_of_fewer_letters_cuts_long_words_as_the_encoder_does(random_elmo
 def test_more_dimensions_and_kept_boundaries(files):
     pair, _ = files
     ids = batch_to_ids(SENTENCES)
-    flat, kept = Elmo(*pair, 1, dropout=0), Elmo(*pair, 1, dropout=0, keep_sentence_boundaries=True)
+    flat, kept = AllenNlpElmo(*pair, 1, dropout=0), AllenNlpElmo(*pair, 1, dropout=0, keep_sentence_boundaries=True)
     one = flat(ids)
     deep = flat(ids.reshape(2, 2, *ids.shape[1:]))
     assert deep["mask"].shape == (2, 2, 4)
@@ -88,14 +88,14 @@ def test_layer_norm_counts_the_boundaries_as_allennlp_does(files):
         inside = values[real]
         planes.append((values - inside.mean()) / np.sqrt(inside.var() + 1e-13))
     wanted = np.mean(planes, axis=0)[0, 1:4]
-    found = Elmo(*pair, 1, dropout=0, do_layer_norm=True)(ids)["elmo_representations"][0]
+    found = AllenNlpElmo(*pair, 1, dropout=0, do_layer_norm=True)(ids)["elmo_representations"][0]
     np.testing.assert_allclose(found[0, :3].detach().numpy(), wanted, atol=5e-6)
 
 
 def test_gradients_flow_only_where_asked(files):
     pair, _ = files
     for requires_grad in (False, True):
-        elmo = Elmo(*pair, 1, requires_grad=requires_grad, dropout=0.5)
+        elmo = AllenNlpElmo(*pair, 1, requires_grad=requires_grad, dropout=0.5)
         representation = elmo(batch_to_ids(SENTENCES))["elmo_representations"][0]
         representation.pow(2).sum().backward()
         # The representation is γ times something that does not depend on γ, and γ = 1: ∂Σr²/∂γ = 2 Σr².
@@ -107,7 +107,7 @@ def test_gradients_flow_only_where_asked(files):
 
 def test_dropout_in_training_only(files):
     pair, _ = files
-    elmo = Elmo(*pair, 1)
+    elmo = AllenNlpElmo(*pair, 1)
     ids = batch_to_ids(SENTENCES)
     share = float((elmo(ids)["elmo_representations"][0][0, :3] == 0).float().mean())
     assert 0.2 < share < 0.8
@@ -117,10 +117,10 @@ def test_dropout_in_training_only(files):
 
 def test_the_state_dict_carries_everything(files, random_elmo, tmp_path):
     pair, _ = files
-    elmo = Elmo(*pair, 1, dropout=0)
+    elmo = AllenNlpElmo(*pair, 1, dropout=0)
     other = (tmp_path / "options.json", tmp_path / "weights.hdf5")
     write_bilm(random_elmo(max_characters=50, seed=5), *other)
-    again = Elmo(*other, 1, dropout=0)
+    again = AllenNlpElmo(*other, 1, dropout=0)
     again.load_state_dict(elmo.state_dict())
     ids = batch_to_ids(SENTENCES)
     assert torch.equal(elmo(ids)["elmo_representations"][0], again(ids)["elmo_representations"][0])
@@ -129,7 +129,7 @@ def test_the_state_dict_carries_everything(files, random_elmo, tmp_path):
 def test_a_cached_vocabulary_is_used_for_the_words_in_it_and_kept_beside_unknown_ones(files, monkeypatch):
     pair, _ = files
     words = ["<pad>", "First", "sentence", "."]
-    cached, plain = Elmo(*pair, 1, dropout=0, vocab_to_cache=words), Elmo(*pair, 1, dropout=0)
+    cached, plain = AllenNlpElmo(*pair, 1, dropout=0, vocab_to_cache=words), AllenNlpElmo(*pair, 1, dropout=0)
     batch = [["First", "sentence", "."], ["unknown", "."]]
     number = torch.tensor([[1, 2, 3], [99, 3, 0]])
     spelt = []
@@ -148,7 +148,7 @@ def test_a_cached_vocabulary_is_used_for_the_words_in_it_and_kept_beside_unknown
 
 def test_a_cached_vocabulary_is_trained_where_gradients_are_asked_for(files, caplog):
     pair, _ = files
-    elmo = Elmo(*pair, 1, requires_grad=True, dropout=0, vocab_to_cache=["<pad>", "First", "sentence", "."])
+    elmo = AllenNlpElmo(*pair, 1, requires_grad=True, dropout=0, vocab_to_cache=["<pad>", "First", "sentence", "."])
     assert "get their own trainable vectors" in caplog.text
     number = torch.tensor([[1, 3], [99, 0]])
     ids = batch_to_ids([["First", "."], ["unknown"]])
@@ -156,16 +156,16 @@ def test_a_cached_vocabulary_is_trained_where_gradients_are_asked_for(files, cap
     moved = elmo._elmo_lstm._cached.grad.abs().sum(dim=1) > 0
     assert moved.tolist() == [False, True, False, True]
     assert elmo._elmo_lstm.bilm.encoder.projection.weight.grad.any()  # the unknown word and the boundaries are spelt
-    frozen = Elmo(*pair, 1, dropout=0, vocab_to_cache=["<pad>", "First"])
+    frozen = AllenNlpElmo(*pair, 1, dropout=0, vocab_to_cache=["<pad>", "First"])
     assert not frozen._elmo_lstm._cached.requires_grad
     caplog.clear()
-    Elmo(*pair, 1, requires_grad=True)
+    AllenNlpElmo(*pair, 1, requires_grad=True)
     assert not caplog.text
 
 
 def test_word_ids_without_a_cached_vocabulary_are_left_aside_and_that_is_said(files, caplog):
     pair, _ = files
-    elmo, ids = Elmo(*pair, 1, dropout=0), batch_to_ids([["First", "."]])
+    elmo, ids = AllenNlpElmo(*pair, 1, dropout=0), batch_to_ids([["First", "."]])
     found = elmo(ids, torch.tensor([[7, 8]]))["elmo_representations"][0]
     assert "word ids are ignored" in caplog.text
     assert torch.equal(found, elmo(ids)["elmo_representations"][0])
@@ -173,7 +173,7 @@ def test_word_ids_without_a_cached_vocabulary_are_left_aside_and_that_is_said(fi
 
 def test_given_mix_weights_are_not_trained(files):
     pair, _ = files
-    elmo = Elmo(*pair, 1, dropout=0, scalar_mix_parameters=[-9e10, 1.0, -9e10])
+    elmo = AllenNlpElmo(*pair, 1, dropout=0, scalar_mix_parameters=[-9e10, 1.0, -9e10])
     layers = elmo._elmo_lstm(batch_to_ids(SENTENCES))["activations"]
     found = elmo(batch_to_ids(SENTENCES))["elmo_representations"][0]
     torch.testing.assert_close(found[0, :3], layers[1][0, 1:4])
@@ -182,16 +182,16 @@ def test_given_mix_weights_are_not_trained(files):
 
 def test_another_module_may_stand_in_for_the_bilm(files):
     pair, _ = files
-    elmo = Elmo(num_output_representations=1, module=ElmoBiLm(*pair), dropout=0)
+    elmo = AllenNlpElmo(num_output_representations=1, module=ElmoBiLm(*pair), dropout=0)
     ids = batch_to_ids(SENTENCES)
-    wanted = Elmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
+    wanted = AllenNlpElmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
     assert torch.equal(elmo(ids)["elmo_representations"][0], wanted)
     with pytest.raises(ValueError, match="not both"):
-        Elmo(*pair, 1, module=ElmoBiLm(*pair))
+        AllenNlpElmo(*pair, 1, module=ElmoBiLm(*pair))
     with pytest.raises(ValueError, match="options_file is not given"):
-        Elmo()
+        AllenNlpElmo()
     with pytest.raises(ValueError, match="nothing is downloaded"):
-        Elmo("https://example.org/options.json", pair[1], 1)
+        AllenNlpElmo("https://example.org/options.json", pair[1], 1)
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
@@ -259,7 +259,7 @@ def test_the_embedder_writes_files_as_allennlp_does(files, tmp_path):
 def test_the_token_embedder_is_one_mix_projected(files):
     pair, _ = files
     ids = batch_to_ids(SENTENCES)
-    wanted = Elmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
+    wanted = AllenNlpElmo(*pair, 1, dropout=0)(ids)["elmo_representations"][0]
     plain = ElmoTokenEmbedder(*pair, dropout=0)
     assert plain.get_output_dim() == wanted.shape[2]
     assert torch.equal(plain(ids), wanted)
@@ -283,9 +283,9 @@ def test_the_token_embedder_is_one_mix_projected(files):
 
 # Parameters of AllenNLP's classes, in their order; calls by position or by name must mean the same here.
 SIGNATURES = {
-    Elmo.__init__: "options_file weight_file num_output_representations requires_grad do_layer_norm dropout "
+    AllenNlpElmo.__init__: "options_file weight_file num_output_representations requires_grad do_layer_norm dropout "
     "vocab_to_cache keep_sentence_boundaries scalar_mix_parameters module",
-    Elmo.forward: "inputs word_inputs",
+    AllenNlpElmo.forward: "inputs word_inputs",
     ElmoBiLm.__init__: "options_file weight_file requires_grad vocab_to_cache",
     ElmoBiLm.forward: "inputs word_inputs",
     ElmoTokenEmbedder.__init__: "options_file weight_file do_layer_norm dropout requires_grad projection_dim "

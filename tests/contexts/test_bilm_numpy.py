@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.contexts.elmo.bilm import Tokens
+from polyseme.contexts.elmo.bilm import WordInputs
 
 SENTENCES = [
     ["今天", "天气", "真", "好"],
@@ -83,7 +83,7 @@ def test_the_differentiable_pass_gives_the_same_layers(random_elmo):
     sentence = ["今天", "好", "x"]
     places = ["<bos>", *sentence, "<eos>"]
     table, lengths = model.alphabet.spell_all(places)
-    tokens = Tokens(torch.from_numpy(table), lengths, torch.from_numpy(model.alphabet.name_all(places)))
+    tokens = WordInputs(torch.from_numpy(table), lengths, torch.from_numpy(model.alphabet.name_all(places)))
     index = torch.tensor([[0, 1, 2, 3, 4], [0, 2, 4, 0, 0]])
     layers, mask = model.bilm(tokens, index, [5, 3])
     wanted = [s.layers for s in model.encode_tokens([sentence, ["好"]])]
@@ -97,7 +97,7 @@ def test_gradients_reach_every_weight_and_agree_with_finite_differences(random_e
     model = random_elmo(alphabet="chars+words", characters=CHARACTERS, words=WORDS, scale=1.0, activation="tanh")
     bilm = model.bilm.double()
     table, lengths = model.alphabet.spell_all(["<bos>", "今天", "<eos>"])
-    tokens = Tokens(
+    tokens = WordInputs(
         torch.from_numpy(table), lengths, torch.from_numpy(model.alphabet.name_all(["<bos>", "今天", "<eos>"]))
     )
     index = torch.tensor([[0, 1, 2]])

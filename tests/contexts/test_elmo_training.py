@@ -17,7 +17,7 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo.alphabet import make_alphabet
-from polyseme.contexts.elmo.bilm import Tokens
+from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import SIZES, ElmoOptions
 from polyseme.contexts.elmo.perplexity import perplexity
@@ -370,7 +370,7 @@ def _surprise(model, bilm, sentences):
         special = {model.alphabet.bos: unknown + 1, model.alphabet.eos: unknown + 2}
         classes = [special.get(word, number.get(word, unknown)) for word in whole]
         with torch.no_grad():
-            layers, _ = bilm(Tokens.of(model.alphabet, whole), torch.arange(len(whole))[None], [len(whole)])
+            layers, _ = bilm(WordInputs.of(model.alphabet, whole), torch.arange(len(whole))[None], [len(whole)])
             top = layers[-1, 0]
             size = top.shape[1] // 2
             scores = [half @ bilm.softmax_weight.T + bilm.softmax_bias for half in (top[:, :size], top[:, size:])]

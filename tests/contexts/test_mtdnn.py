@@ -10,7 +10,15 @@ import torch
 
 import polyseme
 from polyseme.contexts.transformer.options import MtDnnOptions
-from polyseme.contexts.transformer.pretrain.mtdnn import FIRST, NEITHER, SECOND, RankedRows, Ranks, Reader, Scores
+from polyseme.contexts.transformer.pretrain.mtdnn import (
+    FIRST,
+    NEITHER,
+    SECOND,
+    PairInputs,
+    RankedRows,
+    Ranks,
+    ScoreHead,
+)
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.layers import StochasticAnswer
@@ -82,8 +90,8 @@ def test_ranking_is_a_softmax_over_bounded_relevances():
 def test_scores_are_told_by_their_correlation():
     random = np.random.default_rng(0)
     a, b = random.normal(size=(50, 1)), random.normal(size=50)
-    assert Scores(2).score(a, b) == pytest.approx(np.corrcoef(a[:, 0], b)[0, 1])
-    assert Scores(2).score(np.ones((3, 1)), b[:3]) == 0
+    assert ScoreHead(2).score(a, b) == pytest.approx(np.corrcoef(a[:, 0], b)[0, 1])
+    assert ScoreHead(2).score(np.ones((3, 1)), b[:3]) == 0
 
 
 def test_candidates_are_the_wrong_ones_of_the_same_text_and_then_others():
@@ -149,7 +157,7 @@ def test_a_given_transformer_is_taken_over_and_left_as_it_was(tmp_path):
     after = next(iter(polyseme.load(tmp_path / "bert").encode_tokens(["the cat eats"]))).layers
     np.testing.assert_array_equal(before, after)
     assert not np.allclose(next(iter(model.encode_tokens(["the cat eats"]))).layers, after)
-    pieces = Reader(model.runner)([("the cat", "a dog eats"), "the cat"])
+    pieces = PairInputs(model.runner)([("the cat", "a dog eats"), "the cat"])
     assert pieces.owner.tolist() == [
         [NEITHER, FIRST, FIRST, NEITHER, SECOND, SECOND, SECOND, NEITHER],
         [NEITHER, FIRST, FIRST, *[NEITHER] * 5],

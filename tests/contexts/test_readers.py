@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import polyseme
-from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig, Tokens
+from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig, WordInputs
 from polyseme.contexts.elmo.bilm_layers import SPAN, with_positions
 from polyseme.errors import OptionError
 from polyseme.neural.packing import Packing
@@ -120,7 +120,7 @@ def test_a_new_transformers_words_weigh_as_much_as_their_positions(projected):
     )  # fmt: skip
     net = BiLM(config)
     net.reset_parameters(torch.Generator().manual_seed(1))
-    words = net.encoder(Tokens(None, None, torch.arange(500)))
+    words = net.encoder(WordInputs(None, None, torch.arange(500)))
     positions = with_positions(torch.zeros(2, 40, size), [1] * 40)[0]
     assert 0.5 < float(words.std() / positions.std()) < 2
 

@@ -20,7 +20,7 @@ from polyseme.errors import OptionError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.neural.softmax import Sampling
 from polyseme.text.corpus import Corpus
-from polyseme.training.options import Standing, rate_factor
+from polyseme.training.options import TrainingState, rate_factor
 
 SMALL = {"dim": 12, "hidden": 20, "n_layers": 2, "min_count": 1, "batch_size": 4, "unroll": 12, "threads": 1}
 
@@ -93,7 +93,7 @@ def test_the_penalties_are_the_papers():
 
 
 def test_the_slanted_triangle_has_the_papers_rates():
-    rates = [0.01 * rate_factor("slanted", Standing(t, t / 100)) for t in (0, 10, 99)]
+    rates = [0.01 * rate_factor("slanted", TrainingState(t, t / 100)) for t in (0, 10, 99)]
     assert rates == pytest.approx([3.125e-4, 0.01, 4.201e-4], rel=1e-3)
 
 

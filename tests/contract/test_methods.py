@@ -12,12 +12,12 @@ import polyseme
 from polyseme.api import class_of
 from polyseme.catalog import COMPOSED, METHODS, Row
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
-from polyseme.interfaces import ContextEncoder, SentenceEncoder, WordVectors
+from polyseme.interfaces import ContextEncoder, SentenceEncoder, WordVectorsInterface
 from polyseme.sentences.lift import lift
 from polyseme.text.options import READING_NAMES
 
 ODD = ["", " ", "。", "\x00", "😀👩‍👩‍👧", "ａｂｃ", "x" * 3000, "未曾见过的词", "\ud800", "a\nb", "e\u0301"]
-NOUNS = {"words": WordVectors, "contexts": ContextEncoder, "sentences": SentenceEncoder}
+NOUNS = {"words": WordVectorsInterface, "contexts": ContextEncoder, "sentences": SentenceEncoder}
 
 
 def over(rows: tuple[Row, ...]) -> pytest.MarkDecorator:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from polyseme.errors import OptionError
-from polyseme.neural.layers import SCORES, Attention, AttentionPooling, Transformer, sinusoids
+from polyseme.neural.layers import SCORES, AttentionLayer, AttentionPooling, Transformer, sinusoids
 
 MASK = torch.tensor([[True, True, True, False], [True, False, False, False], [False, False, False, False]])
 
@@ -43,7 +43,7 @@ def test_pooling_is_the_formula_over_each_text_s_own_tokens(n_queries):
 @pytest.mark.parametrize("score", SCORES)
 def test_queries_find_what_the_named_score_says(score):
     torch.manual_seed(3)
-    attention = Attention(5, 5, score=score, hidden=6)
+    attention = AttentionLayer(5, 5, score=score, hidden=6)
     queries, keys, values = torch.randn(3, 2, 5), torch.randn(3, 4, 5), torch.randn(3, 4, 7)
     found, weights = attention(queries, keys, MASK, values)
     for row, length in enumerate([3, 1, 0]):
@@ -65,8 +65,12 @@ def test_queries_find_what_the_named_score_says(score):
 
 def test_vectors_of_unlike_lengths_have_no_dot_product():
     with pytest.raises(ValueError, match="use general, additive"):
-        Attention(5, 6)
-    assert Attention(5, 6, score="general")(torch.randn(1, 2, 5), torch.randn(1, 4, 6), MASK[:1])[0].shape == (1, 2, 6)
+        AttentionLayer(5, 6)
+    assert AttentionLayer(5, 6, score="general")(torch.randn(1, 2, 5), torch.randn(1, 4, 6), MASK[:1])[0].shape == (
+        1,
+        2,
+        6,
+    )
 
 
 def test_pooling_without_an_opinion_is_the_mean():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.neural.softmax import Candidates, ClassSampler, log_losses, sampled_softmax_loss
+from polyseme.neural.softmax import ClassSampler, SampledClasses, log_losses, sampled_softmax_loss
 
 
 def leaves(n_states=7, n_classes=12, size=4):
@@ -18,7 +18,7 @@ def leaves(n_states=7, n_classes=12, size=4):
 def test_with_all_classes_certain_it_is_the_full_softmax():
     states, weight, bias = leaves()
     targets = torch.tensor([0, 3, 3, 11, 5, 2, 0])
-    candidates = Candidates(torch.arange(12), torch.zeros(12))
+    candidates = SampledClasses(torch.arange(12), torch.zeros(12))
     loss = sampled_softmax_loss(states, targets, weight, bias, candidates, 0.5)
     full = 0.5 * torch.nn.functional.cross_entropy(states @ weight.t() + bias, targets, reduction="sum")
     torch.testing.assert_close(loss, full)
@@ -33,7 +33,7 @@ def test_a_sampled_loss_and_its_gradients_are_those_of_the_formula():
     targets = torch.tensor([1, 4, 4, 9, 1, 9, 6])
     classes = torch.tensor([1, 2, 4, 6, 9, 11])
     chance = torch.tensor([0.5, 0.25, 0.9, 0.1, 1.0, 0.3], dtype=torch.float64)
-    loss = sampled_softmax_loss(states, targets, weight, bias, Candidates(classes, chance.log()), 1.0)
+    loss = sampled_softmax_loss(states, targets, weight, bias, SampledClasses(classes, chance.log()), 1.0)
     total = torch.zeros((), dtype=torch.float64)
     for state, target in zip(states, targets, strict=True):
         score = {int(c): state @ weight[c] + bias[c] for c in classes}
@@ -92,7 +92,7 @@ def test_scores_over_all_classes_are_those_of_torch():
     targets = torch.tensor([0, 3, 3, 11, 5, 2, 0])
     wanted = torch.nn.functional.cross_entropy(states @ weight.t() + bias, targets, reduction="none")
     torch.testing.assert_close(log_losses(states, targets, weight, bias), wanted)
-    every = Candidates(torch.arange(12), torch.zeros(12))
+    every = SampledClasses(torch.arange(12), torch.zeros(12))
     torch.testing.assert_close(log_losses(states, targets, weight, bias, every), wanted)
 
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 from tiny_transformers import DECODERS, KINDS, SIZES
 
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 
 SHARED = {**SIZES, "num_hidden_layers": 4, "embedding_size": 16}
 CONFIGS = {
@@ -36,7 +36,7 @@ def network_of(name: str) -> Network:
 
 def states_from(network: Network, weights: tuple[str, ...]) -> list[int]:
     """The numbers of the layers whose states change with the weights that are named so."""
-    batch, changed = Batch(torch.arange(5, 25)[None]), copy.deepcopy(network)
+    batch, changed = TokenBatch(torch.arange(5, 25)[None]), copy.deepcopy(network)
     for name, parameter in changed.named_parameters():
         if name.startswith(weights):
             parameter.data.add_(torch.rand_like(parameter))

@@ -9,7 +9,7 @@ import torch
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DebertaConfig, DebertaModel
 
 from polyseme.contexts.transformer.inference_speed import PackedLinear, operations_run, packed
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 
 SMALL = {
     "vocab_size": 90,
@@ -18,7 +18,7 @@ SMALL = {
     "num_attention_heads": 4,
     "intermediate_size": 128,
 }
-IDS = Batch(torch.arange(1, 61).reshape(3, 20))
+IDS = TokenBatch(torch.arange(1, 61).reshape(3, 20))
 
 pytestmark = pytest.mark.skipif(not operations_run(), reason="this build of torch cannot arrange weights")
 

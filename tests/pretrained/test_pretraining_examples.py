@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, Stretch, split
+from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, TokenRun, split
 from polyseme.contexts.transformer.pretrain.training_examples import Masking, PairExamples, StreamExamples, truncated
 from polyseme.contexts.transformer.subwords import learn_byte_pairs, learn_wordpieces
 from polyseme.errors import OptionError
@@ -215,7 +215,7 @@ def test_the_longer_side_is_cut_as_bert_cuts_it(n_a, n_b, room):
     a, b = n_a, n_b
     while a + b > room:  # truncate_seq_pair of google-research/bert
         a, b = (a - 1, b) if a > b else (a, b - 1)
-    rows = [Stretch(np.arange(n), np.arange(n)) for n in (n_a, n_b)]
+    rows = [TokenRun(np.arange(n), np.arange(n)) for n in (n_a, n_b)]
     found = truncated(*rows, room, np.random.default_rng(1))
     assert sorted(len(part.ids) for part in found) == sorted([a, b])
     assert all((np.diff(part.ids) == 1).all() for part in found)

@@ -17,7 +17,7 @@ from tiny_transformers import KINDS, SIZES, TEXTS, save_tokenizer, theirs, wordp
 import polyseme
 from polyseme.contexts.transformer.encode import windows
 from polyseme.contexts.transformer.files.huggingface import write_huggingface
-from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.network import TokenBatch
 from polyseme.errors import OptionError
 
 every_kind = pytest.mark.parametrize("name", KINDS)
@@ -246,7 +246,7 @@ def test_a_language_model_keeps_its_head_through_saving_and_writing(folders, tmp
     whole = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", local_files_only=True).eval()
     ids = torch.tensor([[2, 7, 8, 9, 3]])
     with torch.inference_mode():
-        np.testing.assert_allclose(encoder.network.logits(Batch(ids)), whole(ids).logits, atol=1e-5)
+        np.testing.assert_allclose(encoder.network.logits(TokenBatch(ids)), whole(ids).logits, atol=1e-5)
 
 
 MOBILE = {"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2}
@@ -274,7 +274,7 @@ def test_pairs_are_judged_as_by_transformers(name, settings, tmp_path):
     assert network.tells_pairs
     ids, types = torch.randint(5, 300, (3, 8)), torch.tensor([[0] * 4 + [1] * 4] * 3)
     with torch.inference_mode():
-        found = network.pair_scores(network.top(Batch(ids, None, types)))
+        found = network.pair_scores(network.top(TokenBatch(ids, None, types)))
         told = whole(ids, token_type_ids=types)
     expected = told.sop_logits if name == "Albert" else told.seq_relationship_logits
     np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -358,7 +358,7 @@ def test_the_tiny_checkpoints_agree_with_their_reference_outputs(name, shared_da
         assert found.tokens == pieces[number]
         states = expected["hidden_states"][:, number, : len(found.tokens)]
         np.testing.assert_allclose(found.layers, states, atol=1e-5)
-    batch = Batch(
+    batch = TokenBatch(
         *(torch.from_numpy(expected[n]) for n in ("input_ids", "attention_mask", "token_type_ids") if n in expected)
     )
     logits = expected["mlm_logits" if "mlm_logits" in expected else "logits"]

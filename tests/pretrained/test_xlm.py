@@ -10,7 +10,7 @@ import torch
 from tiny_transformers import SMALL
 
 import polyseme
-from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.network import TokenBatch
 from polyseme.contexts.transformer.options import XlmOptions, with_shape
 from polyseme.contexts.transformer.pretrain.xlm import Mixture, Translations, _sources
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
@@ -151,9 +151,9 @@ def test_every_reader_of_xlm_knows_the_language_of_a_text(bilingual):
         )
     ids = torch.tensor([bilingual.pieces.ids(["It rains again today."])[0].tolist()])
     english = torch.ones_like(ids)  # its number
-    found, given = (bilingual.network.top(Batch(ids, languages=languages)) for languages in (None, english))
+    found, given = (bilingual.network.top(TokenBatch(ids, languages=languages)) for languages in (None, english))
     torch.testing.assert_close(found, given)
-    assert not torch.allclose(found, bilingual.network.top(Batch(ids, languages=0 * ids)))
+    assert not torch.allclose(found, bilingual.network.top(TokenBatch(ids, languages=0 * ids)))
 
 
 def test_a_piece_of_several_words_belongs_to_each_of_them(bilingual, monkeypatch):

@@ -16,7 +16,7 @@ from polyseme.sentences.matching import (
     grid_max,
     unit_similarity,
 )
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 
 LENGTHS = [6, 2, 1, 0]
 MASK = torch.arange(6)[None] < torch.tensor(LENGTHS)[:, None]
@@ -40,20 +40,20 @@ def modules() -> dict[str, torch.nn.Module]:
 def test_a_pairs_features_depend_on_the_pair_only(name):
     module = modules()[name]
     noisy = torch.where(MASK.unsqueeze(-1), X, torch.full_like(X, 100.0))
-    together = module(Tokens(noisy, MASK), Tokens(Y, Y_MASK))
+    together = module(TextTokens(noisy, MASK), TextTokens(Y, Y_MASK))
     assert together.shape == (4, module.dim)
     assert torch.isfinite(together).all()
     for row in range(3):
         n, m = LENGTHS[row], int(Y_MASK[row].sum())
         one, other = slice(row, row + 1), Y_MASK[row : row + 1, :m]
-        alone = module(Tokens(X[one, :n], MASK[one, :n]), Tokens(Y[one, :m], other))
+        alone = module(TextTokens(X[one, :n], MASK[one, :n]), TextTokens(Y[one, :m], other))
         torch.testing.assert_close(together[row], alone[0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", modules())
 def test_every_weight_gets_a_finite_gradient_equal_texts_included(name):
     module = modules()[name]
-    module(Tokens(X, MASK), Tokens(X, MASK)).square().sum().backward()
+    module(TextTokens(X, MASK), TextTokens(X, MASK)).square().sum().backward()
     for parameter in module.parameters():
         assert parameter.grad is not None
         assert torch.isfinite(parameter.grad).all()
@@ -71,7 +71,7 @@ def test_arc2_meets_every_window_of_one_text_with_every_window_of_the_other():
     x = F.max_pool2d(torch.tensor(layer, dtype=torch.float32)[None], 2, ceil_mode=True)
     x = F.max_pool2d(torch.relu(module.above(x)), 2, ceil_mode=True)
     expected = grid_max(x, torch.tensor([2]), torch.tensor([1])).flatten(1)
-    found = module(Tokens(first, MASK[:1]), Tokens(second, Y_MASK[:1, :3]))
+    found = module(TextTokens(first, MASK[:1]), TextTokens(second, Y_MASK[:1, :3]))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
@@ -79,12 +79,12 @@ def test_padding_makes_no_activation_in_arc1():
     module = Arc1Module(4, 3)
     for layer in module.layers:
         layer.bias.data.fill_(5)
-    assert not module.encode(Tokens(X[3:], MASK[3:])).any()
+    assert not module.encode(TextTokens(X[3:], MASK[3:])).any()
 
 
 def test_equal_texts_are_alike_at_every_place_of_bi_cnns_matrices():
     module = modules()["bi-cnn"]
-    for x, _ in module.sentence(Tokens(X[:1], MASK[:1])):
+    for x, _ in module.sentence(TextTokens(X[:1], MASK[:1])):
         matrix = unit_similarity(x, x)
         torch.testing.assert_close(matrix.diagonal(dim1=2, dim2=3), torch.ones(matrix.shape[:3]))
     found = unit_similarity(X[:1].permute(0, 2, 1)[:, :, None], Y[:1].permute(0, 2, 1)[:, :, None])
@@ -94,7 +94,7 @@ def test_equal_texts_are_alike_at_every_place_of_bi_cnns_matrices():
 
 def test_swapping_the_texts_turns_bi_cnns_grids():
     module = modules()["bi-cnn"]
-    there, back = module(Tokens(X, MASK), Tokens(Y, Y_MASK)), module(Tokens(Y, Y_MASK), Tokens(X, MASK))
+    there, back = module(TextTokens(X, MASK), TextTokens(Y, Y_MASK)), module(TextTokens(Y, Y_MASK), TextTokens(X, MASK))
     grids, turned = (features[:, :-1].view(4, -1, 4, 4) for features in (there, back))
     torch.testing.assert_close(grids, turned.transpose(2, 3), atol=1e-5, rtol=1e-4)
 
@@ -106,7 +106,7 @@ def test_mpcnn_has_as_many_features_as_its_program():
 
 def test_mpcnn_finds_no_distance_between_equal_texts():
     module = MpCnnModule(4, 4, 2)
-    features = module(Tokens(X[:1], MASK[:1]), Tokens(X[:1], MASK[:1]))[0]
+    features = module(TextTokens(X[:1], MASK[:1]), TextTokens(X[:1], MASK[:1]))[0]
     horizontal = features[:8]  # of the maximum: L2 and cosine of every filter over the widths
     torch.testing.assert_close(horizontal, torch.tensor([0.0] * 4 + [1.0] * 4), atol=1e-5, rtol=1e-4)
     vertical = features[8 : 8 + 16].view(4, 4)  # L2 of every pair of widths
@@ -115,7 +115,7 @@ def test_mpcnn_finds_no_distance_between_equal_texts():
 
 def test_mpcnns_first_block_against_numpy():
     module = MpCnnModule(4, 4, 2)
-    features = module(Tokens(X[:1], MASK[:1]), Tokens(Y[:1, :3], Y_MASK[:1, :3]))[0].detach().numpy()
+    features = module(TextTokens(X[:1], MASK[:1]), TextTokens(Y[:1, :3], Y_MASK[:1, :3]))[0].detach().numpy()
 
     def maxima(text: np.ndarray) -> np.ndarray:
         rows = []

@@ -22,12 +22,12 @@ from polyseme.sentences.encoders import (
     folded,
     wide_convolution,
 )
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 
 LENGTHS = [7, 1, 4]
 MASK = torch.arange(7)[None] < torch.tensor(LENGTHS)[:, None]
 X = torch.randn(3, 7, 6, generator=torch.Generator().manual_seed(0))
-TOKENS = Tokens(X, MASK)
+TOKENS = TextTokens(X, MASK)
 FILTERS = [(2, 4), (3, 4)]
 
 
@@ -53,17 +53,17 @@ def test_a_vector_depends_on_its_own_text_only_and_padding_is_never_read(name):
     module = modules()[name].eval()
     sentence = torch.tensor([[0, 0, 1, 1, 1, 2, 3]] * 3)
     noisy = torch.where(MASK.unsqueeze(-1), X, torch.full_like(X, 1e3))
-    together = module(Tokens(noisy, MASK, sentence=sentence)).vectors
+    together = module(TextTokens(noisy, MASK, sentence=sentence)).vectors
     assert together.shape == (3, module.dim)
     for row, n in enumerate(LENGTHS):
-        alone = module(Tokens(X[row : row + 1, :n], MASK[row : row + 1, :n], sentence=sentence[row : row + 1, :n]))
+        alone = module(TextTokens(X[row : row + 1, :n], MASK[row : row + 1, :n], sentence=sentence[row : row + 1, :n]))
         torch.testing.assert_close(together[row], alone.vectors[0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", modules())
 def test_a_text_without_tokens_has_a_finite_vector_and_gradient(name):
     module = modules()[name]
-    nothing = Tokens(torch.zeros(2, 1, 6, requires_grad=True), torch.zeros(2, 1, dtype=torch.bool))
+    nothing = TextTokens(torch.zeros(2, 1, 6, requires_grad=True), torch.zeros(2, 1, dtype=torch.bool))
     vectors = module(nothing).vectors
     assert torch.isfinite(vectors).all()
     if vectors.requires_grad:
@@ -80,7 +80,7 @@ def test_dan_is_layers_over_the_mean_whatever_the_order():
     for layer in module.layers:
         z = np.maximum(layer.weight.detach().numpy() @ z + layer.bias.detach().numpy(), 0)
     np.testing.assert_allclose(module(TOKENS).vectors[0].detach(), z, atol=1e-6)
-    turned = module(Tokens(X[:1].flip(1), MASK[:1])).vectors
+    turned = module(TextTokens(X[:1].flip(1), MASK[:1])).vectors
     torch.testing.assert_close(turned, module(TOKENS).vectors[:1])
 
 
@@ -88,7 +88,7 @@ def test_word_dropout_averages_the_words_kept_and_all_where_none_was():
     module = DanModule(6, 0, 1, 0.9).train()
     torch.manual_seed(0)
     texts = X[2:, :4].expand(200, -1, -1)
-    found = module(Tokens(texts, MASK[2:, :4].expand(200, -1))).vectors
+    found = module(TextTokens(texts, MASK[2:, :4].expand(200, -1))).vectors
     subsets = [X[2, list(kept)].mean(0) for kept in _subsets(4)]
     for vector in found:
         assert min(float((vector - mean).abs().max()) for mean in subsets) < 1e-5
@@ -129,7 +129,7 @@ def test_a_planted_trigram_is_found_wherever_it_stands():
     for place in range(5):
         text = torch.zeros(1, 7, 6)
         text[0, place : place + 3] = X[2, :3]
-        answers.append(module(Tokens(text, torch.ones(1, 7, dtype=torch.bool))).vectors.item())
+        answers.append(module(TextTokens(text, torch.ones(1, 7, dtype=torch.bool))).vectors.item())
     assert answers == pytest.approx([answers[0]] * 5, rel=1e-5)
 
 
@@ -218,7 +218,7 @@ def test_self_attention_is_a_softmax_over_tokens_and_the_mean_where_it_has_no_op
 def test_han_in_one_batch_is_the_loop_over_sentences():
     module = modules()["han"]
     numbers = torch.tensor([[0, 0, 1, 1, 1, 2, 3], [0] * 7, [0, 1, 1, 1, 1, 1, 1]])
-    encoding = module(Tokens(X, MASK, sentence=numbers))
+    encoding = module(TextTokens(X, MASK, sentence=numbers))
     for row, n in enumerate(LENGTHS):
         sentences, within = [], []
         for number in range(int(numbers[row, :n].max()) + 1):

@@ -11,7 +11,7 @@ from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError
 from polyseme.sentences import universal
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 from polyseme.sentences.options import UseOptions
 from polyseme.sentences.universal import StateSumModule
 from polyseme.text.corpus import Corpus
@@ -92,11 +92,11 @@ def test_a_transformers_states_are_summed_and_divided_by_the_root_of_the_length(
     module = StateSumModule(3, UseOptions(hidden=8, n_heads=2, inner=16)).eval()
     x = torch.randn(2, 7, 3)
     mask = torch.arange(7)[None] < torch.tensor([[7], [4]])
-    found = module(Tokens(x, mask)).vectors
+    found = module(TextTokens(x, mask)).vectors
     alone = module.layers(module.enter(x[1:, :4]), mask[1:, :4])[-1][0]
     torch.testing.assert_close(found[1], alone.sum(dim=0) / 2)  # √4
     monkeypatch.setattr(universal, "STRETCH", 4)
-    stretches = module(Tokens(x, mask)).vectors
+    stretches = module(TextTokens(x, mask)).vectors
     torch.testing.assert_close(stretches[1], found[1])
     rest = module.layers(module.enter(x[:1, 4:]), mask[:1, 4:])[-1][0]
     first = module.layers(module.enter(x[:1, :4]), mask[:1, :4])[-1][0]

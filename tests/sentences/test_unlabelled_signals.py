@@ -12,9 +12,9 @@ import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.infersent import HierarchicalConvModule, InnerAttentionModule, PairNet, pair_features
+from polyseme.sentences.infersent import HierarchicalConvModule, InferenceNet, InnerAttentionModule, pair_features
 from polyseme.sentences.learned import EncoderNet
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
 from polyseme.sentences.sentence_order import NeighbourTask, neighbour_targets
 from polyseme.text.corpus import Corpus
@@ -34,7 +34,7 @@ def test_the_features_of_a_pair_are_the_papers_and_two_of_them_do_not_know_the_o
 
 def test_the_classifier_is_linear_unless_asked_otherwise():
     torch.manual_seed(0)
-    net = PairNet(EncoderNet(torch.nn.Identity(), torch.nn.Identity()), 2, 3, InferSentOptions(classifier=5))
+    net = InferenceNet(EncoderNet(torch.nn.Identity(), torch.nn.Identity()), 2, 3, InferSentOptions(classifier=5))
     x, y = torch.randn(4, 8), torch.randn(4, 8)
     bias = net.output(torch.zeros(1, 8))
     torch.testing.assert_close(net.output(x + y) - bias, net.output(x) - bias + net.output(y) - bias)
@@ -44,7 +44,7 @@ def test_inner_attention_is_a_weighted_sum_of_projected_states():
     torch.manual_seed(0)
     module = InnerAttentionModule(Recurrent(3, 2)).eval()
     x, mask = torch.randn(1, 4, 3), torch.tensor([[True, True, True, False]])
-    found = module(Tokens(x, mask))
+    found = module(TextTokens(x, mask))
     states = module.states(x, mask)[0][0, :3].detach().numpy()
     scores = np.tanh(states @ module.keys.weight.detach().numpy().T) @ module.queries.weight.detach().numpy().T
     weights = np.exp(scores) / np.exp(scores).sum(axis=0)
@@ -57,8 +57,8 @@ def test_the_hierarchical_convolution_keeps_the_maximum_of_every_layer():
     torch.manual_seed(0)
     module = HierarchicalConvModule(3, 5).eval()
     x = torch.randn(1, 6, 3)
-    short = module(Tokens(x[:, :4], torch.ones(1, 4, dtype=torch.bool))).vectors
-    padded = module(Tokens(x, torch.arange(6)[None] < 4)).vectors
+    short = module(TextTokens(x[:, :4], torch.ones(1, 4, dtype=torch.bool))).vectors
+    padded = module(TextTokens(x, torch.arange(6)[None] < 4)).vectors
     torch.testing.assert_close(short, padded)
     layer, expected = x[:, :4].transpose(1, 2), []
     for convolution in module.layers:

@@ -12,7 +12,7 @@ import pytest
 
 from polyseme.interfaces import SentenceEncoder
 from polyseme.serve.app import create_app
-from polyseme.serve.batch import Batcher, Busy
+from polyseme.serve.batch import Batcher, ServerBusy
 from polyseme.serve.library import Library
 
 
@@ -69,7 +69,7 @@ def test_a_full_queue_refuses_at_once_and_the_rest_is_answered() -> None:
 
     answers = asyncio.run(ask_all())
     assert 2 <= sum(isinstance(a, int) for a in answers) <= 3
-    assert sum(isinstance(a, Busy) for a in answers) >= 7
+    assert sum(isinstance(a, ServerBusy) for a in answers) >= 7
 
 
 def test_heavy_questions_are_not_answered_by_one_call() -> None:
@@ -100,7 +100,7 @@ def test_patience_ends() -> None:
         finally:
             release.set()
 
-    with pytest.raises(Busy, match=r"no answer within 0\.05 s"):
+    with pytest.raises(ServerBusy, match=r"no answer within 0\.05 s"):
         asyncio.run(ask())
 
 
@@ -119,7 +119,7 @@ def test_a_question_that_waits_too_long_for_its_turn_is_given_up_and_one_at_work
         return given_up, await first
 
     given_up, answered = asyncio.run(ask_both())
-    assert isinstance(given_up, Busy)
+    assert isinstance(given_up, ServerBusy)
     assert "waited 0.05 s for its turn" in str(given_up)
     assert answered == 1
 
@@ -140,7 +140,7 @@ def test_a_question_that_would_wait_too_long_is_refused_at_once_and_told_when_to
 
     answered, refused = (answers := asyncio.run(ask_all()))[:3], answers[3:]
     assert answered == [0, 1, 2]  # the third waits ten seconds
-    assert [(type(one), one.retry_after) for one in refused] == [(Busy, 15)] * 2
+    assert [(type(one), one.retry_after) for one in refused] == [(ServerBusy, 15)] * 2
 
 
 def test_concurrent_encodes_share_calls_of_the_encoder(address: str, encoder: Any) -> None:

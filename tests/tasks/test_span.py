@@ -11,7 +11,7 @@ import polyseme
 from polyseme.data.examples import Answer, Examples, Passage
 from polyseme.errors import OptionError, TrainingError
 from polyseme.tasks.span import SpanTask, _Found
-from polyseme.tasks.span_windows import Readings, Window, shared_features, window_starts
+from polyseme.tasks.span_windows import PassageWindow, Readings, shared_features, window_starts
 from polyseme.text.segment import Segmentation
 
 NAMES, PLACES, THINGS = ["王小明", "李红", "张伟"], ["北京", "上海", "西安"], ["看书", "跑步", "唱歌"]
@@ -84,7 +84,7 @@ def test_windows_without_the_answer_do_not_outvote_the_one_that_has_it():
         for number, (places, none) in enumerate(windows):
             spans = [(4 * number, 4 * number + 2), (4 * number + 2, 4 * number + 4)]
             scores = np.array([[place, place] for place in (*places, none)], dtype=np.float32)
-            found.see(Window(0, spans, -1, -1), scores, 1)
+            found.see(PassageWindow(0, spans, -1, -1), scores, 1)
         return found.answer("零零一一二二三三").text
 
     assert answered(((0, 1), 5), ((4, 0), -2)) == "二二"  # the first window has no answer, and is sure of it

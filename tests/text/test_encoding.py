@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from polyseme.errors import PolysemeError, TextError
 from polyseme.text import source
 from polyseme.text.encoding import check_name, detect
-from polyseme.text.source import Reader, Source
+from polyseme.text.source import Source, SourceReader
 
 CHINESE = "他打了个电话，说明天去公园。\n这是一个测试文件，里面有中文，也有 English words 和数字 123。\n"
 TRADITIONAL = "他打了個電話，說明天去公園。\n這是一個測試文件，裡面有中文，也有 English words 和數字 123。\n"
 
 
 def text_of(path: Path, **options: str) -> str:
-    return "".join(Reader(Source(str(path)), **options).chunks())
+    return "".join(SourceReader(Source(str(path)), **options).chunks())
 
 
 def written(folder: Path, data: bytes, name: str = "a.txt") -> Path:
@@ -60,7 +60,7 @@ def written(folder: Path, data: bytes, name: str = "a.txt") -> Path:
     ],
 )
 def test_the_encoding_is_found(tmp_path: Path, text: str, encoding: str, found: str) -> None:
-    reader = Reader(Source(str(written(tmp_path, text.encode(encoding)))))
+    reader = SourceReader(Source(str(written(tmp_path, text.encode(encoding)))))
     assert "".join(reader.chunks()) == text
     assert reader.encoding == found
 

@@ -9,7 +9,7 @@ import pytest
 from polyseme.data.tables import Lines
 from polyseme.errors import TextError
 from polyseme.text.corpus import Corpus
-from polyseme.text.source import Reader, Source
+from polyseme.text.source import Source, SourceReader
 
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><title>标题</title>
 <style>p { color: red }</style><script>if (a < b) document.write("<p>no</p>");</script></head>
@@ -28,7 +28,7 @@ SHOWN = [
 
 
 def lines_of(path) -> list[str]:
-    return [line for _, line in Lines(Reader(Source(str(path))))]
+    return [line for _, line in Lines(SourceReader(Source(str(path))))]
 
 
 @pytest.mark.parametrize("name", ["page.html", "PAGE.HTM", "page.xhtml", "page.html.gz"])

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from polyseme.errors import OptionError
-from polyseme.training.options import Standing, rate_factor
+from polyseme.training.options import TrainingState, rate_factor
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from polyseme.training.options import Standing, rate_factor
     ],
 )
 def test_factor(schedule, progress, step, warmup, factor):
-    assert rate_factor(schedule, Standing(step, progress, warmup=warmup)) == pytest.approx(factor)
+    assert rate_factor(schedule, TrainingState(step, progress, warmup=warmup)) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_factor(schedule, progress, step, warmup, factor):
     [("exponential", 0, 3, 1.0), ("exponential", 2, 0, 0.64), ("plateau", 9, 0, 1.0), ("plateau", 9, 2, 0.64)],
 )
 def test_factors_that_fall_by_epochs_and_by_setbacks(schedule, epoch, setbacks, factor):
-    assert rate_factor(schedule, Standing(500, 0.5, epoch, setbacks, decay=0.8)) == pytest.approx(factor)
+    assert rate_factor(schedule, TrainingState(500, 0.5, epoch, setbacks, decay=0.8)) == pytest.approx(factor)
 
 
 def test_an_unknown_schedule_is_an_error():
     with pytest.raises(OptionError, match="polynomial"):
-        rate_factor("polynomial", Standing(0, 0.0))
+        rate_factor("polynomial", TrainingState(0, 0.0))

@@ -14,7 +14,7 @@ from polyseme.words.character_ngrams import marked
 from polyseme.words.epochs import chunk_bounds, preparing
 from polyseme.words.kernels.huffman import huffman_tree, no_tree
 from polyseme.words.kernels.ngrams import ngram_hashes
-from polyseme.words.kernels.predict import Inputs, Objective, Text, train_chunk
+from polyseme.words.kernels.predict import InputRows, Objective, Text, train_chunk
 from polyseme.words.kernels.rows import alias_table, draw, logistic, logistic_table, padded, random_state
 from polyseme.words.word2vec import keep_chances, read_only
 
@@ -94,7 +94,7 @@ def trained(rows_of, *, skipgram, hierarchical, lr, inputs, outputs):
     tree = huffman_tree(counts) if hierarchical else no_tree()
     objective = Objective(1, 2, skipgram, hierarchical)
     result = np.zeros(2)
-    inputs_of = Inputs(*as_csr(rows_of), np.array([1 / len(rows) for rows in rows_of], dtype=np.float32))
+    inputs_of = InputRows(*as_csr(rows_of), np.array([1 / len(rows) for rows in rows_of], dtype=np.float32))
     train_chunk(
         text, 0, len(ids), inputs_of, alias_table(counts**0.75), tree, objective, inputs, outputs,
         lr, lr, random_state(1), logistic_table(), result,

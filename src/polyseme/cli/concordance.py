@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json, print_table
+from polyseme.cli.show import OneOf, choice_option, force_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _DOCUMENTS = ("document", "source", "count", "tokens", "per_million")
 @click.option("--min-count", type=click.IntRange(1), default=3, show_default=True, help="Minimum count of a collocate.")
 @click.option("-n", "--topn", type=click.IntRange(1), help="How many; default: 20, or all to a file.")
 @click.option("-o", "--out", help="File to write: .csv, .tsv or .jsonl; - is stdout.")
-@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--format", "form", type=OneOf(FORMATS), help="Default: by the suffix of OUT.")
 @force_option
 @json_option
 def concordance(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.pooling import Pooling, pooling_flags
-from polyseme.cli.show import Choice, force_option
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
+from polyseme.cli.show import OneOf, force_option
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
@@ -24,10 +24,10 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 @click.command()
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
-@click.option("--to", "form", type=Choice(FORMS), help="Format of DST; default: by its name.")
+@click.option("--to", "form", type=OneOf(FORMS), help="Format of DST; default: by its name.")
 @click.option("--dense", is_flag=True, help="Write sparse vectors (onehot, counts) with all zeros.")
 @force_option
-def convert(source: str, target: str, form: str | None, dense: bool, force: bool, pooling: Pooling) -> None:
+def convert(source: str, target: str, form: str | None, dense: bool, force: bool, pooling: PoolingFlags) -> None:
     """Write the model at SRC (any supported format) to DST.
 
     \b
@@ -51,7 +51,7 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
     from polyseme.api import load
     from polyseme.cli.words import only_words
     from polyseme.disk.atomic import writing
-    from polyseme.interfaces import WordVectors
+    from polyseme.interfaces import WordVectorsInterface
     from polyseme.words.files.models import save_vectors_as
 
     path = Path(target)
@@ -61,7 +61,7 @@ def convert(source: str, target: str, form: str | None, dense: bool, force: bool
         if pooling.asked:
             opened = pooling.encoder(opened)
         folder = form == "polyseme" or (form is None and not _suffix(path))
-        if form in OF_ENCODERS or (folder and not isinstance(opened, WordVectors)):
+        if form in OF_ENCODERS or (folder and not isinstance(opened, WordVectorsInterface)):
             _write_encoder(opened, path, form or "polyseme", force)
             return
         model = only_words(opened, source)

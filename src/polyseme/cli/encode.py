@@ -14,9 +14,9 @@ import click
 import numpy as np
 
 from polyseme.cli.flags import with_flags
-from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
-from polyseme.cli.show import Choice, force_option, say_end, shown_progress
+from polyseme.cli.show import OneOf, force_option, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import OptionError
@@ -56,12 +56,12 @@ _LINES_BETWEEN_REPORTS = 64
     "--layers", default="all", show_default=True,
     help="all, top, mean, mix or a number; several, such as -1,-2 (from the top), are concatenated.",
 )  # fmt: skip
-@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--format", "form", type=OneOf(FORMATS), help="Default: by the suffix of OUT.")
 @click.option(
     "--pieces", is_flag=True, help="Transformers: vectors of subword tokens, including special ones, instead of words."
 )
 @click.option(
-    "--unknown", type=Choice(UNKNOWN), default=UNKNOWN[0], show_default=True,
+    "--unknown", type=OneOf(UNKNOWN), default=UNKNOWN[0], show_default=True,
     help="What a line without any known word gives where lines have one vector each.",
 )  # fmt: skip
 @precision_option
@@ -80,7 +80,7 @@ def encode(
     segment: str | None,
     encoding: str | None,
     errors: str | None,
-    pooling: Pooling,
+    pooling: PoolingFlags,
 ) -> None:
     """Encode every line of FILE (stdin if it is - or omitted).
 
@@ -111,7 +111,7 @@ def encode(
     planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=chosen != "features")
     n_unknown = 0
     with shown_progress(out) as progress, _writing(chosen, out, planes.names if planes else [], force) as write:
-        lines = Lines(file, progress, encoding=encoding, errors=errors or "strict")
+        lines = InputLines(file, progress, encoding=encoding, errors=errors or "strict")
         if isinstance(encoder, SentenceEncoder):
             for vector in encoder.stream(_cut(lines, segment)):
                 line = lines.taken()
@@ -160,26 +160,26 @@ def _encoded(
     return found
 
 
-def _open(path: str, precision: str, pooling: Pooling, layers: str) -> ContextEncoder | SentenceEncoder:
+def _open(path: str, precision: str, pooling: PoolingFlags, layers: str) -> ContextEncoder | SentenceEncoder:
     from polyseme.sentences.lift import lift
 
     model = opened_at(path, precision)
     if isinstance(model, SentenceEncoder) or pooling.asked:
         chosen = {} if layers == "all" else {"layers": layers}
-        return Pooling({**pooling.options, **chosen}, pooling.fit_on).encoder(model)
+        return PoolingFlags({**pooling.options, **chosen}, pooling.fit_on).encoder(model)
     return lift(model, "contexts")
 
 
-class Lines:
+class InputLines:
     """The input lines; those the encoder has read ahead are kept until their vectors are returned."""
 
     def __init__(self, name: str, progress: Progress, *, encoding: str | None = None, errors: str = "strict") -> None:
-        from polyseme.text.source import Reader, find_sources
+        from polyseme.text.source import SourceReader, find_sources
 
         sources = find_sources([name])
         if len(sources) > 1:
             raise OptionError(f"{name} is a folder: encode reads a single file")
-        self._reader, self._size = Reader(sources[0], encoding=encoding, errors=errors), sources[0].size
+        self._reader, self._size = SourceReader(sources[0], encoding=encoding, errors=errors), sources[0].size
         self._progress = progress
         self._ahead: list[str] = []
         self._next = self.done = 0

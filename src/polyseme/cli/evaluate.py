@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.flags import Columns
-from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.flags import ColumnsFlag
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
 from polyseme.cli.show import choice_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
@@ -63,7 +63,7 @@ FEW = 30  # pairs, below which a correlation is mostly chance
 @click.option("--transfer", is_flag=True, help="Labelled texts or pairs: fit a logistic regression to the vectors.")
 @click.option("--test", metavar="FILE", help="Transfer: labelled file to predict; default: cross-validation.")
 @click.option("--folds", type=click.IntRange(min=2), default=10, show_default=True, help="Transfer without --test.")
-@click.option("--columns", type=Columns(), help="Labelled files: text=sentence,label=2; default: guessed.")
+@click.option("--columns", type=ColumnsFlag(), help="Labelled files: text=sentence,label=2; default: guessed.")
 @click.option(
     "--label-parts", type=click.IntRange(min=1), help="Keep only the first parts of labels such as DESC:manner."
 )
@@ -78,7 +78,7 @@ def evaluate(
     probe: str | None,
     precision: str,
     as_json: bool,
-    pooling: Pooling,
+    pooling: PoolingFlags,
     **asked: Any,
 ) -> None:
     """Score MODEL on word similarity and analogies (WordSim, SimLex, questions-words, CA8 …), sentence pairs (STS-B,

@@ -9,11 +9,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from polyseme.cli.show import Choice
+from polyseme.cli.show import OneOf
 from polyseme.options import value_type
 
 
-class Columns(click.ParamType[Any]):
+class ColumnsFlag(click.ParamType[Any]):
     """``text=sentence,label=2``: which columns of a table are which."""
 
     name = "ROLE=COLUMN,..."
@@ -42,9 +42,9 @@ def _flag(options: type, field: dataclasses.Field[Any]) -> click.Option:
     if kind is bool:
         return click.Option([f"--{name}/--no-{name}", field.name], default=None, help=shown)
     if choices := field.metadata.get("choices"):
-        return click.Option([f"--{name}", field.name], type=Choice(choices), help=shown)
+        return click.Option([f"--{name}", field.name], type=OneOf(choices), help=shown)
     if kind is Mapping:
-        return click.Option([f"--{name}", field.name], type=Columns(), help=shown)
+        return click.Option([f"--{name}", field.name], type=ColumnsFlag(), help=shown)
     if kind is tuple:
         return click.Option([f"--{name}", field.name], metavar="FILE", help=f"{shown}; a file, one per line")
     return click.Option([f"--{name}", field.name], type=kind, help=shown)

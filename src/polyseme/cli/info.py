@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.flags import Columns, given_flags, with_flags
+from polyseme.cli.flags import ColumnsFlag, given_flags, with_flags
 from polyseme.cli.show import json_option, print_json, print_table
 from polyseme.text.options import CUTTING, READING, Reading
 
@@ -22,7 +22,7 @@ NO_TEXT = ("pickle", "tar", "npy", "hdf5", "safetensors")  # and no model: why, 
 @with_flags(Reading)
 @click.command()
 @click.argument("path")
-@click.option("--columns", type=Columns(), help="Tables: which columns are which; default: guessed.")
+@click.option("--columns", type=ColumnsFlag(), help="Tables: which columns are which; default: guessed.")
 @click.option("--min-count", type=click.IntRange(1), default=5, show_default=True, help="For the vocabulary size.")
 @click.option("--verify", is_flag=True, help="Corpora, models and indexes: check every byte of their files.")
 @json_option

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pooling:
+class PoolingFlags:
     """The given options; the others keep their defaults."""
 
     options: dict[str, Any]
@@ -61,7 +61,7 @@ def pooling_flags(command: click.Command) -> click.Command:
     @functools.wraps(call)
     def collected(*arguments: Any, fit_on: tuple[str, ...], **given: Any) -> Any:
         options = {name: value for name in names if (value := given.pop(name)) is not None}
-        return call(*arguments, pooling=Pooling(options, fit_on), **given)
+        return call(*arguments, pooling=PoolingFlags(options, fit_on), **given)
 
     command.callback = collected
     return command

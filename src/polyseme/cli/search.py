@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.flags import with_flags
-from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.show import choice_option, force_option, json_option, print_json, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.text.options import Reading
@@ -50,7 +50,7 @@ def search(
     as_json: bool,
     encoding: str | None,
     errors: str | None,
-    pooling: Pooling,
+    pooling: PoolingFlags,
 ) -> None:
     """The texts of TEXTS nearest to QUERY.
 

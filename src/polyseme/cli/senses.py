@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.show import Choice, choice_option, force_option, json_option, print_json
+from polyseme.cli.show import OneOf, choice_option, force_option, json_option, print_json
 from polyseme.errors import FormatError, UnknownWord
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.index import Index
@@ -34,7 +34,7 @@ _LISTED = 20
 @click.option("--use", type=click.IntRange(1), help="List all occurrences of this use, by its number.")
 @choice_option("--sort", USE_SORTS, "With --use and --out: most typical first, or as in a concordance.")
 @click.option("-o", "--out", help="Write all occurrences, or those of --use: .csv, .tsv or .jsonl; - is stdout.")
-@click.option("--format", "form", type=Choice(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--format", "form", type=OneOf(FORMATS), help="Default: by the suffix of OUT.")
 @click.option("--compare", metavar="WORDVECTORS", help="Word vectors whose neighbours to show for comparison.")
 @click.option(
     "-n", "--topn", type=click.IntRange(min=1), help="How many occurrences; default: 10, with --use 20, to a file all."

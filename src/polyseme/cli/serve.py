@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.terminal import say
 
 
@@ -23,7 +23,12 @@ from polyseme.cli.terminal import say
 @click.option("--token", envvar="POLYSEME_TOKEN", help="Clients must send it as Authorization: Bearer TOKEN.")
 @click.option("--public-url", metavar="URL", help="Public URL of a proxy in front, such as https://words.example.org.")
 def serve(
-    paths: tuple[str, ...], port: int | None, host: str, token: str | None, public_url: str | None, pooling: Pooling
+    paths: tuple[str, ...],
+    port: int | None,
+    host: str,
+    token: str | None,
+    public_url: str | None,
+    pooling: PoolingFlags,
 ) -> None:
     """Serve models, indexes and corpora: a page to explore them, and a JSON API.
 

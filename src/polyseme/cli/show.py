@@ -35,7 +35,7 @@ _SHORT = {
 _VALUES = 60  # columns of the values of an option in the help
 
 
-class Choice(click.Choice[str]):
+class OneOf(click.Choice[str]):
     """Named values, with suggestions for a mistyped one; in the help, many values take several lines."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
@@ -68,7 +68,7 @@ def force_option(command: Any) -> Any:
 
 def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any], Any]:
     """A flag with named values, of which the first is the default."""
-    return click.option(flag, type=Choice(choices), default=choices[0], show_default=True, help=help)
+    return click.option(flag, type=OneOf(choices), default=choices[0], show_default=True, help=help)
 
 
 def print_json(value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.pooling import Pooling, pooling_flags
+from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.show import json_option, print_json
 from polyseme.cli.terminal import say
 
@@ -16,7 +16,7 @@ from polyseme.cli.terminal import say
 @click.argument("b")
 @click.option("--texts", is_flag=True, help="Treat A and B as texts also for word vectors, as with --pool.")
 @json_option
-def similarity(model: str, a: str, b: str, texts: bool, as_json: bool, pooling: Pooling) -> None:
+def similarity(model: str, a: str, b: str, texts: bool, as_json: bool, pooling: PoolingFlags) -> None:
     """The similarity of A and B, from -1 to 1: two words for word vectors, two texts for any other model.
 
     Context encoders, and word vectors with --texts or --pool, compare the mean of the word vectors, or what --pool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.encode import Lines
+from polyseme.cli.encode import InputLines
 from polyseme.cli.predict import sink_of
 from polyseme.cli.show import force_option, json_option, print_json, shown_progress
 from polyseme.cli.terminal import json_printable, printable, say
@@ -41,7 +41,7 @@ def translate(model: str, given: str, out: str, beam: int, longest: int, force: 
     if not getattr(opened, "translates", False):
         raise OptionError(f"{model} (method {opened.method}) cannot translate: train cove on parallel text")
     with shown_progress(out) as progress, sink_of(out, force) as sink:
-        lines: Lines | None = Lines(given, progress) if _is_file(given) else None
+        lines: InputLines | None = InputLines(given, progress) if _is_file(given) else None
         for found in opened.translate(lines or [given], beam=beam, longest=longest):
             source = lines.taken() if lines else given
             record = {

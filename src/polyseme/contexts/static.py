@@ -17,7 +17,7 @@ from polyseme.interfaces import (
     LayerChoice,
     Layers,
     Sentence,
-    WordVectors,
+    WordVectorsInterface,
     filled_rows,
     pages,
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOKENS_AT_ONCE = 4096  # looked up together
 
 
-def looked_up(vectors: WordVectors, names: Sequence[str]) -> FloatArray:
+def looked_up(vectors: WordVectorsInterface, names: Sequence[str]) -> FloatArray:
     """Vectors of words, ``(n, D)``: a word without one gets that of its lowercase form, or zeros."""
     found = vectors.lookup(names)
     missing = [place for place in np.flatnonzero(~filled_rows(found)).tolist() if names[place] != names[place].lower()]
@@ -50,7 +50,9 @@ class StaticEncoder(Model, ContextEncoder):
     Options: ClassVar[type] = StaticOptions
     n_layers = 1
 
-    def __init__(self, words: WordVectors, *, options: StaticOptions | None = None, about: About | None = None) -> None:
+    def __init__(
+        self, words: WordVectorsInterface, *, options: StaticOptions | None = None, about: About | None = None
+    ) -> None:
         self.words = words
         self.options = options or StaticOptions()
         self.about = about or About.of(words)
@@ -77,6 +79,6 @@ class StaticEncoder(Model, ContextEncoder):
     @classmethod
     def from_parts(cls, options: StaticOptions, parts: Parts, about: About) -> Self:
         words = parts.models.get("words")
-        if not isinstance(words, WordVectors):
+        if not isinstance(words, WordVectorsInterface):
             raise FormatError("the model folder was altered: it has no word vectors in words/")
         return cls(words, options=options, about=about)

@@ -20,7 +20,7 @@ from polyseme.data.squad import SquadReader, tell_squad
 from polyseme.data.tables import BadRows, Lines, Table, plain_label, plain_text, read_rows, tell_table
 from polyseme.errors import TextError, as_given
 from polyseme.text.options import ReadingExamples, ReadingParallel
-from polyseme.text.source import Reader, Source
+from polyseme.text.source import Source, SourceReader
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Request:
     def open(self, source: Source) -> Lines:
         """The lines of a file; bad bytes are refused or replaced."""
         errors = "strict" if self.how.errors == "strict" else "replace"
-        return Lines(Reader(source, encoding=self.how.encoding, errors=errors))
+        return Lines(SourceReader(source, encoding=self.how.encoding, errors=errors))
 
     @property
     def table(self) -> ReadingExamples:

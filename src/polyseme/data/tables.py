@@ -34,7 +34,7 @@ from itertools import chain
 from typing import Any
 
 from polyseme.errors import TextError, as_given
-from polyseme.text.source import LONGEST_RECORD, Reader
+from polyseme.text.source import LONGEST_RECORD, SourceReader
 from polyseme.text.strings import well_formed
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ TOLD = 10  # bad rows that are listed
 class Lines:
     """A source that is read once, in bounded memory: first ``head``, to detect its format, then its text or lines."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: SourceReader) -> None:
         self.name = reader.name
         self._reader = reader
         self._rest = reader.chunks()

@@ -25,7 +25,7 @@ _CHOOSE = "choose another output path"
 
 
 @dataclass(frozen=True)
-class Standing:
+class ExistingResult:
     """A folder of ours that already exists at an output path."""
 
     kind: str  # corpus | model | index | text index | export
@@ -67,7 +67,7 @@ def recipe(identity: Any) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def standing(path: Path) -> Standing | None:
+def standing(path: Path) -> ExistingResult | None:
     """The result of ours at this path; None if the path is free or an empty folder.
 
     Raises FormatError if what is there is not ours, or is incomplete or changed.
@@ -82,7 +82,7 @@ def standing(path: Path) -> Standing | None:
     markers = names & set(MARKERS)
     if len(markers) != 1:
         raise FormatError(f"{path} is a folder with files that polyseme did not write: {_CHOOSE}")
-    return Standing(MARKERS[marker := markers.pop()], _checked(path, marker, names))
+    return ExistingResult(MARKERS[marker := markers.pop()], _checked(path, marker, names))
 
 
 def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def is_ours(folder: str | Path) -> bool:
     return False
 
 
-def _in_the_way(path: Path, there: Standing) -> FormatError:
+def _in_the_way(path: Path, there: ExistingResult) -> FormatError:
     return FormatError(f"{path} holds {there}: replace it with {as_given('force')}, or {_CHOOSE}")
 
 

@@ -39,7 +39,7 @@ class Use(NamedTuple):
     end: int
 
 
-class Pair(NamedTuple):
+class WordPair(NamedTuple):
     """Two uses of a word, and whether it means the same in both; None if the file does not tell."""
 
     first: Use
@@ -113,7 +113,7 @@ def _vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> F
     return found
 
 
-def read_pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path) -> list[WordPair]:
     """The two uses of each word."""
     lines = read_lines(path)
     try:
@@ -126,22 +126,22 @@ def read_pairs(path: Path) -> list[Pair]:
         raise FormatError(f"{path} is not a word-in-context file (WiC or XL-WiC table, MCL-WiC JSON)") from None
 
 
-def _from_json(record: dict[str, Any]) -> Pair:
+def _from_json(record: dict[str, Any]) -> WordPair:
     first, second = (Use(str(record[f"sentence{i}"]), int(record[f"start{i}"]), int(record[f"end{i}"])) for i in (1, 2))
-    return Pair(first, second, _ANSWERS[str(record["label"]).lower()] if "label" in record else None)
+    return WordPair(first, second, _ANSWERS[str(record["label"]).lower()] if "label" in record else None)
 
 
-def _from_cells(cells: list[str]) -> Pair:
+def _from_cells(cells: list[str]) -> WordPair:
     """A row of WiC: ``word, part of speech, places, sentence, sentence``, the places as numbers of words.
 
     Or one of XL-WiC: ``word, part of speech, start, end, start, end, sentence, sentence, 0 or 1``, by characters.
     """
     if len(cells) == 9:
         start, end, start2, end2 = map(int, cells[2:6])
-        return Pair(Use(cells[6], start, end), Use(cells[7], start2, end2), _ANSWERS[cells[8].strip()])
+        return WordPair(Use(cells[6], start, end), Use(cells[7], start2, end2), _ANSWERS[cells[8].strip()])
     _, _, places, *sentences = cells
     first, second = (_use(s, int(place)) for s, place in zip(sentences, places.split("-"), strict=True))
-    return Pair(first, second, None)
+    return WordPair(first, second, None)
 
 
 def _use(sentence: str, place: int) -> Use:

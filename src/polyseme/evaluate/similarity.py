@@ -22,7 +22,7 @@ LONGEST_WORD = 30  # a cell longer than this is a sentence
 LONGEST_CHINESE_WORD = 10
 
 
-class Columns(NamedTuple):
+class ScoreColumns(NamedTuple):
     """Where in a line the pair and its judgement stand."""
 
     delimiter: str | None  # None: any blanks
@@ -74,7 +74,7 @@ def read_pairs(lines: list[str]) -> list[tuple[str, str, float]]:
     return pairs
 
 
-def _columns(lines: list[str]) -> Columns | None:
+def _columns(lines: list[str]) -> ScoreColumns | None:
     lines = [line for line in lines if not line.startswith("#")]
     lines = lines[1:] or lines  # the first may be a header, and one line less tells as much
     for delimiter in _delimiters(lines):
@@ -88,7 +88,7 @@ def _columns(lines: list[str]) -> Columns | None:
         scores = [i for i, is_number in enumerate(numeric) if is_number and len(words) > 1 and i > words[1]]
         # Two words side by side, and the number after them; at most the part of speech may be between.
         if scores and words[1] == words[0] + 1 and scores[0] <= words[1] + 2:
-            return Columns(delimiter, words[0], words[1], scores[0])
+            return ScoreColumns(delimiter, words[0], words[1], scores[0])
     return None
 
 

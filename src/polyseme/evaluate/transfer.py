@@ -118,7 +118,7 @@ def features(encoder: SentenceEncoder, examples: Examples) -> logistic.Rows:
 # ---- what is to be told
 
 
-class Classes:
+class ClassTargets:
     """One of several labels."""
 
     def __init__(self, labels: list[str]) -> None:
@@ -144,7 +144,7 @@ class Classes:
         return {"commonest": float(counts.max() / counts.sum())}
 
 
-class Scores:
+class ScoreTargets:
     """A number on a scale."""
 
     def __init__(self, low: float, high: float) -> None:
@@ -165,7 +165,7 @@ class Scores:
         return {}
 
 
-Goal = Classes | Scores
+Goal = ClassTargets | ScoreTargets
 
 
 def goal_of(examples: Examples) -> Goal:
@@ -173,11 +173,11 @@ def goal_of(examples: Examples) -> Goal:
     if not examples.scored:
         if len(np.unique(examples.targets)) < 2:
             raise OptionError(f"{examples.path} has only one label: there is nothing to learn")
-        return Classes(examples.labels)
+        return ClassTargets(examples.labels)
     low, high = float(np.min(examples.targets)), float(np.max(examples.targets))
     if low == high:
         raise OptionError(f"all scores of {examples.path} are {low:g}: there is nothing to learn")
-    return Scores(low, high)
+    return ScoreTargets(low, high)
 
 
 # ---- how it is tested
@@ -231,7 +231,9 @@ def _by_files(
 def _folds(examples: Examples, goal: Goal, n: int) -> NDArray[np.int64]:
     if len(examples) < 2 * n:
         n = max(len(examples) // 2, 2)
-    classes = np.asarray(examples.targets if isinstance(goal, Classes) else np.zeros(len(examples)), dtype=np.int64)
+    classes = np.asarray(
+        examples.targets if isinstance(goal, ClassTargets) else np.zeros(len(examples)), dtype=np.int64
+    )
     return fold_of_rows(classes, np.arange(len(examples)), n, seed=1)
 
 

@@ -135,7 +135,7 @@ class AttentionPooling(nn.Module):
         return (overlap - torch.eye(overlap.shape[1], device=overlap.device)).square().sum(dim=(1, 2))
 
 
-class Attention(nn.Module):
+class AttentionLayer(nn.Module):
     """Attention of queries over keys:  softmax(score(q, k)) · values.
 
     dot q·k      scaled q·k / √d      general qᵀW k (Luong et al. 2015)      additive vᵀtanh(W q + U k)  (Bahdanau 2015)

@@ -32,15 +32,15 @@ REPORT_CLASSES = 4096  # sample size for the scores of reports
 
 
 @dataclass(frozen=True)
-class Candidates:
+class SampledClasses:
     """The classes sampled for a batch: sorted ids ``(C,)``, and log π of each."""
 
     classes: Tensor
     log_chance: Tensor
 
-    def to(self, device: torch.device) -> Candidates:
+    def to(self, device: torch.device) -> SampledClasses:
         """A copy on the device."""
-        return Candidates(self.classes.to(device), self.log_chance.to(device))
+        return SampledClasses(self.classes.to(device), self.log_chance.to(device))
 
 
 class ClassSampler:
@@ -52,7 +52,7 @@ class ClassSampler:
         self.frequency = frequency / frequency.sum()
         self.chance = _capped_chances(frequency**POWER, negatives)
 
-    def sample(self, random: np.random.Generator) -> Candidates:
+    def sample(self, random: np.random.Generator) -> SampledClasses:
         """Classes drawn by their probabilities alone, without the targets of a text.
 
         Systematic sampling: the classes, sorted by frequency, are laid end to end on a line, each as long as its
@@ -63,19 +63,19 @@ class ClassSampler:
         chance = self.chance[order].astype(np.float64)
         ends = np.cumsum(chance) + random.random()
         drawn = np.sort(order[np.floor(ends) > np.floor(ends - chance)])
-        return Candidates(torch.from_numpy(drawn), torch.from_numpy(np.log(self.chance[drawn])))
+        return SampledClasses(torch.from_numpy(drawn), torch.from_numpy(np.log(self.chance[drawn])))
 
-    def draw(self, targets: NDArray[np.int64], random: np.random.Generator) -> Candidates:
+    def draw(self, targets: NDArray[np.int64], random: np.random.Generator) -> SampledClasses:
         """Classes for a batch with these ``targets``."""
         drawn = np.flatnonzero(random.random(len(self.chance), dtype=np.float32) < self.chance)
         classes = np.union1d(drawn, targets)
         # A class is missing if it was neither drawn nor the target of any prediction of the batch.
         missing = (1 - self.chance[classes]) * np.exp(len(targets) * np.log1p(-self.frequency[classes]))
         log_chance = np.log(np.maximum(1 - missing, 1e-12))
-        return Candidates(torch.from_numpy(classes), torch.from_numpy(log_chance.astype(np.float32)))
+        return SampledClasses(torch.from_numpy(classes), torch.from_numpy(log_chance.astype(np.float32)))
 
 
-def classes_to_report(counts: NDArray[np.int64]) -> Candidates | None:
+def classes_to_report(counts: NDArray[np.int64]) -> SampledClasses | None:
     """A fixed sample of classes to estimate the scores of reports with; None if there are few enough to use all."""
     if len(counts) <= REPORT_CLASSES:
         return None
@@ -100,7 +100,7 @@ def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.f
 
 @torch.no_grad()
 def log_losses(
-    states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, among: Candidates | None = None
+    states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, among: SampledClasses | None = None
 ) -> Tensor:
     """-log p ``(M,)`` of class ids ``targets (M,)`` given states ``(M, P)``, in float64 and without gradients.
 
@@ -129,7 +129,7 @@ def log_losses(
 
 
 def sampled_softmax_loss(
-    states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, candidates: Candidates, scale: float
+    states: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, candidates: SampledClasses, scale: float
 ) -> Tensor:
     """``scale`` times the sum of the losses of states ``(M, P)`` with class ids ``targets (M,)``.
 

@@ -17,12 +17,20 @@ from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.neural.mix import ScalarMix
-from polyseme.sentences.token_vectors import Flat, Ints, Prepared, Source, SourceModule, TokenLists, offsets_of
+from polyseme.sentences.token_vectors import (
+    Flat,
+    Ints,
+    SourceModule,
+    TokenInputs,
+    TokenLists,
+    TokenVectorSource,
+    offsets_of,
+)
 
 IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file
 
 
-class FrozenLayers(Source):
+class FrozenLayers(TokenVectorSource):
     """Layers of a frozen context encoder: it runs once over the texts, and its vectors are kept.
 
     ``layers`` is ``mix`` (a learned weighted sum, separate for input and hidden states) or the choice of one layer.
@@ -33,7 +41,7 @@ class FrozenLayers(Source):
         self.choice = "all" if layers == "mix" else layers
         self.module = LayerSums(self.layers.n_planes, encoder.dim, at, learned=layers == "mix")
 
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         offsets = offsets_of(lists)
         shape = (int(offsets[-1]), self.layers.n_planes, self.encoder.dim)
         values = _room_for(shape)
@@ -56,7 +64,7 @@ def _room_for(shape: tuple[int, ...]) -> NDArray[np.float32]:
     return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
-class _Layers(Prepared):
+class _Layers(TokenInputs):
     def __init__(self, flat: Flat) -> None:
         self.flat = flat
 
@@ -64,7 +72,7 @@ class _Layers(Prepared):
         return (torch.from_numpy(self.flat.padded(rows, longest)),)  # (B, T, L, D)
 
 
-class TunedLayers(Source):
+class TunedLayers(TokenVectorSource):
     """Layers of a context encoder that is fine-tuned with the task: it runs on every batch."""
 
     def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
@@ -76,11 +84,11 @@ class TunedLayers(Source):
         sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
         self.module = TunedSums(self.tuned, sums)
 
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         return _Sentences(self.tuned.read, lists)
 
 
-class _Sentences(Prepared):
+class _Sentences(TokenInputs):
     def __init__(self, read: Callable[[TokenLists], tuple[Tensor, ...]], lists: TokenLists) -> None:
         self.read, self.lists = read, lists
 

@@ -30,7 +30,7 @@ from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import FloatArray, Sentence, several
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.encoders import BiLstmMaxModule, DanModule
-from polyseme.sentences.infersent import PairNet, PairTask, given_vectors
+from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors
 from polyseme.sentences.inputs import Inputs, PreparedTexts, fill
 from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes, run_batches
 from polyseme.sentences.modules import TextModule
@@ -100,10 +100,10 @@ class Conversation(LearnedEncoder):
         prepared = encoder.prepare(turns.texts, run.progress)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            inference = None if pairs is None else PairNet(encoder.net, encoder.dim, len(pairs.labels), options)
+            inference = None if pairs is None else InferenceNet(encoder.net, encoder.dim, len(pairs.labels), options)
         task: BatchTask = AnswerTask(encoder.answers, prepared, turns, options)
         if pairs is not None and inference is not None:
-            told = PairTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress)
+            told = InferenceTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress)
             task = MixedTask({"answers": task, "nli": told}, None, options.seed)
         fit(task, options, run)
         encoder.answers.eval()

@@ -30,7 +30,7 @@ from polyseme.neural.convolution import window_maxima
 from polyseme.neural.layers import AttentionPooling, Dropout, k_max, max_over, mean_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.learned import LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, Tokens, with_beside
+from polyseme.sentences.modules import Encoding, TextModule, TextTokens, with_beside
 from polyseme.sentences.options import (
     DanOptions,
     DcnnOptions,
@@ -75,7 +75,7 @@ class TextCnnModule(TextModule):
             self.weights.append(nn.Parameter(torch.empty(number, width, dim).uniform_(-bound, bound)))
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(number)) for _, number in filters)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         if self.pooling == "max":  # every activation is monotonic, so it can be applied after the maximum
             maxima = window_maxima(tokens.x, tokens.mask, list(self.weights), list(self.biases))
             return Encoding(self.activation(maxima))
@@ -117,7 +117,7 @@ class DcnnModule(TextModule):
             into = out
         self.dim = rows * into * k_top
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         lengths = tokens.mask.sum(dim=1)
         x = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2).unsqueeze(2)  # (B, rows, maps, T)
         places = lengths
@@ -194,7 +194,7 @@ class DanModule(TextModule):
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.dropout = Dropout(dropout)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         mask = self._kept(tokens.mask) if self.training and self.word_dropout else tokens.mask
         z = mean_over(tokens.x, mask)
         for layer in self.layers:
@@ -225,7 +225,7 @@ class RnnModule(TextModule):
         self.states = states
         self.dim = states.dim
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         return Encoding(self.states.last_of(self.states(tokens.x, tokens.mask)[1]))
 
 
@@ -239,7 +239,7 @@ class BiLstmMaxModule(TextModule):
         self.states = states
         self.dim = states.dim + beside
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         states = with_beside(self.states(tokens.x, tokens.mask)[0], tokens.beside)
         return Encoding(max_over(states, tokens.mask))
 
@@ -294,7 +294,7 @@ class SelfAttentionModule(TextModule):
         self.pooling = AttentionPooling(width, units, n_queries=rows, bias=False)
         self.dim = rows * width
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         states = with_beside(self.states(tokens.x, tokens.mask)[0], tokens.beside)  # (B, T, H)
         vectors, weights = self.pooling(states, tokens.mask)  # (B, r, H), (B, r, T)
         return Encoding(vectors.flatten(1), weights.mean(dim=1), self.weight * self.pooling.redundancy(weights))
@@ -315,7 +315,7 @@ class HanModule(TextModule):
         self.of_sentences = AttentionPooling(sentences.dim, units)
         self.dim = sentences.dim
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         numbers = torch.zeros_like(tokens.mask, dtype=torch.long) if tokens.sentence is None else tokens.sentence
         document, token, row, place, n_rows = _grid(numbers, tokens.mask)
         width = int(place.max()) + 1 if len(place) else 1

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectors, silent
+from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectorsInterface, silent
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
@@ -45,7 +45,7 @@ from polyseme.sentences.learned import (
     check_classes,
     targets_of,
 )
-from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import InferSentFileOptions, InferSentOptions, LabelOptions, PairOptions
 from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
@@ -67,7 +67,7 @@ class MeanModule(TextModule):
         super().__init__()
         self.states, self.dim = states, states.dim
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         return Encoding(mean_over(self.states(tokens.x, tokens.mask)[0], tokens.mask))
 
 
@@ -83,7 +83,7 @@ class InnerAttentionModule(TextModule):
         self.values = nn.Linear(states.dim, states.dim, bias=False)
         self.queries = nn.Linear(states.dim, VIEWS, bias=False)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         states = self.states(tokens.x, tokens.mask)[0]
         scores = self.queries(torch.tanh(self.keys(states))).transpose(1, 2)  # (B, views, T)
         weights = softmax_over(scores, tokens.mask[:, None])
@@ -99,7 +99,7 @@ class HierarchicalConvModule(TextModule):
         widths = [dim, *[hidden] * (VIEWS - 1)]
         self.layers = nn.ModuleList(nn.Conv1d(n, hidden, WIDTH, padding=WIDTH // 2) for n in widths)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         x, found = tokens.x, []
         for layer in self.layers:
             real = x * tokens.mask.unsqueeze(-1)
@@ -113,7 +113,7 @@ def pair_features(u: Tensor, v: Tensor) -> Tensor:
     return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
 
 
-class PairNet(nn.Module):
+class InferenceNet(nn.Module):
     """One encoder for both texts of a pair, and the classifier above it."""
 
     def __init__(self, net: EncoderNet, dim: int, n_classes: int, options: PairOptions) -> None:
@@ -131,13 +131,18 @@ class PairNet(nn.Module):
         return self.output(pair_features(sides[0].vectors, sides[1].vectors)), sides
 
 
-class PairTask(ExampleTask):
+class InferenceTask(ExampleTask):
     """Training on labelled pairs with one encoder for both texts."""
 
-    module: PairNet
+    module: InferenceNet
 
     def __init__(
-        self, encoder: LearnedEncoder, module: PairNet, training: Examples, dev: Examples, progress: Progress = silent
+        self,
+        encoder: LearnedEncoder,
+        module: InferenceNet,
+        training: Examples,
+        dev: Examples,
+        progress: Progress = silent,
     ) -> None:
         self.sides = [encoder.prepare(side, progress) for side in sides_of(training)]
         super().__init__(module, self.sides[0].sizes + self.sides[1].sizes, encoder.options)
@@ -196,18 +201,18 @@ class InferSent(LearnedEncoder):
         encoder = cls.of([*first, *second], given_vectors(run, options.word_vectors), about, options)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            module = PairNet(encoder.net, encoder.dim, len(data.labels), options)
-        fit(PairTask(encoder, module, training, dev, run.progress), options, run)
+            module = InferenceNet(encoder.net, encoder.dim, len(data.labels), options)
+        fit(InferenceTask(encoder, module, training, dev, run.progress), options, run)
         encoder.net.eval()
         return encoder
 
 
-def given_vectors(run: Run, path: str | None) -> list[WordVectors]:
+def given_vectors(run: Run, path: str | None) -> list[WordVectorsInterface]:
     """The word vectors that the option ``word_vectors`` names, if any."""
     given = run.models.get("word_vectors")
     if given is None:
         return []
-    if not isinstance(given, WordVectors):
+    if not isinstance(given, WordVectorsInterface):
         raise OptionError(f"option 'word_vectors' must name word vectors, but {path} has method {given.method}")
     return [given]
 
@@ -226,9 +231,9 @@ class PublishedInferSent(InferSent):
     options: InferSentFileOptions
 
     @property
-    def vectors(self) -> WordVectors:
+    def vectors(self) -> WordVectorsInterface:
         """The word vectors at its input."""
-        found: WordVectors = self.inputs.encoders[0]
+        found: WordVectorsInterface = self.inputs.encoders[0]
         return found
 
     def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedTexts:

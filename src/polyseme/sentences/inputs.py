@@ -18,21 +18,21 @@ from torch import Tensor, nn
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectors, silent, tokens_given
+from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectorsInterface, silent, tokens_given
 from polyseme.neural.layers import Dropout
 from polyseme.options import part_of
 from polyseme.sentences.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 from polyseme.sentences.options import DIM, InputOptions, TextOptions
 from polyseme.sentences.token_vectors import (
     FixedVectors,
     Ints,
     LearnedKeys,
     Letters,
-    Prepared,
-    Source,
     SourceModule,
+    TokenInputs,
     TokenLists,
+    TokenVectorSource,
 )
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
@@ -69,11 +69,13 @@ class InputModule(nn.Module):
         self.dim, self.beside = sum(source.dim for source in sources), sum(source.beside for source in sources)
         self.dropout, self.mix_penalty = Dropout(dropout), mix_penalty
 
-    def forward(self, batch: InputBatch) -> Tokens:
+    def forward(self, batch: InputBatch) -> TextTokens:
         made = [source(*part) for source, part in zip(self.sources, batch.parts, strict=True)]
         x, beside = ([part for part in parts if part is not None] for parts in zip(*made, strict=True))
         joined = self.dropout(torch.cat(x, dim=2))
-        return Tokens(joined, batch.mask, self.dropout(torch.cat(beside, dim=2)) if beside else None, batch.sentence)
+        return TextTokens(
+            joined, batch.mask, self.dropout(torch.cat(beside, dim=2)) if beside else None, batch.sentence
+        )
 
     def penalty(self) -> Tensor | float:
         """The penalty on the weights of layer sums, which is added to the loss."""
@@ -85,7 +87,7 @@ class InputModule(nn.Module):
 class PreparedTexts:
     """Texts prepared by every source, from which batches are made."""
 
-    def __init__(self, lists: TokenLists, prepared: list[Prepared], *, numbered: bool) -> None:
+    def __init__(self, lists: TokenLists, prepared: list[TokenInputs], *, numbered: bool) -> None:
         self.lists, self.prepared, self.numbered = lists, prepared, numbered
         self.sizes: Ints = np.array([len(tokens) for tokens in lists], dtype=np.int64)
 
@@ -123,7 +125,7 @@ class Inputs:
     """The segmentation of texts, and the sources of token vectors."""
 
     def __init__(
-        self, sources: list[Source], encoders: list[Any], segmentation: Segmentation, options: InputOptions
+        self, sources: list[TokenVectorSource], encoders: list[Any], segmentation: Segmentation, options: InputOptions
     ) -> None:
         self.sources, self.encoders, self.segmentation = sources, encoders, segmentation
         self.module = InputModule([source.module for source in sources], options.input_dropout, options.mix_penalty)
@@ -140,14 +142,14 @@ class Inputs:
                 copied(one) if isinstance(one, ContextEncoder) and isinstance(one, Model) else one for one in given
             ]
         dim = _learned_dim(given, options)
-        tables: list[Source] = [LearnedKeys.of("words", lists, dim, options.min_count)] if dim else []
+        tables: list[TokenVectorSource] = [LearnedKeys.of("words", lists, dim, options.min_count)] if dim else []
         if options.bigrams:
             tables.append(LearnedKeys.of("bigrams", lists, options.bigrams, options.min_count))
         if options.letters:
             tables.append(Letters.of(lists, options.letters))
         sources = [
             FixedVectors.of(encoder, _mode_of_words(options), lists, options.min_count)
-            if isinstance(encoder, WordVectors)
+            if isinstance(encoder, WordVectorsInterface)
             else _context_source(encoder, options)
             for encoder in given
         ]
@@ -182,17 +184,17 @@ class Inputs:
         """The inputs that ``parts`` came from."""
         options = part_of(given_options, InputOptions)
         encoders = [parts.models.get(f"encoder{number}") for number in range(_n_encoders(parts))]
-        if not all(isinstance(encoder, (WordVectors, ContextEncoder)) for encoder in encoders):
+        if not all(isinstance(encoder, (WordVectorsInterface, ContextEncoder)) for encoder in encoders):
             raise FormatError("the model folder was altered: encoder0, encoder1 … are not its encoders")
         dim = _learned_dim(encoders, options)
-        tables: list[Source] = [LearnedKeys("words", _table(parts, "words"), dim)] if dim else []
+        tables: list[TokenVectorSource] = [LearnedKeys("words", _table(parts, "words"), dim)] if dim else []
         if options.bigrams:
             tables.append(LearnedKeys("bigrams", _table(parts, "bigrams"), options.bigrams))
         if options.letters:
             tables.append(Letters(_table(parts, "letters"), options.letters))
-        sources: list[Source] = []
+        sources: list[TokenVectorSource] = []
         for encoder in encoders:
-            if isinstance(encoder, WordVectors):
+            if isinstance(encoder, WordVectorsInterface):
                 mode = _mode_of_words(options)
                 tuned = mode != "frozen"
                 learned = LearnedKeys("words", _table(parts, "words"), encoder.vector_size) if tuned else None
@@ -212,7 +214,7 @@ def _opened(encoder: Any) -> Any:
     """
     found = encoder.words if isinstance(encoder, StaticEncoder) else encoder
     found = found.encoder if isinstance(found, SentenceTransformer) else found
-    if not isinstance(found, (WordVectors, ContextEncoder)):
+    if not isinstance(found, (WordVectorsInterface, ContextEncoder)):
         name = getattr(found, "method", type(found).__name__)
         raise OptionError(f"method {name} gives one vector per text, but this head needs one per word")
     return found
@@ -227,11 +229,11 @@ def copied(model: Model) -> Any:
 
 
 def _learned_dim(encoders: Sequence[Any], options: InputOptions) -> int:
-    at_input = any(isinstance(e, WordVectors) or options.elmo_at != "hidden" for e in encoders)
+    at_input = any(isinstance(e, WordVectorsInterface) or options.elmo_at != "hidden" for e in encoders)
     dim = (0 if at_input else DIM) if options.dim is None else options.dim
     if not (dim or at_input or options.bigrams or options.letters):
         raise OptionError("there is no input: give dim more than 0" + (", or elmo_at=both" if encoders else ""))
-    if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectors) for e in encoders):
+    if dim and _mode_of_words(options) != "frozen" and any(isinstance(e, WordVectorsInterface) for e in encoders):
         raise OptionError("the given word vectors are fine-tuned here, and others cannot be learned too: give dim=0")
     return dim
 
@@ -243,7 +245,7 @@ def _mode_of_words(options: InputOptions) -> str:
     return "frozen" if options.dim else "finetune"
 
 
-def _context_source(encoder: ContextEncoder, options: InputOptions) -> Source:
+def _context_source(encoder: ContextEncoder, options: InputOptions) -> TokenVectorSource:
     if options.encoder_mode == "multichannel":
         raise OptionError("multichannel is for word vectors: an encoder is frozen or fine-tuned")
     if options.encoder_mode == "finetune":

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectors
+from polyseme.interfaces import ContextEncoder, LayerChoice, Sentence, SentenceEncoder, WordVectorsInterface
 from polyseme.sentences.options import ATTENDING
 from polyseme.sentences.pooled import FITTED, Pooled
 from polyseme.text.corpus import Corpus
@@ -52,7 +52,7 @@ def lift(
         if to == "contexts":
             raise OptionError(f"method {_name(model)} gives one vector per text, but this needs one per word")
         return model
-    encoder = StaticEncoder(model) if isinstance(model, WordVectors) else model
+    encoder = StaticEncoder(model) if isinstance(model, WordVectorsInterface) else model
     if not isinstance(encoder, ContextEncoder):
         raise OptionError(f"method {_name(model)} gives no vectors for text")
     if to == "contexts":

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from polyseme.neural.layers import dynamic_max, k_max
 from polyseme.sentences.encoders import dynamic_k, folded, folded_rows, wide_convolution
-from polyseme.sentences.modules import Tokens
+from polyseme.sentences.modules import TextTokens
 
 STRETCHES = 4  # segments of a text in the last pooling
 GRID = 4  # cells on each side of a pooled similarity matrix
@@ -28,7 +28,7 @@ class PairModule(nn.Module, ABC):
     dim: int
 
     @abstractmethod
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         """The features of each pair, ``(B, dim)``."""
 
 
@@ -50,10 +50,10 @@ class Arc1Module(PairModule):
         self.layers = nn.ModuleList(nn.Conv1d(dim if n == 0 else maps, maps, 3, padding=1) for n in range(n_layers))
         self.dim = 2 * maps * STRETCHES
 
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         return torch.cat([self.encode(first), self.encode(second)], dim=1)
 
-    def encode(self, tokens: Tokens) -> Tensor:
+    def encode(self, tokens: TextTokens) -> Tensor:
         """One text's features, ``(B, maps · stretches)``."""
         x, lengths = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2), tokens.mask.sum(dim=1)
         for layer in self.layers:
@@ -76,7 +76,7 @@ class Arc2Module(PairModule):
         self.above = nn.Conv2d(maps, maps, 3, padding=1)
         self.dim = maps * GRID * GRID
 
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         a, b = first.mask.sum(dim=1), second.mask.sum(dim=1)
         left = self.left((first.x * first.mask.unsqueeze(-1)).transpose(1, 2))  # (B, maps, T)
         right = self.right((second.x * second.mask.unsqueeze(-1)).transpose(1, 2))  # (B, maps, T')
@@ -120,7 +120,7 @@ class SentenceModel(nn.Module):
             into = out
         self.dim = rows * into * k_top
 
-    def forward(self, tokens: Tokens) -> list[tuple[Tensor, Tensor]]:
+    def forward(self, tokens: TextTokens) -> list[tuple[Tensor, Tensor]]:
         """The text at every granularity, words first: units of each map ``(B, R, M, T)``, and how many are real."""
         lengths = tokens.mask.sum(dim=1)
         x = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2).unsqueeze(2)  # (B, D, 1, T)
@@ -141,7 +141,7 @@ class CnnSmModule(PairModule):
         self.sentence = SentenceModel(dim, widths, maps, k_top)
         self.dim = 4 * self.sentence.dim
 
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         return compared(*(self.sentence(tokens)[-1][0].flatten(1) for tokens in (first, second)))
 
 
@@ -162,7 +162,7 @@ class BiCnnModule(PairModule):
         grids = GRID * GRID * (1 + sum(maps))
         self.dim = grids + 1  # and one similarity of the whole texts
 
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         levels = list(zip(self.sentence(first), self.sentence(second), strict=True))
         features = []
         for (x, n), (y, m) in levels:
@@ -205,7 +205,7 @@ class MpCnnModule(PairModule):
         horizontal, vertical = 2 * maps, n * n * (2 + maps)
         self.dim = 3 * (horizontal + vertical) + 2 * width * dimension_maps * (2 + dim)
 
-    def forward(self, first: Tokens, second: Tokens) -> Tensor:
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         pair = [self._padded(tokens) for tokens in (first, second)]
         features = []
         for pool in self.POOLS:
@@ -218,7 +218,7 @@ class MpCnnModule(PairModule):
             features += [_l2(left, right, 3), _cosine(left, right, 3), (left - right).abs()]
         return torch.cat([feature.flatten(1) for feature in features], dim=1)
 
-    def _padded(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    def _padded(self, tokens: TextTokens) -> tuple[Tensor, Tensor]:
         """``(B, D, T)``, padded to the width of the widest filter; a shorter text counts as one of that width."""
         width = len(self.whole)
         x = (tokens.x * tokens.mask.unsqueeze(-1)).transpose(1, 2)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Tokens(NamedTuple):
+class TextTokens(NamedTuple):
     """The token vectors of a batch of texts. T >= 1; a text may have no tokens."""
 
     x: Tensor  # (B, T, D)
@@ -34,7 +34,7 @@ class TextModule(nn.Module, ABC):
     attends: bool = False  # returns attention weights of tokens
 
     @abstractmethod
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         """One vector per text, which depends only on the tokens of that text."""
 
 

@@ -37,11 +37,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.errors import TrainingError
-from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectors, silent
+from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectorsInterface, silent
 from polyseme.sentences import rae
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import RaeOptions
 from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
@@ -259,11 +259,11 @@ class RaeModule(TextModule):
         super().__init__()
         self.net, self.vector, self.dim = AutoEncoder(dim), vector, dim
 
-    def nodes(self, tokens: Tokens) -> Nodes:
+    def nodes(self, tokens: TextTokens) -> Nodes:
         """The vectors of all words and phrases."""
         return folded(self.net, F.normalize(tokens.x, dim=2), tokens.mask)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         nodes = self.nodes(tokens)
         found = tokens.x.new_zeros(len(tokens.x), self.dim)
         if self.vector == "root":
@@ -338,7 +338,7 @@ class Rae(LearnedEncoder):
         return np.array(rows, dtype=np.float32).reshape(n, self.matched_dim)
 
 
-def _own_vectors(corpus: Corpus, options: RaeOptions) -> WordVectors:
+def _own_vectors(corpus: Corpus, options: RaeOptions) -> WordVectorsInterface:
     """Word vectors trained on the same text, used if none are given."""
     wanted = Word2VecOptions(dim=options.word_dim, min_count=options.min_count, seed=options.seed, threads=1)
     return Word2Vec.train(corpus, wanted, Run())

@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, WordVectors
+from polyseme.interfaces import FloatArray, WordVectorsInterface
 from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
@@ -54,7 +54,7 @@ from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses,
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import QUICK_DIM, QuickThoughtOptions, SkipThoughtOptions
 from polyseme.sentences.token_vectors import Flat, Ints, LearnedKeys, TokenLists, counted_keys, offsets_of, words
 from polyseme.store.model import About
@@ -84,7 +84,7 @@ class TwinModule(TextModule):
         self.of_candidate = Recurrent(size, options.hidden, **make)  # type: ignore[arg-type]
         self.dim = 2 * self.of_sentence.dim
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         halves = tokens.x.chunk(2, dim=2) if self.apart else (tokens.x, tokens.x)
         encoders = (self.of_sentence, self.of_candidate)
         found = [one.last_of(one(half, tokens.mask)[1]) for one, half in zip(encoders, halves, strict=True)]
@@ -351,7 +351,7 @@ class SkipThoughtModule(TextModule):
         )
         self.dim = hidden * len(made)
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         last = [one(tokens.x, tokens.mask)[1][-1].h for one in self.encoders]  # each (D, B, H)
         return Encoding(torch.cat([h.transpose(0, 1).flatten(1) for h in last], dim=1))
 
@@ -428,10 +428,10 @@ class SkipTask(WritingTask):
 # ---- vocabulary expansion
 
 
-def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectors | None:
+def vectors_to_expand(run: Run, options: SkipThoughtOptions) -> WordVectorsInterface | None:
     """The word vectors that the option ``expand`` names, if any."""
     given = run.models.get("expand")
-    if given is not None and not isinstance(given, WordVectors):
+    if given is not None and not isinstance(given, WordVectorsInterface):
         raise OptionError(f"option 'expand' must name word vectors, but {options.expand} has method {given.method}")
     return given
 
@@ -443,7 +443,7 @@ def linear_map(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray(found, dtype=np.float32)
 
 
-def words_in_both(encoder: LearnedEncoder, vectors: WordVectors) -> tuple[LearnedKeys, list[str]]:
+def words_in_both(encoder: LearnedEncoder, vectors: WordVectorsInterface) -> tuple[LearnedKeys, list[str]]:
     """The encoder's table of words, and those that have a vector too; refused if they are too few to map one by."""
     table = next(s for s in encoder.inputs.sources if isinstance(s, LearnedKeys) and s.name == "words")
     shared = [word for word in table.keys if word in vectors]
@@ -454,7 +454,7 @@ def words_in_both(encoder: LearnedEncoder, vectors: WordVectors) -> tuple[Learne
     return table, shared
 
 
-def expand(encoder: LearnedEncoder, vectors: WordVectors, most: int) -> None:
+def expand(encoder: LearnedEncoder, vectors: WordVectorsInterface, most: int) -> None:
     """Map the words of ``vectors`` that the encoder does not know into its vector space, and add them to it."""
     table, shared = words_in_both(encoder, vectors)
     own = table.module.weight.detach().numpy()

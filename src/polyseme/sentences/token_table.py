@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PieceTableOptions:
+class TokenTableOptions:
     """Options of subword tables."""
 
     prompt: str = option("", "text put before every text")
 
 
-class PieceTable(Model, SentenceEncoder):
+class TokenTable(Model, SentenceEncoder):
     """A tokenizer, a vector for each of its subwords, and the steps applied to their mean."""
 
     method: ClassVar[str] = "piece-table"
-    Options: ClassVar[type] = PieceTableOptions
-    options: PieceTableOptions
+    Options: ClassVar[type] = TokenTableOptions
+    options: TokenTableOptions
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class PieceTable(Model, SentenceEncoder):
         rows: FloatArray,
         steps: Iterable[Step] = (),
         *,
-        options: PieceTableOptions | None = None,
+        options: TokenTableOptions | None = None,
         about: About | None = None,
     ) -> None:
         if len(pieces.names) > len(rows):
             raise FormatError(f"a tokenizer of {len(pieces.names):,} pieces and vectors of {len(rows):,}")
         self.pieces, self.rows = pieces, rows
         self.steps: list[Step] = [step.eval() for step in steps]
-        self.options, self.about = options or PieceTableOptions(), about or About()
+        self.options, self.about = options or TokenTableOptions(), about or About()
         self.dim = self.steps[-1].out if self.steps else rows.shape[1]
 
     @torch.inference_mode()
@@ -82,7 +82,7 @@ class PieceTable(Model, SentenceEncoder):
         return Parts(tensors, files={"steps.json": steps, **self.pieces.files()})
 
     @classmethod
-    def from_parts(cls, options: PieceTableOptions, parts: Parts, about: About) -> Self:
+    def from_parts(cls, options: TokenTableOptions, parts: Parts, about: About) -> Self:
         """The model from its ``parts``."""
         rows, files = parts.tensors.get("rows"), parts.files
         missing = [name for name in ("steps.json", "tokenizer.json", "tokenizer_config.json") if name not in files]

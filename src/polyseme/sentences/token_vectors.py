@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.static import looked_up
-from polyseme.interfaces import FloatArray, Progress, WordVectors, silent
+from polyseme.interfaces import FloatArray, Progress, WordVectorsInterface, silent
 from polyseme.neural.convolution import window_maxima
 
 Ints = NDArray[np.int64]
@@ -51,7 +51,7 @@ def offsets_of(lists: TokenLists) -> Ints:
     return np.concatenate([[0], np.cumsum([len(tokens) for tokens in lists])]).astype(np.int64)
 
 
-class Prepared(ABC):
+class TokenInputs(ABC):
     """Texts prepared by a source."""
 
     @abstractmethod
@@ -70,13 +70,13 @@ class SourceModule(nn.Module, ABC):
         """Vectors ``(B, T, dim)`` for the input and ``(B, T, beside)`` for the hidden states; either may be None."""
 
 
-class Source(ABC):
+class TokenVectorSource(ABC):
     """One source of token vectors."""
 
     module: SourceModule
 
     @abstractmethod
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         """Prepare texts for batches."""
 
     def table(self) -> dict[str, list[str]]:
@@ -100,7 +100,7 @@ def bigrams(tokens: Sequence[str]) -> Iterable[str]:
 KEYS: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {"words": words, "bigrams": bigrams}
 
 
-class Table(SourceModule):
+class EmbeddingTable(SourceModule):
     """A vector for each key, trained with the task: ``(B, T) -> (B, T, dim)``."""
 
     def __init__(self, n_keys: int, dim: int, seldom: NDArray[np.bool_] | None = None) -> None:
@@ -123,15 +123,15 @@ class Table(SourceModule):
         return self.rows(batch[0]), None
 
 
-class LearnedKeys(Source):
+class LearnedKeys(TokenVectorSource):
     """A learned table of words or bigrams."""
 
-    module: Table
+    module: EmbeddingTable
 
     def __init__(self, name: str, keys: list[str], dim: int, seldom: NDArray[np.bool_] | None = None) -> None:
         self.name, self.keys = name, keys
         self.index = {key: FIRST + number for number, key in enumerate(keys)}
-        self.module = Table(len(keys), dim, seldom)
+        self.module = EmbeddingTable(len(keys), dim, seldom)
 
     @classmethod
     def of(cls, name: str, lists: TokenLists, dim: int, min_count: int) -> LearnedKeys:
@@ -139,7 +139,7 @@ class LearnedKeys(Source):
         keys, seldom = counted_keys(KEYS[name], lists, min_count)
         return cls(name, keys, dim, seldom)
 
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         return _Numbers(Flat(self.numbers(lists), offsets_of(lists)))
 
     def numbers(self, lists: TokenLists) -> Ints:
@@ -161,7 +161,7 @@ def counted_keys(
     return [key for _, key in kept], seldom
 
 
-class _Numbers(Prepared):
+class _Numbers(TokenInputs):
     def __init__(self, flat: Flat) -> None:
         self.flat = flat
 
@@ -172,19 +172,19 @@ class _Numbers(Prepared):
 # ---- word vectors
 
 
-class FixedVectors(Source):
+class FixedVectors(TokenVectorSource):
     """Given word vectors: frozen (static), fine-tuned (non-static), or the sum of both (multichannel).
 
     The difference from the given vector is trained, so words that do not occur in the training texts keep theirs. A
     word without a vector is looked up in lower case too.
     """
 
-    def __init__(self, vectors: WordVectors, mode: str, learned: LearnedKeys | None = None) -> None:
+    def __init__(self, vectors: WordVectorsInterface, mode: str, learned: LearnedKeys | None = None) -> None:
         self.vectors, self.mode, self.learned = vectors, mode, learned
         self.module = _Shifted(vectors.vector_size, mode, learned.module if learned else None)
 
     @classmethod
-    def of(cls, vectors: WordVectors, mode: str, lists: TokenLists, min_count: int) -> FixedVectors:
+    def of(cls, vectors: WordVectorsInterface, mode: str, lists: TokenLists, min_count: int) -> FixedVectors:
         """Word vectors for a task whose training texts are ``lists``."""
         if mode == "frozen":
             return cls(vectors, mode)
@@ -194,7 +194,7 @@ class FixedVectors(Source):
         learned.module.weight.data[UNKNOWN] = 0
         return cls(vectors, mode, learned)
 
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         number: dict[str, int] = {}
         places = [number.setdefault(token, len(number)) for tokens in lists for token in tokens]
         offsets = offsets_of(lists)
@@ -207,7 +207,7 @@ class FixedVectors(Source):
         return self.learned.table() if self.learned else {}
 
 
-class _LookedUp(Prepared):
+class _LookedUp(TokenInputs):
     def __init__(self, matrix: FloatArray, places: Flat, learned: Flat | None) -> None:
         self.matrix = np.concatenate([np.zeros_like(matrix[:1], shape=(1, matrix.shape[1])), matrix])
         self.places, self.learned = Flat(places.values + 1, places.offsets), learned
@@ -220,7 +220,7 @@ class _LookedUp(Prepared):
 
 
 class _Shifted(SourceModule):
-    def __init__(self, dim: int, mode: str, table: Table | None) -> None:
+    def __init__(self, dim: int, mode: str, table: EmbeddingTable | None) -> None:
         super().__init__()
         self.dim, self.times, self.table = dim, 2 if mode == "multichannel" else 1, table
 
@@ -232,7 +232,7 @@ class _Shifted(SourceModule):
 # ---- letters
 
 
-class Letters(Source):
+class Letters(TokenVectorSource):
     """A character CNN: the maxima of a convolution over the letters of each token (Ma and Hovy 2016)."""
 
     def __init__(self, letters: list[str], filters: int) -> None:
@@ -245,7 +245,7 @@ class Letters(Source):
         """For the letters of these texts."""
         return cls(counted_keys(chain.from_iterable, lists, 1)[0], filters)
 
-    def prepare(self, lists: TokenLists, progress: Progress = silent) -> Prepared:
+    def prepare(self, lists: TokenLists, progress: Progress = silent) -> TokenInputs:
         number: dict[str, int] = {}
         places = [number.setdefault(token, len(number)) for tokens in lists for token in tokens]
         spelt = [[self.index.get(letter, UNKNOWN) for letter in word[:LONGEST_WORD]] for word in number]
@@ -258,7 +258,7 @@ class Letters(Source):
         return {"letters": self.letters}
 
 
-class _Spelt(Prepared):
+class _Spelt(TokenInputs):
     def __init__(self, table: Ints, places: Flat) -> None:
         self.table, self.places = table, places
 
@@ -273,7 +273,7 @@ class _LetterFilters(SourceModule):
     def __init__(self, n_letters: int, filters: int) -> None:
         super().__init__()
         self.dim = filters
-        self.letters = Table(n_letters, self.LETTER)
+        self.letters = EmbeddingTable(n_letters, self.LETTER)
         self.weight = nn.Parameter(torch.empty(filters, self.WIDTH, self.LETTER).uniform_(-0.2, 0.2))
         self.bias = nn.Parameter(torch.zeros(filters))
 

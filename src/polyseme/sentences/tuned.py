@@ -26,7 +26,7 @@ from torch import nn
 from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import BATCH_PIECES
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
 from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.sentences.inputs import copied
@@ -58,7 +58,7 @@ def encoder_to_tune(
 class PieceBatch:
     """A batch of texts for the network, and the number of tokens of each."""
 
-    batch: Batch
+    batch: TokenBatch
     lengths: list[int]
 
     def to(self, device: torch.device) -> PieceBatch:
@@ -66,7 +66,9 @@ class PieceBatch:
         if device.type == "cpu":
             return self
         mask = self.batch.mask
-        return PieceBatch(Batch(self.batch.ids.to(device), None if mask is None else mask.to(device)), self.lengths)
+        return PieceBatch(
+            TokenBatch(self.batch.ids.to(device), None if mask is None else mask.to(device)), self.lengths
+        )
 
 
 class PieceTexts:

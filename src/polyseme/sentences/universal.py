@@ -29,11 +29,11 @@ from torch.nn import functional as F
 
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
-from polyseme.interfaces import Progress, Sentence, WordVectors
+from polyseme.interfaces import Progress, Sentence, WordVectorsInterface
 from polyseme.neural.layers import Transformer
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.encoders import DanModule
-from polyseme.sentences.infersent import PairNet, PairTask, given_vectors, sides_of
+from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors, sides_of
 from polyseme.sentences.inputs import PreparedTexts, token_lists
 from polyseme.sentences.learned import (
     HELD_OUT,
@@ -44,7 +44,7 @@ from polyseme.sentences.learned import (
     output_layer,
     texts_of,
 )
-from polyseme.sentences.modules import Encoding, TextModule, Tokens
+from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
 from polyseme.sentences.sentence_order import (
     MOST_HELD_OUT,
@@ -61,7 +61,7 @@ from polyseme.sentences.sentence_order import (
     vectors_to_expand,
     words_in_both,
 )
-from polyseme.sentences.token_vectors import Ints, Table, TokenLists
+from polyseme.sentences.token_vectors import EmbeddingTable, Ints, TokenLists
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation
@@ -98,12 +98,12 @@ class Inference(Signal):
         self.data, self.options = data, options
         self.texts = [text for side in sides_of(data) for text in side]
 
-    def task(self, encoder: LearnedEncoder, progress: Progress) -> PairTask:
-        module = PairNet(encoder.net, encoder.dim, len(self.data.labels), self.options)
-        return PairTask(encoder, module, *self.data.split(HELD_OUT, self.options.seed), progress)
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> InferenceTask:
+        module = InferenceNet(encoder.net, encoder.dim, len(self.data.labels), self.options)
+        return InferenceTask(encoder, module, *self.data.split(HELD_OUT, self.options.seed), progress)
 
 
-class Labels(Signal):
+class LabelSignal(Signal):
     """Predict the labels of texts."""
 
     def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
@@ -128,7 +128,7 @@ class Writing(Signal):
         return SkipTask(module, encoder.prepare(self.texts, progress), self.stories, words, self.options)
 
 
-class Translation(Signal):
+class TranslationSignal(Signal):
     """Generate the same sentence in another language."""
 
     def __init__(self, data: Parallel, segmentation: Segmentation, options: GenSenOptions) -> None:
@@ -173,7 +173,7 @@ class TranslateNet(WritingNet):
 
     def __init__(self, net: EncoderNet, words: TargetWords, options: GenSenOptions) -> None:
         super().__init__(net, WordOutput(options.hidden, words.counts, options.negative))
-        self.words = Table(len(words) - 2, net.inputs.dim)
+        self.words = EmbeddingTable(len(words) - 2, net.inputs.dim)
         self.decoder = WordDecoder(net.inputs.dim, options.hidden, every_step=options.condition == "every-step")
 
 
@@ -197,7 +197,7 @@ class TranslateTask(WritingTask):
 
 def learn(
     cls: type[LearnedEncoder], signals: Mapping[str, type[Signal]], data: Mapping[str, Any],
-    usual: Mapping[str, float], options: Any, run: Run, expanded: WordVectors | None = None,
+    usual: Mapping[str, float], options: Any, run: Run, expanded: WordVectorsInterface | None = None,
 ) -> Any:  # fmt: skip
     """An encoder of class ``cls``, trained on every signal for which ``data`` is given; with more words, if given."""
     chosen = [data[name] for name in signals if name in data]
@@ -235,7 +235,7 @@ class GenSen(LearnedEncoder):
         """Train on any of ``corpus``, ``parallel``, ``nli`` (labelled pairs) and ``texts`` (labelled)."""
         given = vectors_to_expand(run, options)
         signals: dict[str, type[Signal]] = {
-            "corpus": Writing, "parallel": Translation, "nli": Inference, "texts": Labels,
+            "corpus": Writing, "parallel": TranslationSignal, "nli": Inference, "texts": LabelSignal,
         }  # fmt: skip
         encoder: Self = learn(cls, signals, data, USUAL_SHARES, options, run, expanded=given)
         return encoder
@@ -256,7 +256,7 @@ class StateSumModule(TextModule):
             dropout=options.dropout,
         )
 
-    def forward(self, tokens: Tokens) -> Encoding:
+    def forward(self, tokens: TextTokens) -> Encoding:
         x, mask = self.enter(tokens.x), tokens.mask
         n_texts, longest = mask.shape
         if longest > STRETCH:  # the cost of attention grows with the square of the length read at once

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from polyseme.errors import OptionError, PolysemeError, UnknownWord
 from polyseme.machine import is_out_of_memory, told_out_of_memory
-from polyseme.serve.batch import Busy
+from polyseme.serve.batch import ServerBusy
 from polyseme.serve.library import TakenOut, UnknownName
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class RefusedParameter(OptionError):
         self.param, self.code = param, code
 
 
-class Answer(Response):
+class JsonAnswer(Response):
     """JSON, written as it is: Chinese stays Chinese, NaN is refused; bytes of a word that are no UTF-8 become ``?``."""
 
     media_type = "application/json"
@@ -57,21 +57,21 @@ def error_body(message: str, kind: str) -> dict[str, Any]:
     return {"error": {"message": " ".join(message.split()), "type": kind}}
 
 
-def refusal(status: int, message: str, kind: str, headers: dict[str, str] | None = None) -> Answer:
+def refusal(status: int, message: str, kind: str, headers: dict[str, str] | None = None) -> JsonAnswer:
     """An error as an answer."""
     # A message may quote what the client sent, and a lone surrogate cannot be written as UTF-8.
     clean = message.encode("utf-8", "replace").decode()
-    return Answer(error_body(clean, kind), status_code=status, headers=headers)
+    return JsonAnswer(error_body(clean, kind), status_code=status, headers=headers)
 
 
-def invalid_request(message: str, param: str | None, code: str | None) -> Answer:
+def invalid_request(message: str, param: str | None, code: str | None) -> JsonAnswer:
     """400 in the shape of OpenAI's API."""
     body = error_body(message.encode("utf-8", "replace").decode(), "invalid_request_error")
     body["error"] |= {"param": param, "code": code}
-    return Answer(body, status_code=400)
+    return JsonAnswer(body, status_code=400)
 
 
-def busy(message: str, *, retry_after: int = 1, close: bool = False) -> Answer:
+def busy(message: str, *, retry_after: int = 1, close: bool = False) -> JsonAnswer:
     """503: what was asked is right, but not now."""
     headers = {"Retry-After": str(retry_after)} | ({"Connection": "close"} if close else {})
     return refusal(503, message, "busy", headers)
@@ -85,9 +85,9 @@ def install_error_answers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def refusal_of(error: PolysemeError) -> Answer:
+def refusal_of(error: PolysemeError) -> JsonAnswer:
     """The answer to a question that ended in one of our errors."""
-    if isinstance(error, Busy):
+    if isinstance(error, ServerBusy):
         return busy(str(error), retry_after=error.retry_after)
     if isinstance(error, UnknownWord | UnknownName):
         return refusal(404, str(error), _kind(error))
@@ -102,7 +102,7 @@ def refusal_of(error: PolysemeError) -> Answer:
     return refusal(503, "the server cannot read a file needed for this; see its log", "unavailable")
 
 
-def failure(method: str, path: str, error: Exception) -> Answer:
+def failure(method: str, path: str, error: Exception) -> JsonAnswer:
     """The answer to a question that ended in an error of the program; the log says which."""
     if is_out_of_memory(error):
         log.error("%s %r: %s", method, path, told_out_of_memory(error))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from polyseme.serve.answers import Answer, install_error_answers
+from polyseme.serve.answers import JsonAnswer, install_error_answers
 from polyseme.serve.attention import attention_routes
 from polyseme.serve.compression import Compression
 from polyseme.serve.corpora import corpus_routes
@@ -75,19 +75,19 @@ def _library_routes(library: Library) -> APIRouter:
         return library.items[name]
 
     @router.get("/library", response_model=LibraryShape)
-    async def everything() -> Answer:
+    async def everything() -> JsonAnswer:
         """What is loaded."""
-        return Answer({"version": VERSION, "items": [item.summary() for item in library.items.values()]})
+        return JsonAnswer({"version": VERSION, "items": [item.summary() for item in library.items.values()]})
 
     @router.get("/library/{name}", response_model=Card)
-    async def card(name: str) -> Answer:
+    async def card(name: str) -> JsonAnswer:
         """The card of one model, index or corpus."""
-        return Answer(model_card(item(name)))
+        return JsonAnswer(model_card(item(name)))
 
     @router.get("/library/{name}/curve", response_model=Curve)
-    async def curve(name: str) -> Answer:
+    async def curve(name: str) -> JsonAnswer:
         """How its training went: the records of training.jsonl."""
-        return Answer({"name": name, "records": training_curve(item(name))})
+        return JsonAnswer({"name": name, "records": training_curve(item(name))})
 
     return router
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import AskAttention, AttentionShape
@@ -50,7 +50,7 @@ def attention_routes(library: Library) -> APIRouter:
     models = {name: SharedAttention(item.thing) for name, item in library.items.items() if item.facts.get("attention")}
 
     @router.post("/attention", response_model=AttentionShape)
-    async def attention(question: AskAttention) -> Answer:
+    async def attention(question: AskAttention) -> JsonAnswer:
         """How much each word of a sentence looks at each other, in one layer and head of a Transformer."""
         library.find(question.model)
         if question.model not in models:
@@ -66,7 +66,7 @@ def attention_routes(library: Library) -> APIRouter:
         if not 1 <= layer <= n_layers or not 1 <= question.head <= n_heads:
             raise OptionError(f"{question.model!r} has layers 1 to {n_layers}, each with heads 1 to {n_heads}")
         weights = found.weights[layer - 1, question.head - 1].round(4).tolist()
-        return Answer({
+        return JsonAnswer({
             "model": question.model, "tokens": found.tokens, "layers": n_layers, "heads": n_heads, "layer": layer,
             "head": question.head, "weights": weights,
         })  # fmt: skip

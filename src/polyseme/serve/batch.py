@@ -25,7 +25,7 @@ A = TypeVar("A")
 _RECENT = 0.3  # how much the last call counts in the mean time of a call
 
 
-class Busy(PolysemeError):
+class ServerBusy(PolysemeError):
     """Too much is being asked, or the answer took too long: try again after so many seconds."""
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
@@ -71,7 +71,7 @@ class Batcher(Generic[Q, A]):
         """The answer, or what the answering raised; Busy where it would come too late."""
         expected = self._expected_wait()
         if len(self._queue) >= self._waiting or expected > self._wait:
-            raise Busy("too many requests of this kind are waiting: try again in a moment", expected)
+            raise ServerBusy("too many requests of this kind are waiting: try again in a moment", expected)
         loop = asyncio.get_running_loop()
         asked: _Waiting[Q, A] = _Waiting(question, loop.create_future())
         self._queue.append(asked)
@@ -97,12 +97,12 @@ class Batcher(Generic[Q, A]):
     def _waited_too_long(self, asked: _Waiting[Q, A]) -> None:
         if not asked.begun and not asked.future.done():
             message = f"the request waited {self._wait:g} s for its turn: try again in a moment"
-            asked.future.set_exception(Busy(message, self._expected_wait()))
+            asked.future.set_exception(ServerBusy(message, self._expected_wait()))
 
     def _give_up(self, asked: _Waiting[Q, A]) -> None:
         if not asked.future.done():
             message = f"no answer within {self._patience:g} s: ask for less, or try again later"
-            asked.future.set_exception(Busy(message))
+            asked.future.set_exception(ServerBusy(message))
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from polyseme.errors import OptionError
 from polyseme.search.concordance.concordance import Concordance, Line, concordance
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CollocatesShape, ConcordanceShape, Found, SentenceShape, TextQuery, WordQuery
@@ -40,7 +40,7 @@ def corpus_routes(library: Library) -> APIRouter:
         sort: Literal["order", "left", "right", "match", "random"] = "order",
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """A string, an expression or words in their sentences; how often, and where in the text."""
         library.corpus(corpus)
 
@@ -49,7 +49,7 @@ def corpus_routes(library: Library) -> APIRouter:
             shown = [dataclasses.asdict(line) for line in hits.lines(offset, offset + limit, sort=sort)]
             return {**_figures(hits), "lines": shown}
 
-        return Answer(await workers[corpus].ask(answer))
+        return JsonAnswer(await workers[corpus].ask(answer))
 
     @router.get("/collocates", response_model=CollocatesShape)
     async def near(
@@ -62,7 +62,7 @@ def corpus_routes(library: Library) -> APIRouter:
         by: Literal["loglik", "mi", "logdice", "count"] = "loglik",
         min_count: Annotated[int, Query(ge=1, le=10_000)] = 3,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """The words that occur near it more often than chance would have them."""
         library.corpus(corpus)
 
@@ -71,7 +71,7 @@ def corpus_routes(library: Library) -> APIRouter:
             best = hits.collocates(left=left, right=right, min_count=min_count, score=by, topn=limit)
             return {"count": hits.count, "collocates": [dataclasses.asdict(one) for one in best]}
 
-        return Answer(await workers[corpus].ask(answer))
+        return JsonAnswer(await workers[corpus].ask(answer))
 
     @router.get("/sentences", response_model=Found)
     @router.get("/search", response_model=Found, deprecated=True)
@@ -80,7 +80,7 @@ def corpus_routes(library: Library) -> APIRouter:
         word: WordQuery,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """A word, or several in a row, in the sentences of the corpus."""
         library.corpus(corpus)
 
@@ -88,15 +88,15 @@ def corpus_routes(library: Library) -> APIRouter:
             hits = found(corpus, word, "words", None)
             return {"total": hits.count, "hits": [_hit(line) for line in hits.lines(offset, offset + limit)]}
 
-        return Answer(await workers[corpus].ask(answer))
+        return JsonAnswer(await workers[corpus].ask(answer))
 
     @router.get("/sentence", response_model=SentenceShape)
-    async def sentence(corpus: CorpusQuery, number: Annotated[int, Query(ge=0, le=1 << 40)]) -> Answer:
+    async def sentence(corpus: CorpusQuery, number: Annotated[int, Query(ge=0, le=1 << 40)]) -> JsonAnswer:
         """A sentence of the corpus, as written and as cut."""
         text = library.corpus(corpus)
         if number >= text.n_sentences:
             raise OptionError(f"{corpus!r} has {text.n_sentences:,} sentences, no number {number:,}")
-        return Answer({"number": number, "text": text.text(number), "tokens": text.sentence(number)})
+        return JsonAnswer({"number": number, "text": text.text(number), "tokens": text.sentence(number)})
 
     return router
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import Answer, busy, refusal
+from polyseme.serve.answers import JsonAnswer, busy, refusal
 from polyseme.serve.connections import client_address
 from polyseme.serve.outgoing import PIECE, Outgoing
 from polyseme.serve.tokens import TokenCheck
@@ -91,7 +91,7 @@ class Guard:
         finally:
             answer.release()
 
-    def _refused(self, scope: Scope) -> Answer | None:
+    def _refused(self, scope: Scope) -> JsonAnswer | None:
         headers: dict[bytes, str] = {}
         for name, value in scope["headers"]:
             if name in _SINGLE:
@@ -108,7 +108,7 @@ class Guard:
             return self._without_token(self.token, headers.get(b"authorization"), client_address(scope["client"]))
         return None
 
-    def _without_token(self, token: TokenCheck, given: str | None, address: str) -> Answer | None:
+    def _without_token(self, token: TokenCheck, given: str | None, address: str) -> JsonAnswer | None:
         if wait := token.seconds_to_wait(address):
             message = f"too many wrong tokens from this address: try again in {wait} s"
             return refusal(429, message, "too_many_tokens", {"Retry-After": str(wait)})
@@ -120,7 +120,7 @@ class Guard:
             return refusal(401, "wrong token", "wrong_token", ask)
         return None
 
-    async def _read(self, receive: Receive, scope: Scope) -> tuple[bytes, Answer | None]:
+    async def _read(self, receive: Receive, scope: Scope) -> tuple[bytes, JsonAnswer | None]:
         too_large = refusal(413, f"a request body holds at most {self.limits.body:,} bytes", "too_large")
         headers = dict(scope["headers"])
         if scope["method"] in ("GET", "HEAD") and b"transfer-encoding" not in headers:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from polyseme.errors import OptionError
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import AskPredict, Predictions
@@ -20,7 +20,7 @@ TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "pass
 
 
 @dataclass(frozen=True)
-class Rows:
+class PredictRows:
     """What a model is to say something to."""
 
     rows: list[Any]
@@ -40,11 +40,11 @@ class SharedTask:
 
     def __init__(self, model: TaskModel) -> None:
         self.model = model
-        self.batcher: Batcher[Rows, list[dict[str, Any]]] = Batcher(
-            self._answer, most=16, waiting=128, wait=WAIT, weigh=Rows.characters, heaviest=BATCH_CHARACTERS
+        self.batcher: Batcher[PredictRows, list[dict[str, Any]]] = Batcher(
+            self._answer, most=16, waiting=128, wait=WAIT, weigh=PredictRows.characters, heaviest=BATCH_CHARACTERS
         )
 
-    def _answer(self, questions: list[Rows]) -> list[list[dict[str, Any]]]:
+    def _answer(self, questions: list[PredictRows]) -> list[list[dict[str, Any]]]:
         return [list(self.model.records(asked.rows, attention=asked.attention)) for asked in questions]
 
 
@@ -54,7 +54,7 @@ def predict_routes(library: Library) -> APIRouter:
     tasks = {name: SharedTask(as_task(item.thing)) for name, item in library.items.items() if "task" in item.facts}
 
     @router.post("/predict", response_model=Predictions)
-    async def predict(question: AskPredict) -> Answer:
+    async def predict(question: AskPredict) -> JsonAnswer:
         """What a model says, with probabilities; texts, pairs, sentences, passages or choices as its task takes."""
         library.find(question.model)
         if question.model not in tasks:
@@ -64,12 +64,12 @@ def predict_routes(library: Library) -> APIRouter:
         if rows.characters() > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
         found = await task.batcher.ask(rows)
-        return Answer({"model": question.model, "task": task.model.method, "predictions": found})
+        return JsonAnswer({"model": question.model, "task": task.model.method, "predictions": found})
 
     return router
 
 
-def _rows(question: AskPredict, task: str) -> Rows:
+def _rows(question: AskPredict, task: str) -> PredictRows:
     wanted = TAKES[task]
     given = [name for name in TAKES.values() if getattr(question, name) is not None]
     if given != [wanted]:
@@ -81,4 +81,4 @@ def _rows(question: AskPredict, task: str) -> Rows:
         rows = [(row.context, row.alternatives) for row in rows]
     elif task == "pair":
         rows = [(first, second) for first, second in rows]
-    return Rows(rows, question.attention)
+    return PredictRows(rows, question.attention)

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from polyseme.errors import FormatError, OptionError
 from polyseme.search import TextIndex
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import FoundTexts, SearchTexts
@@ -57,10 +57,10 @@ def search_routes(library: Library) -> APIRouter:
 
     @router.post("/texts/search", response_model=FoundTexts)
     @router.post("/search", response_model=FoundTexts, deprecated=True)
-    async def search(question: SearchTexts) -> Answer:
+    async def search(question: SearchTexts) -> JsonAnswer:
         """The texts of a text index, or the sentences of a corpus or of the one under an index, nearest to a query."""
         library.find(question.model, *ENCODERS)
         library.find(question.texts, *SOURCES)
-        return Answer(await workers[question.model].ask(partial(answer, question)))
+        return JsonAnswer(await workers[question.model].ask(partial(answer, question)))
 
     return router

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from polyseme.search.occurrences.uses import Listing, offers_substitutes
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
@@ -28,17 +28,19 @@ def sense_routes(library: Library) -> APIRouter:
     kept = KeptAnswers(MOST_KEPT)
 
     def clustered(index: str, word: str, max_senses: int) -> bytes:
-        return Answer(_senses(library.find(index, "index"), index, word, max_senses)).body  # type: ignore[return-value]
+        return JsonAnswer(_senses(library.find(index, "index"), index, word, max_senses)).body  # type: ignore[return-value]
 
     @router.get("/senses", response_model=Senses)
-    async def senses(index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8) -> Answer:
+    async def senses(
+        index: IndexQuery, word: WordQuery, max_senses: Annotated[int, Query(ge=1, le=20)] = 8
+    ) -> JsonAnswer:
         """The uses of a word: its occurrences in clusters, each with its share, typical sentences and substitutes."""
         library.find(index, "index")
         asked = (index, word, max_senses)
-        return Answer(await kept.ask(asked, indexes[index], partial(clustered, *asked)))
+        return JsonAnswer(await kept.ask(asked, indexes[index], partial(clustered, *asked)))
 
     @router.post("/same-sense", response_model=Hits)
-    async def same_sense(question: SameSense) -> Answer:
+    async def same_sense(question: SameSense) -> JsonAnswer:
         """Occurrences that are used as a word is in a sentence, and what the model expects in its place."""
         index = library.find(question.index, "index")
 
@@ -51,7 +53,7 @@ def sense_routes(library: Library) -> APIRouter:
                 "expected": index.expected(question.sentence, question.position, question.word),
             }
 
-        return Answer(await indexes[question.index].ask(answer))
+        return JsonAnswer(await indexes[question.index].ask(answer))
 
     @lru_cache(maxsize=16)
     def listed(index: str, word: str, max_senses: int) -> Listing:
@@ -67,7 +69,7 @@ def sense_routes(library: Library) -> APIRouter:
         max_senses: Annotated[int, Query(ge=1, le=20)] = 8,
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
         offset: Annotated[int, Query(ge=0, le=1 << 40)] = 0,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """All occurrences of a use of a word, sorted, with the sentences around them and their source."""
         library.find(index, "index")
 
@@ -76,7 +78,7 @@ def sense_routes(library: Library) -> APIRouter:
             lines = found.lines(use, offset, offset + limit, sort=sort)
             return {"count": found.count(use), "occurrences": [dataclasses.asdict(line) for line in lines]}
 
-        return Answer(await indexes[index].ask(answer))
+        return JsonAnswer(await indexes[index].ask(answer))
 
     return router
 

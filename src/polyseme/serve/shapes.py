@@ -35,7 +35,7 @@ WordQuery = Annotated[str, Query(min_length=1, max_length=200), AfterValidator(_
 TextQuery = Annotated[str, Query(min_length=1, max_length=500), AfterValidator(_writable)]
 
 
-class Question(BaseModel):
+class RequestBody(BaseModel):
     """A body in which nothing unknown is skipped in silence."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -56,13 +56,13 @@ class AskAnalogy(BaseModel):
     method: Literal["add", "mul"] = "add"
 
 
-class EncodeTokens(Question):
+class EncodeTokens(RequestBody):
     model: Name
     sentences: Annotated[list[Text | Tokens], Field(min_length=1, max_length=256)]
     layers: Layers = "top"
 
 
-class AskAttention(Question):
+class AskAttention(RequestBody):
     model: Name
     sentence: Text | Tokens
     layer: int | None = None  # from 1; the top one unless given
@@ -79,23 +79,23 @@ class AttentionShape(BaseModel):
     weights: list[list[float]]  # from each word to each word; what is missing to one goes to special pieces
 
 
-class EncodeTexts(Question):
+class EncodeTexts(RequestBody):
     model: Name
     texts: Annotated[list[Text | Tokens], Field(min_length=1, max_length=1024)]
     unknown: Unknown = "zeros"
 
 
-class AskPassage(Question):
+class AskPassage(RequestBody):
     passage: Text
     question: Annotated[Text, Field(max_length=2_000)]
 
 
-class AskChoice(Question):
+class AskChoice(RequestBody):
     context: Text
     alternatives: Annotated[list[Text], Field(min_length=2, max_length=26)]
 
 
-class AskPredict(Question):
+class AskPredict(RequestBody):
     """Rows of one kind, the one that the model's task takes."""
 
     model: Name
@@ -107,7 +107,7 @@ class AskPredict(Question):
     attention: Annotated[bool, Field(description="also how much each word mattered, if the head has attention")] = False
 
 
-class SameSense(Question):
+class SameSense(RequestBody):
     index: Name
     sentence: Text | Tokens
     position: Annotated[int, Field(ge=0, le=20_000)] | None = None
@@ -117,7 +117,7 @@ class SameSense(Question):
     layer: Annotated[int, Field(ge=0, le=64)] | None = None
 
 
-class SearchTexts(Question):
+class SearchTexts(RequestBody):
     model: Name
     texts: Name
     query: Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_writable)]
@@ -156,7 +156,7 @@ class WordCount(BaseModel):
     count: int
 
 
-class Words(BaseModel):
+class WordList(BaseModel):
     model: str
     total: int
     words: list[WordCount]

@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ValidationError
 
 from polyseme.errors import PolysemeError
-from polyseme.serve.answers import Answer, failure, refusal_of
+from polyseme.serve.answers import JsonAnswer, failure, refusal_of
 from polyseme.serve.guard import App, Receive, Scope, Send
 
-Routes = dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[Answer]]]]
+Routes = dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[JsonAnswer]]]]
 
 
 class Shortcut:

@@ -17,8 +17,8 @@ from fastapi import APIRouter, Query
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder, filled_rows, mark_unknown
 from polyseme.sentences.lift import lift
-from polyseme.serve.answers import Answer, RefusedParameter
-from polyseme.serve.batch import Batcher, Busy
+from polyseme.serve.answers import JsonAnswer, RefusedParameter
+from polyseme.serve.batch import Batcher, ServerBusy
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import CutText, Embeddings, EncodedTexts, EncodedTokens, EncodeTexts, EncodeTokens, Text
 
@@ -64,7 +64,7 @@ class SharedEncoder:
         try:
             await asyncio.wait_for(self._large.acquire(), WAIT)
         except asyncio.TimeoutError:
-            raise Busy("too many large requests are being processed: try again in a moment") from None
+            raise ServerBusy("too many large requests are being processed: try again in a moment") from None
         try:
             yield
         finally:
@@ -109,7 +109,7 @@ def text_routes(library: Library) -> APIRouter:
 
     async def answer(
         model: str, sentences: list[Any], layers: str | int | None, write: Callable[[Any], bytes]
-    ) -> Answer:
+    ) -> JsonAnswer:
         library.find(model, *ENCODERS)
         encoder, question = encoders[model], Encode(sentences, layers)
         if layers is not None and encoder.tokens is None:
@@ -117,17 +117,17 @@ def text_routes(library: Library) -> APIRouter:
         if _characters(question) > MOST_CHARACTERS:
             raise OptionError(f"one request takes at most {MOST_CHARACTERS:,} characters: send several")
         if encoder.most_numbers(question) < LARGE:
-            return Answer(write(await encoder.batcher.ask(question)))
+            return JsonAnswer(write(await encoder.batcher.ask(question)))
         async with encoder.memory():
-            return Answer(await asyncio.to_thread(write, await encoder.batcher.ask(question)))
+            return JsonAnswer(await asyncio.to_thread(write, await encoder.batcher.ask(question)))
 
     @router.post("/api/encode/tokens", response_model=EncodedTokens)
-    async def encode_tokens(question: EncodeTokens) -> Answer:
+    async def encode_tokens(question: EncodeTokens) -> JsonAnswer:
         """One vector per token and layer: ``layers`` is (layers, tokens, dim)."""
         return await answer(question.model, question.sentences, question.layers, partial(_tokens_json, question.model))
 
     @router.post("/api/encode/texts", response_model=EncodedTexts)
-    async def encode_texts(question: EncodeTexts) -> Answer:
+    async def encode_texts(question: EncodeTexts) -> JsonAnswer:
         """One vector per text; of words and tokens their mean, or what the server was started with (--pool)."""
         return await answer(question.model, question.texts, None, partial(_texts_json, question))
 
@@ -135,7 +135,7 @@ def text_routes(library: Library) -> APIRouter:
     async def tokens(
         model: Annotated[str, Query(min_length=1, max_length=200, description="a model, an index or a corpus")],
         text: Annotated[Text, Query(max_length=2000)],
-    ) -> Answer:
+    ) -> JsonAnswer:
         """Text segmented like the model's training text."""
         thing = library.find(model)
         if library.items[model].kind in ("index", "corpus"):
@@ -144,10 +144,10 @@ def text_routes(library: Library) -> APIRouter:
             cut = thing.tokenize
         else:
             raise OptionError(f"{model!r} reads whole texts and does not segment them")
-        return Answer({"tokens": await asyncio.to_thread(cut, text)})
+        return JsonAnswer({"tokens": await asyncio.to_thread(cut, text)})
 
     @router.post("/v1/embeddings", tags=["openai"])
-    async def embeddings(question: Embeddings) -> Answer:
+    async def embeddings(question: Embeddings) -> JsonAnswer:
         """OpenAI's embeddings call: the vectors of /api/encode/texts.
 
         ``dimensions`` may be that of the model; a model whose first dimensions are a smaller model of its kind (LSA)
@@ -162,10 +162,10 @@ def text_routes(library: Library) -> APIRouter:
         return await answer(question.model, list(texts), None, write)
 
     @router.get("/v1/models", tags=["openai"])
-    async def models() -> Answer:
+    async def models() -> JsonAnswer:
         """The models that /v1/embeddings takes."""
         data = [{"id": name, "object": "model", "created": 0, "owned_by": "polyseme"} for name in encoders]
-        return Answer({"object": "list", "data": data})
+        return JsonAnswer({"object": "list", "data": data})
 
     return router
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from polyseme.interfaces import FloatArray
-from polyseme.serve.answers import Answer
+from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import (
@@ -21,8 +21,8 @@ from polyseme.serve.shapes import (
     ModelQuery,
     Neighbours,
     VocabularyMap,
+    WordList,
     WordQuery,
-    Words,
 )
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Completion
@@ -65,27 +65,27 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         library.find(model, "words")
         return searches[model]
 
-    @router.get("/words", response_model=Words)
+    @router.get("/words", response_model=WordList)
     async def words(
         model: ModelQuery,
         prefix: Annotated[str, Query(max_length=200)] = "",
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """The most frequent words, or those that begin with ``prefix``."""
         library.find(model, *VOCABULARIES)
         known = completions[model]
         listed = await quick.ask(partial(known.beginning_with, prefix, limit))
         counted = [{"word": word, "count": count} for word, count in listed]
-        return Answer({"model": model, "total": len(known.vocabulary), "words": counted})
+        return JsonAnswer({"model": model, "total": len(known.vocabulary), "words": counted})
 
     @router.get("/neighbours", response_model=Neighbours)
-    async def neighbours(question: Annotated[AskNeighbours, Query()]) -> Answer:
+    async def neighbours(question: Annotated[AskNeighbours, Query()]) -> JsonAnswer:
         """The words nearest to a word, by cosine."""
         found = await search_of(question.model).nearest([question.word], [], question.topn)
-        return Answer({"model": question.model, "word": question.word, "neighbours": _scored(found)})
+        return JsonAnswer({"model": question.model, "word": question.word, "neighbours": _scored(found)})
 
     @router.get("/analogy", response_model=Analogy)
-    async def analogy(question: Annotated[AskAnalogy, Query()]) -> Answer:
+    async def analogy(question: Annotated[AskAnalogy, Query()]) -> JsonAnswer:
         """``a`` is to ``b`` as ``c`` is to …: 3CosAdd, or 3CosMul."""
         a, b, c = question.a, question.b, question.c
         search = search_of(question.model)
@@ -93,15 +93,15 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
             found = await search.nearest([b, c], [a], question.topn)
         else:
             found = await slow.ask(partial(search.vectors.analogy, a, b, c, method="mul", topn=question.topn))
-        return Answer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(found)})
+        return JsonAnswer({"model": question.model, "a": a, "b": b, "c": c, "answers": _scored(found)})
 
     @router.get("/graph", response_model=Graph)
-    async def graph(model: ModelQuery, word: WordQuery, topn: Annotated[int, Query(ge=1, le=40)] = 12) -> Answer:
+    async def graph(model: ModelQuery, word: WordQuery, topn: Annotated[int, Query(ge=1, le=40)] = 12) -> JsonAnswer:
         """A word, its neighbours, and the likeness among all of them: what the walkable graph draws."""
         search = search_of(model)
         found = [(word, 1.0), *await search.nearest([word], [], topn)]
         links = await quick.ask(partial(neighbour_links, search.vectors, [word for word, _ in found]))
-        return Answer({"model": model, "word": word, "nodes": _scored(found), "links": _linked(links)})
+        return JsonAnswer({"model": model, "word": word, "nodes": _scored(found), "links": _linked(links)})
 
     tagged = next((library.corpus(name) for name in library.items if library.is_tagged(name)), None)
 
@@ -127,17 +127,17 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         model: ModelQuery,
         method: Literal["pca", "tsne"] = "pca",
         size: Annotated[int, Query(ge=2, le=5000, description="the most frequent words")] = 1000,
-    ) -> Answer:
+    ) -> JsonAnswer:
         """The frequent words on a plane; t-SNE is computed in the background: ask again while ``computing``."""
         search = search_of(model)
         answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": [], "tags": []}
         try:
             places = await slow.ask(partial(maps.points, search.vectors, method, size))
         except MapFailed as failed:
-            return Answer({**answer, "state": "failed", "reason": str(failed)})
+            return JsonAnswer({**answer, "state": "failed", "reason": str(failed)})
         if places is not None:
             answer |= {"state": "ready", **await slow.ask(partial(drawn, model, places))}
-        return Answer(answer)
+        return JsonAnswer(answer)
 
     return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}
 

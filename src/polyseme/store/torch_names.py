@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import FormatError
-from polyseme.interfaces import WordVectors
+from polyseme.interfaces import WordVectorsInterface
 
 TORCH_SUFFIXES = (".pth", ".pt", ".th", ".pkl", ".pickle")
 
@@ -22,7 +22,7 @@ def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) ->
             model = load(other)
         except FormatError:
             continue
-        if isinstance(model, WordVectors):
+        if isinstance(model, WordVectorsInterface):
             found.append((other.name, model))
     if len(found) != 1:
         names = ", ".join(name for name, _ in found) or "none"

@@ -30,7 +30,7 @@ from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.metrics import PRIMARY, Figures, check_metric
-from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ChoiceOptions, TaskOptions, head_options
 from polyseme.tasks.pair import run_pairs
@@ -54,7 +54,7 @@ class Chosen(NamedTuple):
     probabilities: list[float]
 
 
-class Choice(TaskModel):
+class ChoiceModel(TaskModel):
     """Features of a context with each alternative, and a layer that scores them."""
 
     method: ClassVar[str] = "choice"
@@ -114,13 +114,13 @@ class Choice(TaskModel):
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[Any]:
         return list(Examples.read(path, kind="choices", unlabelled=True, like=self.about.corpus, **reading))
 
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """The share of contexts whose right alternative is the likeliest."""
         rows: list[Any] = list(self.check(examples))
         _check_answers(examples)
         found = np.array([own.argmax() for own in self.probabilities(rows)])
         metric = self.options.metric or PRIMARY["choices"]
-        return Report(self.method, str(examples.path), len(rows), metric, _figures(found, examples.targets))
+        return TaskReport(self.method, str(examples.path), len(rows), metric, _figures(found, examples.targets))
 
     # ---- on disk
 
@@ -156,7 +156,7 @@ class ChoiceNet(PairNet):
 class ChoiceTask(ExampleTask):
     """Contexts with alternatives through a ChoiceNet."""
 
-    def __init__(self, model: Choice, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
+    def __init__(self, model: ChoiceModel, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
         self.metric = model.options.metric or PRIMARY["choices"]
         check_metric(self.metric, _figures(np.zeros(0), np.zeros(0)))
         self.targets, self.bounds = train.targets, _bounds(list(train))

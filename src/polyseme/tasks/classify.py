@@ -38,7 +38,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
 from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
-from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.model import Prediction, TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import class_scorer, tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options
 from polyseme.tasks.ulmfit import fit_ulmfit, new_layers
@@ -197,7 +197,7 @@ class Classify(TaskModel):
         """Whether ``attention`` has an answer."""
         return isinstance(self.encoder, LearnedEncoder) and self.encoder.attends
 
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """Figures over labelled texts; a label the model does not know counts as a miss."""
         parts = examples.facts.get("label_parts")
         if parts is not None and parts != self.cut_labels().get("label_parts"):
@@ -210,7 +210,7 @@ class Classify(TaskModel):
         labels = sorted({*gold, *predicted}, key=[*self.labels, *examples.labels].index)
         table = confusion(gold, predicted, labels).tolist()
         metric = self.options.metric or PRIMARY["texts"]
-        return Report(
+        return TaskReport(
             self.method, str(examples.path), len(texts), metric, figures, per_label(gold, predicted), labels, table
         )
 

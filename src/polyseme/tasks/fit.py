@@ -18,7 +18,7 @@ from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.metrics import Figures
-from polyseme.tasks.model import Report, TaskModel
+from polyseme.tasks.model import TaskModel, TaskReport
 from polyseme.tasks.options import HELD_OUT, SCORED_HEAD, TaskOptions, usual_head
 from polyseme.training.run import Run
 from polyseme.words.files.models import PublishedFastText
@@ -50,7 +50,7 @@ class FitPlan:
             "encoders": [*self.fingerprints],
         }
 
-    def folds(self, n: int, run: Run, seed: int | None = None) -> Iterator[Report]:
+    def folds(self, n: int, run: Run, seed: int | None = None) -> Iterator[TaskReport]:
         """``n`` models, each scored on the part of the examples it was not fitted to; other seeds, the same parts."""
         if self.dev is not None:
             raise OptionError("each fold is held out in turn: leave dev out")
@@ -58,7 +58,7 @@ class FitPlan:
         for train, test in self.train.folds(n, self.seed):
             yield self.cls.fit(train, None, self.encoders, options, Run(progress=run.progress)).score(test)
 
-    def seeds(self, n: int, run: Run) -> Iterator[tuple[TaskModel, Report]]:
+    def seeds(self, n: int, run: Run) -> Iterator[tuple[TaskModel, TaskReport]]:
         """``n`` models that differ in their seed, each with its score on the held-out examples, which are the same."""
         train, dev = (self.train, self.dev) if self.dev is not None else self.train.split(self._share(), self.seed)
         for seed in range(self.seed, self.seed + n):
@@ -91,7 +91,7 @@ def with_head(task: str, options: TaskOptions, encoders: Sequence[Any], train: E
     return dataclasses.replace(options, head=usual_head(task, tuned=tuned))
 
 
-def mean_and_deviation(reports: Sequence[Report]) -> tuple[Figures, Figures]:
+def mean_and_deviation(reports: Sequence[TaskReport]) -> tuple[Figures, Figures]:
     """The mean and (sample) standard deviation of every figure that all reports have."""
     names = [name for name in reports[0].figures if all(name in report.figures for report in reports)]
     values = {name: np.array([report.figures[name] for report in reports]) for name in names}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
-from polyseme.tasks.schemes import Stretch, stretches
+from polyseme.tasks.schemes import TaggedStretch, stretches
 from polyseme.text.segment import has_han
 
 Figures = dict[str, float]
@@ -140,7 +140,7 @@ def per_type(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     return rows
 
 
-def _stretches_of_all(sentences: Sequence[Sequence[str]]) -> set[tuple[int, Stretch]]:
+def _stretches_of_all(sentences: Sequence[Sequence[str]]) -> set[tuple[int, TaggedStretch]]:
     return {(number, stretch) for number, tags in enumerate(sentences) for stretch in stretches(tags)}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Report:
+class TaskReport:
     """How good a model is on some examples."""
 
     task: str
@@ -82,7 +82,7 @@ class TaskModel(Model, ABC):
         """What a file holds for this task, labelled or not."""
 
     @abstractmethod
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """How good its predictions are."""
 
     def examples(self, source: str | Path | Sequence[str | Path], **reading: Any) -> Examples:

@@ -27,7 +27,7 @@ from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
 from polyseme.tasks.metrics import check_metric, confusion, per_label
-from polyseme.tasks.model import Prediction, Report, TaskModel, several
+from polyseme.tasks.model import Prediction, TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options
 from polyseme.tasks.pair_features import (
@@ -56,7 +56,7 @@ class PairScore(NamedTuple):
     score: float
 
 
-class Pair(TaskModel):
+class PairModel(TaskModel):
     """Features of pairs, layers over them, and what they mean."""
 
     method: ClassVar[str] = "pair"
@@ -123,7 +123,7 @@ class Pair(TaskModel):
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[TextPair]:
         return pairs_of(Examples.read(path, kind="pairs", unlabelled=True, like=self.about.corpus, **reading))
 
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """Figures over labelled pairs."""
         self.check(examples)
         if examples.scored != isinstance(self.goal, Scale):
@@ -137,10 +137,10 @@ class Pair(TaskModel):
         figures = self.goal.figures(outputs, examples)
         known = (self.method, str(examples.path), len(examples), self.options.metric or self.goal.primary, figures)
         if not isinstance(self.goal, Classes):
-            return Report(*known)
+            return TaskReport(*known)
         gold, predicted = gold_labels(examples), self.goal.names(outputs)
         labels = sorted({*gold, *predicted}, key=[*self.labels, *examples.labels].index)
-        return Report(*known, per_label(gold, predicted), labels, confusion(gold, predicted, labels).tolist())
+        return TaskReport(*known, per_label(gold, predicted), labels, confusion(gold, predicted, labels).tolist())
 
     # ---- on disk
 
@@ -179,7 +179,7 @@ class PairTask(ExampleTask):
 
     unit = "pairs"
 
-    def __init__(self, model: Pair, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
+    def __init__(self, model: PairModel, train: Examples, dev: Examples | None, own: Any, progress: Progress) -> None:
         self.goal, self.metric = model.goal, model.options.metric or model.goal.primary
         if dev is not None:
             check_metric(self.metric, self.goal.figures(np.zeros((len(dev), self.goal.n_outputs), np.float32), dev))

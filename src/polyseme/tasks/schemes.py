@@ -19,7 +19,7 @@ OUTSIDE = "O"
 MOST_BROKEN = 0.05  # share of sentences that break the scheme by mistake
 
 
-class Stretch(NamedTuple):
+class TaggedStretch(NamedTuple):
     """Tokens ``start`` … ``end`` (exclusive) of one type."""
 
     type: str
@@ -42,14 +42,14 @@ def scheme_of(tags: Iterable[str]) -> str | None:
     return "bioes" if prefixes & {"E", "S"} else "bio"
 
 
-def stretches(tags: Sequence[str]) -> list[Stretch]:
+def stretches(tags: Sequence[str]) -> list[TaggedStretch]:
     """What the tags mark, from left to right."""
     found = []
     prefix, kind, start = OUTSIDE, "", 0
     for place, tag in enumerate([*tags, OUTSIDE]):
         new_prefix, new_kind = _parts(tag)
         if _ends(prefix, kind, new_prefix, new_kind):
-            found.append(Stretch(kind, start, place))
+            found.append(TaggedStretch(kind, start, place))
         if _begins(prefix, kind, new_prefix, new_kind):
             start = place
         prefix, kind = new_prefix, new_kind

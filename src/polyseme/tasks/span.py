@@ -25,11 +25,11 @@ from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.metrics import PRIMARY, answers, check_metric
-from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions, SpanOptions, TaskOptions, head_options
 from polyseme.tasks.span_networks import CrossReader, PassageReader, Passages, PlaceNet, TokenReader
-from polyseme.tasks.span_windows import Window
+from polyseme.tasks.span_windows import PassageWindow
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
 from polyseme.training.task import Score
@@ -115,13 +115,13 @@ class Span(TaskModel):
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[Any]:
         return list(Examples.read(path, kind="spans", unlabelled=True, **reading))
 
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """Exact match and F1."""
         rows: list[Any] = list(self.check(examples))
         found = [answer.text for answer in self.predict(rows)]
         figures = answers([[answer.text for answer in row.answers] for row in rows], found)
         metric = self.options.metric or PRIMARY["spans"]
-        return Report(self.method, str(examples.path), len(rows), metric, figures)
+        return TaskReport(self.method, str(examples.path), len(rows), metric, figures)
 
     # ---- on disk
 
@@ -149,7 +149,7 @@ class _Found:
         self.score, self.none, self.total = -np.inf, np.inf, -np.inf
         self.span: tuple[int, int] | None = None
 
-    def see(self, window: Window, scores: Any, longest: int) -> None:
+    def see(self, window: PassageWindow, scores: Any, longest: int) -> None:
         """``scores (T + 1, 2)`` of one of its windows."""
         n = len(window.spans)
         self.none = min(self.none, float(scores[-1].sum()))

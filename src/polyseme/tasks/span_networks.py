@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
@@ -38,9 +38,9 @@ from polyseme.store.model import About
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions
 from polyseme.tasks.span_windows import (
     N_FEATURES,
+    PassageWindow,
     Readings,
     TokenWindow,
-    Window,
     answer_in,
     answer_tokens,
     window_starts,
@@ -55,7 +55,7 @@ class Passages(ABC):
     """Passages and their questions in windows."""
 
     rows: Sequence[Passage]
-    windows: Sequence[Window]
+    windows: Sequence[PassageWindow]
     unplaced: Sequence[int]  # questions whose answers are in no window
 
     @abstractmethod
@@ -200,7 +200,7 @@ class TokenReader(PassageReader):
 
 
 @dataclass(frozen=True)
-class PieceWindow(Window):
+class PieceWindow(PassageWindow):
     """A window and its question as one input; the passage's pieces follow each other from ``first`` on."""
 
     ids: list[int]
@@ -218,7 +218,7 @@ class PieceBatch(NamedTuple):
     here: Tensor  # which of the places are real
 
 
-class CrossNet(Given, PlaceNet):
+class CrossPassageNet(Given, PlaceNet):
     """A Transformer that learns with the task, and a layer above it."""
 
     network: Network
@@ -230,7 +230,9 @@ class CrossNet(Given, PlaceNet):
 
     def forward(self, batch: PieceBatch) -> Tensor:
         padded = None if bool(batch.mask.all()) else batch.mask
-        top = self.network(Batch(batch.ids, padded, batch.types if bool(batch.types.any()) else None))[-1]  # (B, P, D)
+        top = self.network(TokenBatch(batch.ids, padded, batch.types if bool(batch.types.any()) else None))[
+            -1
+        ]  # (B, P, D)
         scores = self.output(self.dropout(top))  # (B, P, 2)
         rows = torch.arange(len(scores), device=scores.device)
         none = scores[rows, batch.mask.sum(dim=1) - 1 if self.network.causal else 0]
@@ -267,7 +269,7 @@ class CrossReader(PassageReader):
         self.encoder, self.options = encoder, options
         self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
         self.pairs = PairReader(self.runner)
-        self.net: CrossNet = CrossNet(encoder.network, options.dropout, no_answer)
+        self.net: CrossPassageNet = CrossPassageNet(encoder.network, options.dropout, no_answer)
 
     @classmethod
     def of(cls, encoders: Sequence[Any], options: SpanCrossOptions, *, no_answer: bool) -> CrossReader:

@@ -20,7 +20,7 @@ _COMMAS = frozenset('，、：,:—（）()“”"《》「」')
 
 
 @dataclass(frozen=True)
-class Window:
+class PassageWindow:
     """Some tokens of a passage that are read together, for a question on it."""
 
     example: int  # which question of all
@@ -30,7 +30,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class TokenWindow(Window):
+class TokenWindow(PassageWindow):
     """A window and its question by their numbers among all token lists."""
 
     text: int

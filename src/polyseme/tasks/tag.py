@@ -42,7 +42,7 @@ from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
-from polyseme.tasks.model import Report, TaskModel, several
+from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
@@ -209,7 +209,7 @@ class Tag(TaskModel):
             return [row.text for row in rows]
         raise OptionError(f"{path} holds {SAYS[found.kind]}; tag takes {SAYS['tags']}, or a sentence a line")
 
-    def score(self, examples: Examples) -> Report:
+    def score(self, examples: Examples) -> TaskReport:
         """Entity F1 where the tags mark stretches, and accuracy."""
         rows: list[Any] = list(self.check(examples))
         gold = [row.tags for row in rows]
@@ -218,7 +218,7 @@ class Tag(TaskModel):
         flat = [[tag for sentence in some for tag in sentence] for some in (gold, predicted)]
         each = per_type(gold, predicted) if marks else per_label(*flat)
         figures = figures_of(gold, predicted, marks=marks)
-        return Report(self.method, str(examples.path), len(rows), _metric(self.options, marks), figures, each)
+        return TaskReport(self.method, str(examples.path), len(rows), _metric(self.options, marks), figures, each)
 
     # ---- on disk
 

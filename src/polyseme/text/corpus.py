@@ -20,7 +20,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence
 from polyseme.text.align import token_spans
 from polyseme.text.blocks import BlockSettings
-from polyseme.text.corpus_builder import Builder
+from polyseme.text.corpus_builder import CorpusBuilder
 from polyseme.text.corpus_files import CORPUS, MARKER, TAGS, numbers, offsets, spans
 from polyseme.text.counting import Counter
 from polyseme.text.normalise import check
@@ -281,7 +281,7 @@ class _Writing:
         self.open = ExitStack()
         known = {"sources": self.sources, "segmentation": self.segmentation.to_json()}
         part = self.open.enter_context(CORPUS.new_folder(self.path, force=self.force, **known))
-        self.builder = Builder(part, self.segmentation)
+        self.builder = CorpusBuilder(part, self.segmentation)
         self.open.callback(self.builder.close)  # this can fail too, on a full disk
         return self
 

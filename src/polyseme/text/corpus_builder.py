@@ -25,7 +25,7 @@ MOST_TAGS = 4096
 FINGERPRINTED = ("words.txt", "ids.i32", "sentences.i64", "paragraphs.i64", "documents.i64")  # the training content
 
 
-class Builder:
+class CorpusBuilder:
     """Takes counted blocks in order and writes the files of a corpus."""
 
     def __init__(self, folder: Path, segmentation: Segmentation) -> None:

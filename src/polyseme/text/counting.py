@@ -28,7 +28,7 @@ END = "\n"
 
 
 @dataclass
-class Prepared:
+class PreparedBlock:
     """A block that is finished except for its word numbers."""
 
     counted: Counted
@@ -45,7 +45,7 @@ class Counter:
         self.numbers.number(END.encode(CODING))  # number 0 ends a sentence
         self.odd: dict[str, int] = {}  # words with spaces and empty ones, from the caller's lists and functions
 
-    def prepare(self, block: Block) -> Prepared:
+    def prepare(self, block: Block) -> PreparedBlock:
         """Find and normalise the sentences of a block."""
         segmentation = self.settings.segmentation
         if block.format in ("tagged", "segmented") and segmentation.method in ("char", FUNCTION):
@@ -64,10 +64,10 @@ class Counter:
         counted = Counted(text.encode("utf-8", "replace"), breaks_after=breaks_after)
         structure.write_to(counted)
         if segmentation.method == FUNCTION:
-            return Prepared(counted, [], [segmentation.call(line) for line in lines.split("\n")] if lines else [])
-        return Prepared(counted, segmentation.jobs(lines))
+            return PreparedBlock(counted, [], [segmentation.call(line) for line in lines.split("\n")] if lines else [])
+        return PreparedBlock(counted, segmentation.jobs(lines))
 
-    def finish(self, prepared: Prepared, words: bytes) -> Counted:
+    def finish(self, prepared: PreparedBlock, words: bytes) -> Counted:
         """Number the words that ``cut.work`` returned for the jobs."""
         counted = prepared.counted
         if prepared.rows is not None:
@@ -113,7 +113,7 @@ class Counter:
         counted.ids = numbers - 1
         counted.ends = np.cumsum([len(row) for row in rows], dtype=np.int64).astype(np.int32)
 
-    def _prepare_tagged(self, block: Block) -> Prepared:
+    def _prepare_tagged(self, block: Block) -> PreparedBlock:
         """Take words and tags as they are in the text; a new article number begins a new document."""
         read = [read_tagged(written) for written in block.text.splitlines()]
         flat = "\n".join([word for _, pairs in read for word, _ in pairs])
@@ -143,4 +143,4 @@ class Counter:
         counted.tags = np.array([names[tag] for row in rows for _, tag in row], dtype=np.int32)
         counted.tag_names = list(names)
         rest = iter(words)
-        return Prepared(counted, [], [list(islice(rest, len(row))) for row in rows])
+        return PreparedBlock(counted, [], [list(islice(rest, len(row))) for row in rows])

@@ -180,7 +180,7 @@ class Segmentation:
 
 def read_words(path: str) -> tuple[str, ...]:
     """Read a user dictionary: one word per line; what follows the word (jieba's count and tag) is ignored."""
-    from polyseme.text.source import Reader, Source
+    from polyseme.text.source import Source, SourceReader
 
-    text = "".join(Reader(Source(path)).chunks())
+    text = "".join(SourceReader(Source(path)).chunks())
     return tuple(dict.fromkeys(line.split()[0] for line in text.splitlines() if line.strip()))

@@ -218,7 +218,7 @@ def _folder(folder: Path) -> list[Source]:
     return [Source(str(file), named=False) for file in sorted(files) if file.is_file()]
 
 
-class Reader:
+class SourceReader:
     """Reads one source as text. ``consumed`` counts bytes on disk, for the progress display."""
 
     def __init__(self, source: Source, *, encoding: str | None = None, errors: str = "strict") -> None:
@@ -357,7 +357,7 @@ def read_blocks(
     before = 0
     blocks = 0
     for source in sources:
-        reader = Reader(source, encoding=encoding, errors=errors)
+        reader = SourceReader(source, encoding=encoding, errors=errors)
         try:
             for block in _blocks(reader, format):
                 blocks += 1
@@ -371,7 +371,7 @@ def read_blocks(
         raise TextError(f"there is no text in {', '.join(s.title for s in sources[:3])}")
 
 
-def _blocks(reader: Reader, format: str) -> Iterator[Block]:
+def _blocks(reader: SourceReader, format: str) -> Iterator[Block]:
     rest = ""
     new, continues, line, article = True, False, 1, ""
     for text in reader.chunks():

@@ -15,7 +15,7 @@ import numpy as np
 from polyseme.disk.atomic import Scratch
 from polyseme.text.blocks import Block, BlockSettings, lines_of
 from polyseme.text.corpus import Sources
-from polyseme.text.corpus_builder import Builder
+from polyseme.text.corpus_builder import CorpusBuilder
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.source import find_sources, read_blocks
 from polyseme.text.workers import counted_blocks
@@ -32,7 +32,7 @@ def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str,
     blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
     seen = _Seen()
     with Scratch() as folder:
-        builder = Builder(folder, segmentation)
+        builder = CorpusBuilder(folder, segmentation)
         try:
             sample = _count(seen, blocks, settings, builder)
             counts = builder.counted()
@@ -72,7 +72,7 @@ class _Seen:
 
 
 def _count(
-    seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: Builder
+    seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: CorpusBuilder
 ) -> list[list[str]]:
     """Count the words of the first blocks, only read the others; returns the words of the first sentences."""
 

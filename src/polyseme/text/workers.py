@@ -24,7 +24,7 @@ from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import segmenter
 from polyseme.text.blocks import Block, BlockSettings, Counted
-from polyseme.text.counting import Counter, Prepared
+from polyseme.text.counting import Counter, PreparedBlock
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
 
@@ -60,7 +60,7 @@ def _in_order(
     blocks: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
 ) -> Iterator[tuple[Counted, int]]:
     """Results in the order of the blocks. While the workers have enough to do, blocks are segmented in this thread."""
-    waiting: deque[tuple[Prepared, Future[bytes], int]] = deque()
+    waiting: deque[tuple[PreparedBlock, Future[bytes], int]] = deque()
     with ThreadPoolExecutor(number) as pool:
         try:
             for block, done in blocks:

@@ -36,7 +36,7 @@ from polyseme.errors import TrainingError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.optimisers import Optimiser, clip_gradients
-from polyseme.training.options import Standing, TrainingOptions, rate_factor
+from polyseme.training.options import TrainingOptions, TrainingState, rate_factor
 from polyseme.training.run import Run
 from polyseme.training.task import Loss, Score, Task
 from polyseme.training.torchrun import Group, chosen_device, joined_processes, seed_draws
@@ -90,7 +90,7 @@ class Stepper:
                 f"{position.step + 1} of epoch {position.epoch + 1}: try a lower lr than "
                 f"{options.lr:g}, or clip_norm"
             )
-        now = Standing(position.step, progress, position.epoch, setbacks, options.warmup, options.decay)
+        now = TrainingState(position.step, progress, position.epoch, setbacks, options.warmup, options.decay)
         optimiser.step(options.lr * rate_factor(options.schedule, now))
         return loss
 

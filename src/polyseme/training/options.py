@@ -27,7 +27,7 @@ RISE, DEEPEST = 0.1, 32  # slanted: the share of the training in which it rises,
 
 
 @dataclass(frozen=True)
-class Standing:
+class TrainingState:
     """The state of training before a step: everything that a schedule can depend on."""
 
     step: int  # from 0
@@ -38,7 +38,7 @@ class Standing:
     decay: float = 0.5
 
 
-SCHEDULES: dict[str, Callable[[Standing], float]] = {
+SCHEDULES: dict[str, Callable[[TrainingState], float]] = {
     "constant": lambda now: 1.0,
     "linear": lambda now: 1 - now.progress,
     "cosine": lambda now: (1 + math.cos(math.pi * now.progress)) / 2,
@@ -54,7 +54,7 @@ def _slanted(progress: float) -> float:
     return (1 + share * (DEEPEST - 1)) / DEEPEST
 
 
-def rate_factor(schedule: str, now: Standing) -> float:
+def rate_factor(schedule: str, now: TrainingState) -> float:
     """The factor of the learning rate for the next step."""
     if schedule not in SCHEDULES:
         raise OptionError(f"there is no schedule {schedule!r}; there are {', '.join(SCHEDULES)}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import OptionError
 from polyseme.interfaces import FloatArray
-from polyseme.tasks.model import Report
+from polyseme.tasks.model import TaskReport
 from polyseme.view.figure import figure, font_for
 from polyseme.view.word_map import clusters, fitted, plane_of
 from polyseme.words.vectors import WordVectors
@@ -99,7 +99,7 @@ MOST_NUMBERS = 30  # labels up to which each cell has its number
 _NOT_FIGURES = ("step", "epoch", "seconds")
 
 
-def draw_confusion(report: Report, path: str | Path, *, force: bool = False) -> None:
+def draw_confusion(report: TaskReport, path: str | Path, *, force: bool = False) -> None:
     """How often each label (row) was called each label (column), shaded by the share of the row."""
     if not report.confusion:
         raise OptionError(f"{report.task} has no confusion matrix: only classes have one")

@@ -55,7 +55,7 @@ from polyseme.words.word2vec import SkipgramOptions, learn, random_rows, served,
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
 TABLE = Path(__file__).with_name("strokes.txt")
 _LINE = re.compile(r"(\S)[ \t]+([1-5]+)")
@@ -163,7 +163,7 @@ class StrokeGrams:
         vector = self.rows[buckets].sum(axis=0) * scales(np.array(len(buckets)), self.compose)
         return np.asarray(vector, dtype=np.float32) if vector.any() else None
 
-    def vectors(self, inputs: Inputs) -> FloatArray:
+    def vectors(self, inputs: InputRows) -> FloatArray:
         """The vectors of many words, (V, D), given the buckets of each."""
         from polyseme.words.kernels.ngrams import add_rows
 
@@ -265,10 +265,10 @@ def _settled(options: Cw2VecOptions, start: WordVectors | None) -> tuple[Cw2VecO
     return dataclasses.replace(options, buckets=start.options.buckets), start.grams.strokes
 
 
-def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) -> tuple[Inputs, int]:
+def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) -> tuple[InputRows, int]:
     """The distinct buckets of each word's n-grams, and the total number of buckets."""
     from polyseme.words.kernels.ngrams import ngram_hashes
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
     spellings = [word_bytes(strokes.units(word)) for word in words]
     offsets, hashes = ngram_hashes(spellings, options.minn, options.maxn, marked=False)
@@ -279,7 +279,7 @@ def stroke_inputs(words: list[str], strokes: Strokes, options: Cw2VecOptions) ->
     distinct = np.unique(owners * np.int64(buckets) + hashes % np.uint32(buckets))  # by word, then by bucket
     owners, ids = np.divmod(distinct, buckets)
     sizes = np.bincount(owners, minlength=len(words))
-    return Inputs(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scales(sizes, options.compose)), buckets
+    return InputRows(np.append(0, np.cumsum(sizes)), ids.astype(np.int32), scales(sizes, options.compose)), buckets
 
 
 def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
@@ -288,7 +288,7 @@ def scales(sizes: NDArray[np.int64], compose: str) -> FloatArray:
     return np.asarray(np.maximum(sizes, 1) ** power, dtype=np.float32)
 
 
-def _initial(inputs: Inputs, buckets: int, options: Cw2VecOptions, start: WordVectors | None) -> FloatArray:
+def _initial(inputs: InputRows, buckets: int, options: Cw2VecOptions, start: WordVectors | None) -> FloatArray:
     """Small random rows for the buckets in use; rows trained in the older model keep their values."""
     first = random_rows(buckets, options.dim, options.seed, 0.5, np.unique(inputs.ids).astype(np.int64))
     if isinstance(start, Cw2Vec):

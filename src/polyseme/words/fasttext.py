@@ -38,7 +38,7 @@ from polyseme.words.word2vec import PredictOptions, learn, one_row_each, random_
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
 MOST_BUCKETS = 2_000_000  # fastText's default
 
@@ -142,10 +142,10 @@ def _settled(options: FastTextOptions, vocabulary: Vocabulary, start: WordVector
     return dataclasses.replace(options, minn=minn, maxn=maxn)
 
 
-def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTextOptions]:
+def _inputs(words: list[str], options: FastTextOptions) -> tuple[InputRows, FastTextOptions]:
     """The input rows of each word (its own, then those of its n-grams), and the options with ``buckets`` filled in."""
     from polyseme.words.kernels.ngrams import ngram_hashes
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
     n = len(words)
     if not options.maxn:
@@ -156,10 +156,10 @@ def _inputs(words: list[str], options: FastTextOptions) -> tuple[Inputs, FastTex
     ids = np.insert((hashes % np.uint32(buckets)).astype(np.int64) + n, offsets[:-1], np.arange(n))
     offsets = offsets + np.arange(n + 1)
     means = (1 / np.diff(offsets)).astype(np.float32)
-    return Inputs(offsets, ids.astype(np.int32), means), dataclasses.replace(options, buckets=buckets)
+    return InputRows(offsets, ids.astype(np.int32), means), dataclasses.replace(options, buckets=buckets)
 
 
-def _initial(inputs: Inputs, plan: WordPlan, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
+def _initial(inputs: InputRows, plan: WordPlan, options: FastTextOptions, start: WordVectors | None) -> FloatArray:
     """Small random rows for the words and the buckets in use; rows trained in the older model keep their values."""
     n, buckets = len(plan.vocabulary), options.buckets or 0
     first = random_rows(n + buckets, options.dim, options.seed, 1.0, np.unique(inputs.ids).astype(np.int64))

@@ -88,7 +88,7 @@ class VectorsOptions:
     source: str = option("", "the file the vectors were read from")
 
 
-class WordVectors(Model, interfaces.WordVectors):
+class WordVectors(Model, interfaces.WordVectorsInterface):
     """One float32 vector per word; trained by a subclass, or read from a published file.
 
     The matrix is a NumPy array, or ``SparseRows`` if most of its values are zero.

@@ -40,7 +40,7 @@ from polyseme.words.vocabulary_plan import WordPlan, carried_over, older_output,
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
 MOST_DIM = 1024  # what fits in the work area of the compiled code
 FEWEST_PASSES, MOST_PASSES, WORDS_READ = 5, 30, 15_000_000
@@ -177,12 +177,12 @@ def served(which: str, input: FloatArray, output: FloatArray | None) -> FloatArr
     return input + output if which == "sum" else np.concatenate([input, output], axis=1)
 
 
-def one_row_each(n_words: int) -> Inputs:
+def one_row_each(n_words: int) -> InputRows:
     """The input rows of words without subwords: one each."""
-    from polyseme.words.kernels.predict import Inputs
+    from polyseme.words.kernels.predict import InputRows
 
     one = np.ones(n_words, dtype=np.float32)
-    return Inputs(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32), one)
+    return InputRows(np.arange(n_words + 1, dtype=np.int64), np.arange(n_words, dtype=np.int32), one)
 
 
 def random_rows(rows: int, dim: int, seed: int, spread: float, used: NDArray[np.int64] | None = None) -> FloatArray:
@@ -211,7 +211,7 @@ def keep_chances(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]
 def learn(
     corpus: Corpus,
     plan: WordPlan,
-    inputs_of: Inputs,
+    inputs_of: InputRows,
     first: FloatArray,
     options: SkipgramOptions,
     run: Run,

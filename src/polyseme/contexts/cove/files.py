@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_vocabulary import Words
+from polyseme.contexts.cove.target_vocabulary import TargetVocabulary
 from polyseme.errors import FormatError
 from polyseme.store.torch_names import files_with_keys, has_keys, vectors_beside
 
@@ -43,7 +43,7 @@ def open_cove(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
     if len(named) != len(state):
         raise FormatError(f"{file} has weights that an MT-LSTM of two layers does not have")
     network = filled(options, {n: t.float() for n, t in named.items()}, dim=options.dim, n_source=0, n_target=0)
-    return Cove(options, network, Words([]), Words([]), vectors=vectors)
+    return Cove(options, network, TargetVocabulary([]), TargetVocabulary([]), vectors=vectors)
 
 
 def _size(file: Path, state: dict[str, Tensor], name: str, axis: int) -> int:

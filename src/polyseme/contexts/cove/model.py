@@ -23,12 +23,20 @@ from torch import Tensor
 
 from polyseme.contexts.cove.network import Translation, Translator, translated
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_vocabulary import Words
-from polyseme.contexts.cove.train import HELD_OUT, Source, TranslationTask, kept_pairs, padded
+from polyseme.contexts.cove.target_vocabulary import TargetVocabulary
+from polyseme.contexts.cove.train import HELD_OUT, SourceVectors, TranslationTask, kept_pairs, padded
 from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, WordVectors
+from polyseme.interfaces import (
+    ContextEncoder,
+    EncodedSentence,
+    FloatArray,
+    LayerChoice,
+    Layers,
+    Sentence,
+    WordVectorsInterface,
+)
 from polyseme.neural.packing import mask_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
@@ -56,10 +64,10 @@ class Cove(Trainable, ContextEncoder):
         self,
         options: CoveOptions,
         network: Translator,
-        source: Words,
-        target: Words,
+        source: TargetVocabulary,
+        target: TargetVocabulary,
         *,
-        vectors: WordVectors | None = None,
+        vectors: WordVectorsInterface | None = None,
         about: About | None = None,
     ) -> None:
         """``target`` is empty if there is no decoder (a published encoder)."""
@@ -75,7 +83,7 @@ class Cove(Trainable, ContextEncoder):
         from polyseme.training.loop import fit
 
         given = run.models.get("word_vectors")
-        if given is not None and not isinstance(given, WordVectors):
+        if given is not None and not isinstance(given, WordVectorsInterface):
             raise OptionError(
                 f"option 'word_vectors' must name word vectors, but {options.word_vectors} has method {given.method}"
             )
@@ -84,15 +92,17 @@ class Cove(Trainable, ContextEncoder):
         pairs = kept_pairs([(cut[0].tokens(a), cut[1].tokens(b)) for a, b in data], options.longest)
         training, held_out = _split(pairs, options.hold_out)
         source, target = (
-            Words.of((pair[side] for pair in training), min_count=options.min_count, max_size=options.max_size)
+            TargetVocabulary.of(
+                (pair[side] for pair in training), min_count=options.min_count, max_size=options.max_size
+            )
             for side in (0, 1)
         )
         if given is not None:
-            source = Words([word for word in source.known if word in given or word.lower() in given])
+            source = TargetVocabulary([word for word in source.known if word in given or word.lower() in given])
         torch.manual_seed(options.seed)
         dim = options.dim if given is None else given.vector_size
         network = Translator(options, n_source=0 if given else len(source), n_target=len(target), dim=dim)
-        task = TranslationTask(network, Source(source, given), target, training, held_out, options)
+        task = TranslationTask(network, SourceVectors(source, given), target, training, held_out, options)
         fit(task, options, run)
         about = About(segmentation=data.segmentations[0], corpus=data.facts, curve=run.curve)
         return cls(options, network, source, target, vectors=given, about=about)
@@ -142,8 +152,8 @@ class Cove(Trainable, ContextEncoder):
         return torch.from_numpy(x), lengths
 
     @cached_property
-    def _source(self) -> Source:
-        return Source(self.source_words, None)
+    def _source(self) -> SourceVectors:
+        return SourceVectors(self.source_words, None)
 
     # ---- translation
 
@@ -185,9 +195,9 @@ class Cove(Trainable, ContextEncoder):
     @classmethod
     def from_parts(cls, options: CoveOptions, parts: Parts, about: About) -> Self:
         vectors = parts.models.get("vectors")
-        if vectors is not None and not (isinstance(vectors, WordVectors) and isinstance(vectors, Model)):
+        if vectors is not None and not (isinstance(vectors, WordVectorsInterface) and isinstance(vectors, Model)):
             raise FormatError("the model folder was altered: vectors/ contains no word vectors")
-        source, target = (Words(parts.tables.get(name, [])) for name in ("source", "target"))
+        source, target = (TargetVocabulary(parts.tables.get(name, [])) for name in ("source", "target"))
         state = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in parts.tensors.items()}
         network = filled(
             options, state, dim=options.dim if vectors is None else vectors.vector_size,

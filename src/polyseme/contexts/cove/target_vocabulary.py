@@ -11,13 +11,13 @@ BOUNDARY, UNKNOWN, SPECIALS = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Words:
+class TargetVocabulary:
     """The known words of one language, the most frequent first."""
 
     known: list[str]
 
     @classmethod
-    def of(cls, sentences: Iterable[list[str]], *, min_count: int, max_size: int | None) -> Words:
+    def of(cls, sentences: Iterable[list[str]], *, min_count: int, max_size: int | None) -> TargetVocabulary:
         """The vocabulary of these sentences."""
         counts: Counter[str] = Counter()
         for words in sentences:

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from polyseme.contexts.cove.network import Translator
 from polyseme.contexts.cove.options import CoveOptions
-from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, Words
+from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, TargetVocabulary
 from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
-from polyseme.interfaces import WordVectors
+from polyseme.interfaces import WordVectorsInterface
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.layers import dropout
 from polyseme.neural.packing import Packing
@@ -27,10 +27,10 @@ REPORT_PAIRS = 20_000  # pairs between two reports, if an epoch is longer
 Pair = tuple[list[str], list[str]]
 
 
-class Source:
+class SourceVectors:
     """The vectors of source words: from a learned table, or given ones, with zeros for unknown words."""
 
-    def __init__(self, words: Words, vectors: WordVectors | None) -> None:
+    def __init__(self, words: TargetVocabulary, vectors: WordVectorsInterface | None) -> None:
         self.words = words
         self.fixed = None if vectors is None else torch.from_numpy(np.concatenate([
             np.zeros((SPECIALS, vectors.vector_size), dtype=np.float32), looked_up(vectors, words.known),
@@ -51,7 +51,7 @@ class TranslationTask(BatchTask):
     unit = "words"
 
     def __init__(
-        self, network: Translator, source: Source, target: Words, training: Sequence[Pair], held_out: Sequence[Pair],
+        self, network: Translator, source: SourceVectors, target: TargetVocabulary, training: Sequence[Pair], held_out: Sequence[Pair],
         options: CoveOptions,
     ) -> None:  # fmt: skip
         self.module, self.source, self.options = network, source, options

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
-from polyseme.contexts.elmo.bilm import Tokens
+from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
 from polyseme.disk.disk_space import written_hdf5
@@ -155,7 +155,7 @@ class ElmoBiLm(nn.Module):
         if room < letters.shape[1]:
             letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
             letters, lengths = letters[:, :room], np.minimum(lengths, room)
-        found: Tensor = self.bilm.encoder(Tokens(letters, lengths, None))
+        found: Tensor = self.bilm.encoder(WordInputs(letters, lengths, None))
         return found
 
     def _taken(self, order: Tensor, like: Tensor) -> list[State]:
@@ -168,7 +168,7 @@ class ElmoBiLm(nn.Module):
         return [State(h[:, order], c[:, order]) for h, c in self._states]
 
 
-class Elmo(nn.Module):
+class AllenNlpElmo(nn.Module):
     """Weighted sums (mixes) of the layers of the biLM, learned with the task that uses them."""
 
     def __init__(
@@ -262,7 +262,7 @@ class ElmoTokenEmbedder(nn.Module):
         scalar_mix_parameters: list[float] | None = None,
     ) -> None:
         super().__init__()
-        self._elmo = Elmo(
+        self._elmo = AllenNlpElmo(
             options_file,
             weight_file,
             1,
@@ -368,3 +368,6 @@ def _files(options_file: str | Path | None, weight_file: str | Path | None) -> t
 
 
 _ElmoBiLm = ElmoBiLm  # its name in AllenNLP
+
+
+Elmo = AllenNlpElmo  # the name that code written for AllenNLP imports

@@ -107,7 +107,7 @@ class BiLMConfig:
         return (self.word_dim if self.n_words else 0) + self.n_filters
 
 
-class Tokens(NamedTuple):
+class WordInputs(NamedTuple):
     """W distinct words as input of the biLM."""
 
     characters: Tensor | None  # (W, C) character ids, padded with the last id
@@ -115,7 +115,7 @@ class Tokens(NamedTuple):
     words: Tensor | None  # (W,) word ids
 
     @classmethod
-    def of(cls, alphabet: Alphabet, words: Sequence[str]) -> Tokens:
+    def of(cls, alphabet: Alphabet, words: Sequence[str]) -> WordInputs:
         """Words as characters, as word ids, or as both."""
         characters = lengths = names = None
         if alphabet.spells:
@@ -125,17 +125,17 @@ class Tokens(NamedTuple):
             names = torch.from_numpy(alphabet.name_all(words))
         return cls(characters, lengths, names)
 
-    def at(self, which: NDArray[np.int64], device: torch.device) -> Tokens:
+    def at(self, which: NDArray[np.int64], device: torch.device) -> WordInputs:
         """A selection of the words, on a device."""
         lengths, places = None if self.lengths is None else self.lengths[which], torch.from_numpy(which)
         characters = None
         if self.characters is not None and lengths is not None:
             characters = self.characters[places, : int(lengths.max(initial=0))].to(device)
-        return Tokens(characters, lengths, None if self.words is None else self.words[places].to(device))
+        return WordInputs(characters, lengths, None if self.words is None else self.words[places].to(device))
 
 
 class TokenEncoder(nn.Module):
-    """Context-independent word vectors: ``Tokens`` of W words → ``(W, P)``."""
+    """Context-independent word vectors: ``WordInputs`` of W words → ``(W, P)``."""
 
     def __init__(self, config: BiLMConfig) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class TokenEncoder(nn.Module):
             self.gates = nn.ModuleList(nn.Linear(width, width) for _ in range(config.n_highway))
         self.projection = nn.Linear(config.token_dim, config.projection) if config.project else None
 
-    def forward(self, tokens: Tokens, *, sparse: bool = False) -> Tensor:
+    def forward(self, tokens: WordInputs, *, sparse: bool = False) -> Tensor:
         """The vectors of the words, ``(W, P)``; with ``sparse`` the gradient of the word table is sparse."""
         found = []
         if tokens.words is not None:
@@ -233,7 +233,7 @@ class BiLM(nn.Module):
             self.softmax_weight = nn.Parameter(torch.empty(config.n_classes, config.projection))
             self.softmax_bias = nn.Parameter(torch.empty(config.n_classes))
 
-    def forward(self, tokens: Tokens, index: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: WordInputs, index: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
         """All layers ``(L+1, B, T, 2P)``, zero at padding, and the mask ``(B, T)``.
 
         ``tokens`` are distinct words, ``index (B, T)`` the word at each position; sentence boundaries are tokens too.

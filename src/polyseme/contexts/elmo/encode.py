@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.contexts.elmo.alphabet import Alphabet
-from polyseme.contexts.elmo.bilm import BiLM, Tokens
+from polyseme.contexts.elmo.bilm import BiLM, WordInputs
 from polyseme.interfaces import FloatArray, pages
 from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
@@ -228,7 +228,7 @@ class SentenceRunner:
         by_length = np.argsort([len(word) for word in company], kind="stable")
         for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
             found[torch.from_numpy(part)] = self.bilm.encoder(
-                Tokens.of(self.alphabet, [company[place] for place in part])
+                WordInputs.of(self.alphabet, [company[place] for place in part])
             )
         return found[: len(words)]
 
@@ -280,7 +280,7 @@ class ElmoReader:
         for row, sentence in enumerate(sentences):
             words = chain((bos,), sentence, (eos,))
             index[row, : lengths[row]] = [number.setdefault(word, len(number)) for word in words]
-        tokens = Tokens.of(self.alphabet, list(number))
+        tokens = WordInputs.of(self.alphabet, list(number))
         none = torch.empty(0, dtype=torch.int64)
         return (
             none if tokens.characters is None else tokens.characters,
@@ -300,7 +300,7 @@ class ElmoLayers(nn.Module):
 
     def forward(self, letters: Tensor, sizes: Tensor, names: Tensor, index: Tensor, lengths: Tensor) -> Tensor:
         """The layers, ``(B, T, L, D)``."""
-        tokens = Tokens(
+        tokens = WordInputs(
             letters if len(letters) else None,
             sizes.cpu().numpy() if len(sizes) else None,
             names if len(names) else None,

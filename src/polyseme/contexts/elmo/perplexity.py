@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.bilm import BiLM
-from polyseme.contexts.elmo.training_batches import Batch, SentenceBatches, Sentences, WordTable
+from polyseme.contexts.elmo.training_batches import PackedBatch, SentenceBatches, Sentences, WordTable
 from polyseme.errors import OptionError, TextError
 from polyseme.interfaces import FloatArray, Progress, Sentence, pages, silent
 from polyseme.neural.packing import Packing
-from polyseme.neural.softmax import Candidates, log_losses
+from polyseme.neural.softmax import SampledClasses, log_losses
 
 if TYPE_CHECKING:
     from polyseme.contexts.elmo.model import Elmo
@@ -42,7 +42,9 @@ class Perplexity:
 
 
 @torch.inference_mode()
-def losses_of(bilm: BiLM, words: WordTable, batch: Batch, among: Candidates | None = None) -> NDArray[np.float64]:
+def losses_of(
+    bilm: BiLM, words: WordTable, batch: PackedBatch, among: SampledClasses | None = None
+) -> NDArray[np.float64]:
     """Sums of -log p over a batch, forward and backward ``(2,)``; estimated from the classes ``among`` if given."""
     device = bilm.softmax_bias.device
     distinct, place = np.unique(batch.inputs, return_inverse=True)

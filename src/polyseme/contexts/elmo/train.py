@@ -28,8 +28,8 @@ from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
 from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
 from polyseme.contexts.elmo.training_batches import (
-    Batch,
     Ints,
+    PackedBatch,
     SentenceBatches,
     Sentences,
     StreamBatches,
@@ -156,7 +156,7 @@ class BiLMTask(Task):
         loss.backward()  # type: ignore[no-untyped-call]
         return Loss(float(loss.detach()) * batch.n_predictions / 2, batch.n_predictions // 2)
 
-    def _top_states(self, batch: Batch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
+    def _top_states(self, batch: PackedBatch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
         """Packed states ``(2, N, P)`` of the top layer, with dropout on the input of each layer and on the result."""
         bilm, device = self.module, self.device
         distinct, place = np.unique(batch.inputs, return_inverse=True)
@@ -166,7 +166,9 @@ class BiLMTask(Task):
         self.states = [State(h.detach(), c.detach()) for h, c in last]  # truncated backpropagation through time
         return dropped(planes[-1])
 
-    def _dropout(self, whole: Batch, places: Ints | None, random: np.random.Generator) -> Callable[[Tensor], Tensor]:
+    def _dropout(
+        self, whole: PackedBatch, places: Ints | None, random: np.random.Generator
+    ) -> Callable[[Tensor], Tensor]:
         """Dropout with slices of one large mask, since drawing new masks would take a tenth of the training time.
 
         A slice is for the whole batch; ``places`` are the tokens of it that this process works on.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.contexts.elmo.alphabet import Alphabet
-from polyseme.contexts.elmo.bilm import Tokens
+from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.packing import Packing
 from polyseme.text.corpus import Corpus
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Batch:
+class PackedBatch:
     """Packed ids of the words to read and to predict, ``(2, N)`` each."""
 
     inputs: Ints
@@ -44,12 +44,12 @@ class Batch:
         """The number of predictions in both directions."""
         return self.targets.size
 
-    def share(self, rank: int, of: int) -> tuple[Batch, Ints]:
+    def share(self, rank: int, of: int) -> tuple[PackedBatch, Ints]:
         """The rows ``rank``, ``rank + of``, … as a batch, and the positions of its tokens in this batch."""
         sizes = np.array(self.packing.sizes, dtype=np.int64)
         packing = Packing.of(self.packing.lengths[rank::of])
         places = (np.cumsum(sizes) - sizes)[packing.time[0]] + rank + of * packing.row
-        return Batch(self.inputs[:, places], self.targets[:, places], packing), places
+        return PackedBatch(self.inputs[:, places], self.targets[:, places], packing), places
 
 
 class Numbered(Protocol):
@@ -71,7 +71,7 @@ class WordTable:
         number = {word: i for i, word in enumerate(classes)}
         unknown = len(classes)
         self.class_of = np.array([*(number.get(word, unknown) for word in words), unknown + 1, unknown + 2])
-        self.tokens = Tokens.of(alphabet, [*words, alphabet.bos, alphabet.eos])
+        self.tokens = WordInputs.of(alphabet, [*words, alphabet.bos, alphabet.eos])
 
 
 @dataclass(frozen=True)
@@ -157,15 +157,15 @@ class SentenceBatches:
         """The number of batches in an epoch."""
         return self.pieces.n_steps(epoch)
 
-    def batch(self, epoch: int, index: int) -> Batch:
+    def batch(self, epoch: int, index: int) -> PackedBatch:
         """A batch of pieces of similar length, the longest first."""
         return self.packed(self.pieces.rows(epoch, index))
 
-    def in_order(self) -> Iterator[Batch]:
+    def in_order(self) -> Iterator[PackedBatch]:
         """Batches of all pieces, sorted by length."""
         return map(self.packed, self.pieces.in_order())
 
-    def packed(self, pieces: Ints) -> Batch:
+    def packed(self, pieces: Ints) -> PackedBatch:
         """A batch of these pieces."""
         packing = Packing.of(self.size[pieces])
         row = pieces[packing.row]
@@ -173,7 +173,7 @@ class SentenceBatches:
         sentence = np.broadcast_to(self.sentence[row], place.shape)
         earlier, later = self.sentences.ids_at(sentence, place), self.sentences.ids_at(sentence, place + 1)
         inputs, targets = np.stack([earlier[0], later[1]]), np.stack([later[0], earlier[1]])
-        return Batch(inputs, targets, packing)
+        return PackedBatch(inputs, targets, packing)
 
 
 class StreamBatches:
@@ -194,7 +194,7 @@ class StreamBatches:
         """The number of batches in an epoch; text that does not fill a batch is left out of this epoch."""
         return self._plan(epoch).n_steps
 
-    def batch(self, epoch: int, index: int) -> Batch:
+    def batch(self, epoch: int, index: int) -> PackedBatch:
         """Predictions ``index·unroll …`` of every row. The backward direction reads each sentence reversed in place."""
         plan = self._plan(epoch)
         time = np.arange(index * self.unroll, (index + 1) * self.unroll)
@@ -206,7 +206,7 @@ class StreamBatches:
         at = self.sentences.ids_at
         inputs = np.stack([at(sentence, k), at(sentence, mirrored + 1)])
         targets = np.stack([at(sentence, k + 1), at(sentence, mirrored)])
-        return Batch(inputs, targets, self.packing)
+        return PackedBatch(inputs, targets, self.packing)
 
     def _make_plan(self, epoch: int) -> _StreamPlan:
         random = np.random.default_rng((self.seed, epoch))

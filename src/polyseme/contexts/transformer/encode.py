@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.interfaces import FloatArray, Layers
 
@@ -94,11 +94,11 @@ class Runner:
                 elif unfinished[number].add(window, self._answers(states, window, len(sequences[number]))):
                     yield number, unfinished.pop(number).states()
 
-    def alone(self, ids: Ints) -> Batch:
+    def alone(self, ids: Ints) -> TokenBatch:
         """A batch of one sequence with its special tokens."""
         return self._batch([ids], [(0, windows(len(ids), self.room, causal=self.network.causal)[0])])
 
-    def together(self, sequences: Sequence[Ints]) -> Batch:
+    def together(self, sequences: Sequence[Ints]) -> TokenBatch:
         """A batch of sequences with their special tokens; none may be longer than the network's limit."""
         return self._batch(sequences, [(number, Window.whole(len(ids))) for number, ids in enumerate(sequences)])
 
@@ -118,7 +118,7 @@ class Runner:
             yield rows
             start += len(rows)
 
-    def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> Batch:
+    def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> TokenBatch:
         before, behind = self.pieces.before, self.pieces.behind
         lengths = [self._length(window) for _, window in rows]
         longest = max(max(lengths), 1)
@@ -127,9 +127,9 @@ class Runner:
             ids[row, : lengths[row]] = [*before, *sequences[number][window.start : window.end].tolist(), *behind]
         padded = min(lengths) < longest
         mask = np.arange(longest) < np.array(lengths)[:, None] if padded else None
-        return Batch(torch.from_numpy(ids), None if mask is None else torch.from_numpy(mask.astype(np.int64)))
+        return TokenBatch(torch.from_numpy(ids), None if mask is None else torch.from_numpy(mask.astype(np.int64)))
 
-    def _planes(self, batch: Batch, layers: Layers, weights: list[float] | None) -> Tensor:
+    def _planes(self, batch: TokenBatch, layers: Layers, weights: list[float] | None) -> Tensor:
         computed = self.network(batch)
         wanted = [computed[number] for number in layers.numbers]
         if weights is None:

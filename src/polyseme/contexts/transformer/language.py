@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner, windows
-from polyseme.contexts.transformer.network import Batch
+from polyseme.contexts.transformer.network import TokenBatch
 from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import OptionError, TextError
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     right: list[int]
 
 
-class Row(NamedTuple):
+class BeamRow(NamedTuple):
     """Subwords of one input, and the index in them where the word begins."""
 
     ids: list[int]
@@ -131,7 +131,7 @@ class Expectation:
             raise OptionError("the tokenizer has no mask, so the model cannot predict a word at a position")
         return mask
 
-    def _around(self, left: list[int], inner: list[int], right: list[int]) -> Row:
+    def _around(self, left: list[int], inner: list[int], right: list[int]) -> BeamRow:
         """``inner`` with as much of both sides as the network can read at once."""
         room = max(self.runner.room - len(inner), 0)
         n_left = min(len(left), max(room - len(right), room // 2))
@@ -140,9 +140,9 @@ class Expectation:
         kept = left[len(left) - n_left :]
         # A causal model would take the final special tokens as the end of the text.
         end = [] if self.network.causal else behind
-        return Row([*before, *kept, *inner, *right[:n_right], *end], len(before) + n_left)
+        return BeamRow([*before, *kept, *inner, *right[:n_right], *end], len(before) + n_left)
 
-    def _log_probabilities(self, rows: Sequence[Row], places: Sequence[int]) -> Tensor:
+    def _log_probabilities(self, rows: Sequence[BeamRow], places: Sequence[int]) -> Tensor:
         """log p of all subwords at one position of each row, ``(rows, V)``; zeros if the position is negative."""
         found = torch.zeros(len(rows), self.network.vocabulary_size)
         order = [n for n in sorted(range(len(rows)), key=lambda n: -len(rows[n].ids)) if places[n] >= 0]
@@ -152,11 +152,11 @@ class Expectation:
             found[chosen] = torch.log_softmax(self.network.expected(batch, torch.arange(len(chosen)), where), dim=1)
         return found
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> Batch:
+    def _padded(self, rows: Sequence[Sequence[int]]) -> TokenBatch:
         longest = max(map(len, rows))
         ids = torch.tensor([[*row, *[self.runner.padding] * (longest - len(row))] for row in rows])
         mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-        return Batch(ids, None if bool(mask.all()) else mask)
+        return TokenBatch(ids, None if bool(mask.all()) else mask)
 
     # ---- masks in a text
 

@@ -34,7 +34,7 @@ from polyseme.contexts.transformer.language import (
     TextPerplexity,
     split_at_masks,
 )
-from polyseme.contexts.transformer.network import Batch, Network, build, configuration, state
+from polyseme.contexts.transformer.network import Network, TokenBatch, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, ShapeOptions, TransformerOptions
 from polyseme.contexts.transformer.tokenizer import Cut, Ints, Pieces
 from polyseme.contexts.transformer.tuning import WordLayers, WordReader
@@ -84,7 +84,7 @@ class Attending:
         self.network.whole.set_attn_implementation("eager")  # faster implementations do not return the weights
 
     @torch.inference_mode()
-    def weights(self, batch: Batch, words: Ints) -> FloatArray:
+    def weights(self, batch: TokenBatch, words: Ints) -> FloatArray:
         """``(layers, heads, words, words)`` for a batch of one row; ``words (W, 2)``: start and end of each word."""
         found = self.network.attentions(batch)
         known = [layer[0] for layer in found if layer is not None]
@@ -248,7 +248,7 @@ class TransformerEncoder(Model, ContextEncoder):
         ids, types = self.pieces.pair(*map(self.segmentation.normalised, text))
         if len(ids) > self.runner.limit:
             raise OptionError(f"a pair of texts has {len(ids)} pieces, and the model reads {self.runner.limit} at once")
-        batch = Batch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
+        batch = TokenBatch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
         found = torch.stack([layer[0] for layer in self.runner.network(batch)]).numpy()
         return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
 

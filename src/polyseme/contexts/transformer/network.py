@@ -46,7 +46,7 @@ _WITH_PAIRS = ("BertForPreTraining", "AlbertForPreTraining", "MobileBertForPreTr
 _USUAL_LIMIT = 512
 
 
-class Batch(NamedTuple):
+class TokenBatch(NamedTuple):
     """The input of a network, ``(B, T)`` each; the mask is 0 at padding, and None if there is no padding."""
 
     ids: Tensor
@@ -60,7 +60,7 @@ class Network(nn.Module):
     """A Transformer with its language-model head, if it has one. ``forward`` returns all layers."""
 
     quantised = False  # whether its linear layers compute in int8
-    detect: Callable[[Batch], Tensor] | None = None  # gives the languages of a batch that comes without them
+    detect: Callable[[TokenBatch], Tensor] | None = None  # gives the languages of a batch that comes without them
 
     def __init__(self, whole: PreTrainedModel) -> None:
         super().__init__()
@@ -88,19 +88,19 @@ class Network(nn.Module):
             found = next((module for module in whole.children() if isinstance(module, PreTrainedModel)), whole)
         return found
 
-    def forward(self, batch: Batch) -> tuple[Tensor, ...]:
+    def forward(self, batch: TokenBatch) -> tuple[Tensor, ...]:
         """The hidden states of every layer, lowest first, ``(B, T, D)`` each."""
         found = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
         layers: tuple[Tensor, ...] = found.hidden_states
         top: Tensor | None = getattr(found, "last_hidden_state", None)  # CLIP normalises it, but not the last of all
         return layers if top is None else (*layers[:-1], top)
 
-    def top(self, batch: Batch) -> Tensor:
+    def top(self, batch: TokenBatch) -> Tensor:
         """The hidden states of the top layer, ``(B, T, D)``."""
         found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
         return found
 
-    def top_at(self, batch: Batch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
+    def top_at(self, batch: TokenBatch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
         """The states of the top layer, ``(B, T, D)``, that are right at these places only: faster, where it can be.
 
         For training, which has one thread: the feed-forward layer of the last block runs nowhere else. Places that are
@@ -147,14 +147,14 @@ class Network(nn.Module):
         n = max(lists.values(), default=0)
         return [tuple(f"{name}.{number}." for name, size in lists.items() if size == n) for number in range(n)]
 
-    def attentions(self, batch: Batch) -> tuple[Tensor | None, ...]:
+    def attentions(self, batch: TokenBatch) -> tuple[Tensor | None, ...]:
         """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""
         found: tuple[Tensor | None, ...] | None = self.body(
             **self._given(batch), output_attentions=True, return_dict=True
         ).attentions
         return found or ()
 
-    def logits(self, batch: Batch) -> Tensor:
+    def logits(self, batch: TokenBatch) -> Tensor:
         """The logits of the language model at every position, ``(B, T, V)``."""
         found = self.whole(**self._given(batch), return_dict=True)
         scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
@@ -193,7 +193,7 @@ class Network(nn.Module):
         found: Tensor = _head(self.whole)(states)
         return found
 
-    def expected(self, batch: Batch, rows: Tensor, places: Tensor) -> Tensor:
+    def expected(self, batch: TokenBatch, rows: Tensor, places: Tensor) -> Tensor:
         """The logits at some positions only, ``(N, V)``: the head, most of the work, does not run on the others."""
         if self.reads_head:
             return self.head(self.top(batch)[rows, places])
@@ -202,13 +202,13 @@ class Network(nn.Module):
     @torch.inference_mode()
     def _head_agrees(self) -> bool:
         """Whether ``head`` gives the same logits as the whole network: some architectures do more in between."""
-        batch = Batch(torch.tensor([[0, min(1, self.vocabulary_size - 1)]]))
+        batch = TokenBatch(torch.tensor([[0, min(1, self.vocabulary_size - 1)]]))
         try:
             return torch.allclose(self.head(self(batch)[-1]), self.logits(batch), atol=1e-4)
         except (AttributeError, TypeError, RuntimeError):
             return False
 
-    def _given(self, batch: Batch) -> dict[str, Tensor]:
+    def _given(self, batch: TokenBatch) -> dict[str, Tensor]:
         mask = torch.ones_like(batch.ids) if batch.mask is None and self.wants_mask else batch.mask
         languages = self.detect(batch) if batch.languages is None and self.detect else batch.languages
         given = {
@@ -234,7 +234,7 @@ class Network(nn.Module):
         if not hasattr(self.whole.config, "vocab_size"):  # CANINE
             raise FormatError("it has no vocabulary of subwords")
         most = self.whole.config.vocab_size - 1
-        batch = Batch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
+        batch = TokenBatch(torch.tensor([[min(1, most), min(2, most)], [min(1, most), min(3, most)]]))
         with offline():
             layers = self.eval()(batch)
         sizes = {tuple(layer.shape) for layer in layers}
@@ -246,12 +246,12 @@ class Network(nn.Module):
     def _reads_padding(self) -> bool:
         """Whether the padding token is read like any other if no mask is given (XLM ignores it)."""
         ids = self._pieces(1)
-        return self._alike(Batch(ids), Batch(ids, torch.ones_like(ids)))
+        return self._alike(TokenBatch(ids), TokenBatch(ids, torch.ones_like(ids)))
 
     def _leaves_out_padding(self) -> bool:
         """Whether padding leaves a row unchanged: masks do not affect convolutions and Fourier transforms."""
         ids = self._pieces(3)
-        return self._alike(Batch(ids[:, :1]), Batch(ids, (torch.arange(ids.shape[1]) == 0).long()[None]))
+        return self._alike(TokenBatch(ids[:, :1]), TokenBatch(ids, (torch.arange(ids.shape[1]) == 0).long()[None]))
 
     def _pieces(self, padding: int) -> Tensor:
         """A token followed by ``padding`` padding tokens, ``(1, 1 + padding)``, cut to the network's limit."""
@@ -261,7 +261,7 @@ class Network(nn.Module):
         return torch.tensor([[first, *[pad] * padding]])[:, : self.positions() or None]
 
     @torch.inference_mode()
-    def _alike(self, first: Batch, second: Batch) -> bool:
+    def _alike(self, first: TokenBatch, second: TokenBatch) -> bool:
         """Whether the positions of the first batch have the same states in both, found by a trial run."""
         n = first.ids.shape[1]
         with offline():

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import Runner, windows
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tokenizer import PairCut
 from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
@@ -98,7 +98,7 @@ class WordLayers(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor, subwords: Tensor, words: Tensor, counts: Tensor) -> Tensor:
         """``(B, T, L, D)``: the mean of the subwords of a word, or the first or last; zeros for a word without any."""
-        layers = self.network(Batch(ids, None if bool(mask.all()) else mask))
+        layers = self.network(TokenBatch(ids, None if bool(mask.all()) else mask))
         states = torch.stack([layers[number] for number in self.wanted], dim=2)  # (R, P, L, D)
         flat = states.flatten(0, 1)
         summed = flat.new_zeros(counts.numel(), *flat.shape[1:]).index_add(0, words, flat[subwords])
@@ -191,7 +191,7 @@ class FirstState(Given):
     def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden states ``(B, D)``, and the terms to add to the losses ``(B,)``."""
         network, lengths, rows = self.network, mask.sum(dim=1), torch.arange(len(ids), device=ids.device)
-        batch = Batch(ids, None if bool(mask.all()) else mask, types if bool(types.any()) else None)
+        batch = TokenBatch(ids, None if bool(mask.all()) else mask, types if bool(types.any()) else None)
         places = lengths - 1 if network.causal else torch.zeros_like(rows)
         alone = self.training and not self.lm_weight
         top = network.top_at(batch, rows, places) if alone else network(batch)[-1]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from polyseme.display import rows_table
 from polyseme.errors import OptionError
-from polyseme.search.concordance.patterns import Found, Places, decoded, find, tags_like, words_of
+from polyseme.search.concordance.patterns import Matches, Places, decoded, find, tags_like, words_of
 from polyseme.search.occurrences.hits import excerpt
 from polyseme.search.texts.text_units import short_names
 from polyseme.search.word_selection import has_letter
@@ -179,7 +179,7 @@ def concordance(
 class Concordance:
     """All hits of a query, in the order of the text."""
 
-    def __init__(self, corpus: Corpus, query: str, found: Found) -> None:
+    def __init__(self, corpus: Corpus, query: str, found: Matches) -> None:
         self.corpus, self.query, self._found = corpus, query, found
         self.sentences = found.sentences  # (n,)
 
@@ -193,7 +193,7 @@ class Concordance:
         if self.corpus.tags is None:
             raise OptionError("the corpus has no tags to choose by")
         kept = tags_like(self.corpus, tag)[self.corpus.tags[self._first_words(self.places)]]
-        found = Found(self.sentences[kept], self._found.spans[kept], self._found.by_words)
+        found = Matches(self.sentences[kept], self._found.spans[kept], self._found.by_words)
         return Concordance(self.corpus, self.query, found)
 
     # ---- how often, and where

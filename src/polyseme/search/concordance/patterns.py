@@ -122,7 +122,7 @@ _BYTE_SPACES = b"(?:" + "|".join([" ", "\t", "\xa0", "\u3000"]).encode() + b")*"
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """Where a query stands: sentences, and in them either bytes of the text or words; in the order of the text."""
 
     sentences: Places  # (n,)
@@ -130,7 +130,7 @@ class Found:
     by_words: bool  # spans count the words of the whole corpus; else the bytes of its text
 
 
-def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None) -> Found:
+def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None) -> Matches:
     """All places of the query. A regular expression that takes longer than ``seconds`` is given up."""
     if mode not in MODES:
         raise OptionError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -138,7 +138,7 @@ def find(corpus: Corpus, query: str, mode: str, *, seconds: float | None = None)
         raise OptionError("the query is empty")
     if mode == "words":
         sentences, places = find_words(corpus, query)
-        return Found(sentences, places, by_words=True)
+        return Matches(sentences, places, by_words=True)
     if mode == "text" and not any(c.isalnum() and not _is_wide(c) for c in query):
         return _find_bytes(corpus, _BYTE_SPACES.join(regex.escape(part.encode()) for part in "".join(query.split())))
     pattern = query if mode == "regex" else _text_pattern(query)
@@ -182,20 +182,20 @@ def _is_narrow_letter(character: str) -> bool:
     return character.isalnum() and not _is_wide(character)
 
 
-def _find_bytes(corpus: Corpus, pattern: bytes) -> Found:
+def _find_bytes(corpus: Corpus, pattern: bytes) -> Matches:
     """In the bytes of the text as they are on disk."""
     text, spans = corpus.text_bytes, corpus.text_spans
     found = [match.span() for match in regex.compile(pattern).finditer(text.data, concurrent=True)]
     places = np.array(found, dtype=np.int64).reshape(-1, 2)
     sentences = np.searchsorted(spans[:, 0], places[:, 0], side="right") - 1
     whole = (sentences >= 0) & (places[:, 1] <= spans[np.maximum(sentences, 0), 1])  # not across two sentences
-    return Found(sentences[whole], places[whole], by_words=False)
+    return Matches(sentences[whole], places[whole], by_words=False)
 
 
 # ---- regular expressions
 
 
-def _find_regex(corpus: Corpus, pattern: regex.Pattern[str], seconds: float | None) -> Found:
+def _find_regex(corpus: Corpus, pattern: regex.Pattern[str], seconds: float | None) -> Matches:
     deadline = None if seconds is None else time.monotonic() + seconds
     sentences: list[int] = []
     places: list[tuple[int, int]] = []
@@ -213,7 +213,7 @@ def _find_regex(corpus: Corpus, pattern: regex.Pattern[str], seconds: float | No
             first = int(spans[row, 0]) + len(text[starts[row] : start].encode())
             sentences.append(begin + row)
             places.append((first, first + len(text[start:end].encode())))
-    return Found(np.array(sentences, dtype=np.int64), np.array(places, dtype=np.int64).reshape(-1, 2), by_words=False)
+    return Matches(np.array(sentences, dtype=np.int64), np.array(places, dtype=np.int64).reshape(-1, 2), by_words=False)
 
 
 def _matches(pattern: regex.Pattern[str], text: str, deadline: float | None) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, rewrite, writing
 from polyseme.disk.description import checksum, sha256
 from polyseme.disk.files import PlainFile, parse_json, read_small
-from polyseme.disk.ownership import Standing, check_new, check_replaceable, recipe, standing
+from polyseme.disk.ownership import ExistingResult, check_new, check_replaceable, recipe, standing
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import ContextEncoder, FloatArray, Progress
@@ -71,7 +71,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class State:
+class BuildState:
     """How far an index being built is."""
 
     identity: dict[str, Any]
@@ -84,7 +84,7 @@ class State:
         rewrite(folder / STATE, json.dumps({**record, "checksum": checksum(record)}).encode())
 
 
-def find(part: Path) -> State | Standing | None:
+def find(part: Path) -> BuildState | ExistingResult | None:
     """The state of the unfinished index at ``part``; an index that only lacks its name; None if nothing is.
 
     Whatever else is there is a FormatError: it may be somebody's own.
@@ -108,12 +108,12 @@ def find(part: Path) -> State | Standing | None:
     return there
 
 
-def _state(file: Path) -> State:
+def _state(file: Path) -> BuildState:
     try:
         record = parse_json(read_small(file))
         seal = record.pop("checksum")
         if seal == checksum(record):
-            return State(record["identity"], int(record["sentences"]), dict(record["sums"]))
+            return BuildState(record["identity"], int(record["sentences"]), dict(record["sums"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise FormatError(f"{file} was altered")
@@ -218,7 +218,7 @@ class _Builder:
     def build(self, *, resume: bool, force: bool) -> None:
         """Go on with what an earlier run left, or start over."""
         there = build.find(self.part)
-        if resume and isinstance(there, Standing) and self._replaced(there):
+        if resume and isinstance(there, ExistingResult) and self._replaced(there):
             with writing(self.part) as workshop:
                 self.part.rename(workshop / "new")  # which is removed with the block
             return
@@ -226,8 +226,8 @@ class _Builder:
             self._check_identity(there)
             force = True  # as it was begun
         check_replaceable(self.out, "index", recipe=self.recipe, force=force)
-        if not (resume and isinstance(there, Standing)):  # else it lacks nothing but its name
-            if resume and isinstance(there, State):
+        if not (resume and isinstance(there, ExistingResult)):  # else it lacks nothing but its name
+            if resume and isinstance(there, BuildState):
                 self._reopen(there)
             else:
                 self._begin(there)
@@ -237,21 +237,21 @@ class _Builder:
             self.part, self.out, lambda path, new: check_new(path, new, index_folder.INDEX_MANIFEST, force=force)
         )
 
-    def _replaced(self, there: Standing) -> bool:
+    def _replaced(self, there: ExistingResult) -> bool:
         """The index has its name, and ``there`` is what had it before: a kill left it, after the two changed places."""
         named = standing(self.out)
         recipes = [each.found.get("recipe") for each in (named, there) if each is not None]
         return bool(self.recipe) and len(recipes) == 2 and recipes[0] == self.recipe != recipes[1]
 
-    def _check_identity(self, there: State | Standing) -> None:
-        if isinstance(there, State):
+    def _check_identity(self, there: BuildState | ExistingResult) -> None:
+        if isinstance(there, BuildState):
             same = there.identity == self.identity
         else:
             same = bool(self.recipe) and there.found.get("recipe") == self.recipe
         if not same:
             raise TrainingError(f"{self.part} belongs to another model, corpus or options: delete it to start again")
 
-    def _begin(self, there: State | Standing | None) -> None:
+    def _begin(self, there: BuildState | ExistingResult | None) -> None:
         """Fit the projections and lay out the empty arrays."""
         if there is not None:
             log.warning("starting over: the unfinished index in %s is deleted (resume would continue it)", self.part)
@@ -442,9 +442,9 @@ class _Builder:
             array.flush()  # type: ignore[attr-defined]
         with PlainFile(part / build.PROJECTIONS) as file:
             sums = {build.PROJECTIONS: sha256(file)}
-        State(self.identity, self.done, {**self.sums.to_json(), **sums}).write(part)
+        BuildState(self.identity, self.done, {**self.sums.to_json(), **sums}).write(part)
 
-    def _reopen(self, state: State) -> None:
+    def _reopen(self, state: BuildState) -> None:
         sums = dict(state.sums)
         if not 0 <= state.sentences <= self.corpus.n_sentences:
             raise self._damaged()

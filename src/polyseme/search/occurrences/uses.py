@@ -24,7 +24,7 @@ from polyseme.arrays import principal_plane
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, unit_rows
 from polyseme.search.concordance.concordance import SORTS, Concordance
-from polyseme.search.concordance.patterns import Found
+from polyseme.search.concordance.patterns import Matches
 from polyseme.search.occurrences.cluster import cluster, silhouettes
 from polyseme.search.occurrences.hits import Hit, Sense, WordSenses, excerpt
 from polyseme.search.occurrences.sorting import even_sample
@@ -225,7 +225,7 @@ class Listing:
         tokens = self.index.tokens(self.rows[chosen])
         sentences = np.array(self.index.sentences_of(self.rows[chosen]), dtype=np.int64)
         concordance = Concordance(
-            self.index.corpus, self.found.word, Found(sentences, np.stack([tokens, tokens + 1], axis=1), True)
+            self.index.corpus, self.found.word, Matches(sentences, np.stack([tokens, tokens + 1], axis=1), True)
         )
         if sort == "score":
             order = np.argsort(-self.scores[chosen], kind="stable")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TOGETHER = 2048  # texts encoded at a time
 
 
-class Builder:
+class TextIndexBuilder:
     """Writes one index; ``adopt`` an earlier one to continue from it."""
 
     def __init__(self, encoder: SentenceEncoder, segmentation: Segmentation) -> None:

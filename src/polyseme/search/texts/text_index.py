@@ -32,7 +32,7 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import FloatArray, Progress, SentenceEncoder, check_query, silent
 from polyseme.search.texts import text_vectors as layout
 from polyseme.search.texts.bm25 import words_of
-from polyseme.search.texts.text_builder import Builder
+from polyseme.search.texts.text_builder import TextIndexBuilder
 from polyseme.search.texts.text_units import Given, Unit, read_units, units_of
 from polyseme.search.texts.text_vectors import read_vectors
 from polyseme.sentences.bag_of_words import unit_vectors
@@ -109,19 +109,19 @@ class TextIndex:
         ``model`` is any model; one of words or of words in context is lifted by the mean (``lift`` has other ways).
         """
         segmentation = cutting(model)
-        builder = Builder(lift(model, "sentences"), segmentation)
+        builder = TextIndexBuilder(lift(model, "sentences"), segmentation)
         units = read_units(texts, unit, segmentation, encoding=encoding, errors=errors)
         return cls._written(builder, units, out, force, progress)
 
     @classmethod
     def of(cls, model: Any, texts: Iterable[str], *, progress: Progress = silent) -> TextIndex:
         """The same of texts in memory."""
-        builder = Builder(lift(model, "sentences"), cutting(model))
+        builder = TextIndexBuilder(lift(model, "sentences"), cutting(model))
         return cls._written(builder, units_of(texts), None, False, progress)
 
     @classmethod
     def _written(
-        cls, builder: Builder, units: Iterator[Unit], out: str | Path | None, force: bool, progress: Progress
+        cls, builder: TextIndexBuilder, units: Iterator[Unit], out: str | Path | None, force: bool, progress: Progress
     ) -> TextIndex:
         scratch = Scratch() if out is None else None
         path = scratch.path / "texts" if scratch else Path(str(out))
@@ -168,7 +168,7 @@ class TextIndex:
         progress: Progress = silent,
     ) -> TextIndex:
         """A new index with further texts after these, at ``out`` or in the place of this one."""
-        builder = Builder(self._encoder(), self.segmentation)
+        builder = TextIndexBuilder(self._encoder(), self.segmentation)
         builder.adopt(self)
         units = read_units(texts, unit, self.segmentation, encoding=encoding, errors=errors)
         index = self._written(builder, units, out or self.path, force or out is None, progress)

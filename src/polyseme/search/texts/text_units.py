@@ -14,7 +14,7 @@ from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
-from polyseme.text.source import Reader, find_sources
+from polyseme.text.source import SourceReader, find_sources
 
 UNITS = ("lines", "documents")
 
@@ -58,7 +58,7 @@ def _file_lines(paths: Sequence[str | Path], encoding: str | None, errors: str) 
     short = short_names([source.name for source in sources])
     for source, name in zip(sources, short, strict=True):
         name = source.title if source.named else name
-        for number, line in Lines(Reader(source, encoding=encoding, errors=errors)):
+        for number, line in Lines(SourceReader(source, encoding=encoding, errors=errors)):
             if line.strip():
                 yield Unit(line.strip(), name, number)
 

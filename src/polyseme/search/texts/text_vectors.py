@@ -84,7 +84,7 @@ Found = tuple[NDArray[np.int64], FloatArray]  # texts and their cosines, nearest
 
 
 @dataclass(frozen=True)
-class Cells:
+class TextCells:
     """Centres ``(k, d)``, where each cell begins ``(k + 1,)``, the text of each vector ``(n,)``, cells to be read."""
 
     centres: FloatArray
@@ -98,7 +98,7 @@ class TextVectors:
     """``rows`` are dense ``(n, d)`` or compressed; in the order of the cells where there are any."""
 
     rows: Any
-    cells: Cells | None = None
+    cells: TextCells | None = None
 
     def nearest(self, vector: Any, k: int) -> Found:
         """The ``k`` texts nearest to a vector of length one, ``(1, d)``; of equal ones the first."""
@@ -185,7 +185,7 @@ def read_vectors(folder: Opened, facts: dict[str, Any]) -> TextVectors:
     return TextVectors(rows) if form == "exact" else TextVectors(rows, _read_cells(folder, n, dim, facts["probes"]))
 
 
-def _read_cells(folder: Opened, n: int, dim: int, probes: int) -> Cells:
+def _read_cells(folder: Opened, n: int, dim: int, probes: int) -> TextCells:
     arrays = tensor_file.read(folder.file(layout.CELLS))
     centres, starts = arrays.get("centres"), arrays.get("starts")
     texts = numbers(folder.file(layout.ROWS), np.int64, n)
@@ -194,4 +194,4 @@ def _read_cells(folder: Opened, n: int, dim: int, probes: int) -> Cells:
         raise FormatError(f"{folder.path} was altered: its cells do not fit its vectors")
     if starts[0] != 0 or starts[-1] != n or (np.diff(starts) < 0).any() or probes < 1:
         raise FormatError(f"{folder.path} was altered: its cells do not hold its vectors")
-    return Cells(centres, starts, texts, probes)
+    return TextCells(centres, starts, texts, probes)

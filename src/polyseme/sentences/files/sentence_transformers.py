@@ -18,7 +18,7 @@ from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
 from polyseme.sentences.files.static_embedding import read_static_embedding
-from polyseme.sentences.token_table import PieceTable, PieceTableOptions
+from polyseme.sentences.token_table import TokenTable, TokenTableOptions
 from polyseme.sentences.transformer import (
     ACTIVATIONS,
     POOLINGS,
@@ -57,7 +57,7 @@ _TYPE = "sentence_transformers.models."
 _SETTINGS = "config_sentence_transformers.json"
 
 
-def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceTable:
+def open_sentence_transformers(path: str | Path) -> SentenceTransformer | TokenTable:
     """Read the sentence encoder in a folder."""
     folder = Path(path)
     modules = _modules(folder)
@@ -65,7 +65,7 @@ def open_sentence_transformers(path: str | Path) -> SentenceTransformer | PieceT
     if kind == "StaticEmbedding":
         pieces, rows = read_static_embedding(first)
         steps = [*_steps(rest, rows.shape[1]), *_truncated(folder, rows.shape[1])]
-        return PieceTable(pieces, rows, steps, options=PieceTableOptions(prompt=_prompt(folder)))
+        return TokenTable(pieces, rows, steps, options=TokenTableOptions(prompt=_prompt(folder)))
     if kind != "Transformer":
         raise FormatError(f"{folder}: its first module is {kind}: only Transformer and StaticEmbedding are supported")
     encoder = open_huggingface(first)

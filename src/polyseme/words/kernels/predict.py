@@ -44,7 +44,7 @@ class Text(NamedTuple):
     numbers: NDArray[np.int32]  # id -> index in the vocabulary
 
 
-class Inputs(NamedTuple):
+class InputRows(NamedTuple):
     """Input rows of each word, ``ids[offsets[w]:offsets[w + 1]]``; its hidden vector is their sum times ``scale``."""
 
     offsets: NDArray[np.int64]
@@ -75,7 +75,7 @@ def train_chunk(
     text: Text,
     begin: int,
     end: int,
-    inputs_of: Inputs,
+    inputs_of: InputRows,
     alias: Alias,
     tree: Tree,
     objective: Objective,

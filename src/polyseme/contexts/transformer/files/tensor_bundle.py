@@ -91,7 +91,7 @@ _BFLOAT16 = 14
 
 
 @dataclass
-class Entry:
+class BundleEntry:
     """The type, shape and position of a tensor."""
 
     dtype: int = 0
@@ -116,7 +116,7 @@ class TensorBundle:
         except OSError as error:
             raise FormatError(f"{index} cannot be read: {error.strerror}") from None
         self.n_shards = 1
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BundleEntry] = {}
         try:
             for key, value in _entries(content, index):
                 self._take(key, value)
@@ -195,8 +195,8 @@ def _block(content: bytes, offset: int, size: int, where: Path) -> Iterator[tupl
         at += unshared + length
 
 
-def _entry(message: bytes) -> Entry:
-    entry = Entry()
+def _entry(message: bytes) -> BundleEntry:
+    entry = BundleEntry()
     for number, value in fields(message):
         if number == 2 and isinstance(value, bytes):
             entry.shape = _shape(value)

@@ -35,7 +35,12 @@ from polyseme.contexts.transformer.pretrain.start import (
     given_pieces,
     look_at_neighbours,
 )
-from polyseme.contexts.transformer.pretrain.training_examples import Examples, Masking, PairExamples, StreamExamples
+from polyseme.contexts.transformer.pretrain.training_examples import (
+    Masking,
+    PairExamples,
+    StreamExamples,
+    TrainingExamples,
+)
 from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
@@ -105,7 +110,7 @@ def make_task(network: Network, pieces: Pieces, corpus: Corpus, options: BertOpt
     )  # fmt: skip
 
 
-def _examples(text: PieceCorpus, pieces: Pieces, options: BertOptions) -> Examples:
+def _examples(text: PieceCorpus, pieces: Pieces, options: BertOptions) -> TrainingExamples:
     if options.pairs == "none":
         room = options.length - len(pieces.before) - len(pieces.behind)
         return StreamExamples(text, room=room, before=pieces.before, behind=pieces.behind, seed=options.seed)

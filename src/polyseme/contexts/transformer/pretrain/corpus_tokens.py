@@ -21,7 +21,7 @@ FEW_DOCUMENTS = 10
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TokenRun:
     """Consecutive subwords, and the word of each, numbered within the stretch (-1: not part of a word)."""
 
     ids: Ints
@@ -88,7 +88,7 @@ class PieceTable:
         form[self.text_starts[first:last] - start] = FIRST
         return form * self.n_words + ids
 
-    def pieces_of(self, start: int, end: int) -> Stretch:
+    def pieces_of(self, start: int, end: int) -> TokenRun:
         """The subwords of the tokens ``start … end`` of the corpus."""
         forms = self.forms(start, end)
         counts = self.counts[forms]
@@ -96,7 +96,7 @@ class PieceTable:
         words = np.repeat(np.arange(len(forms)), counts)
         first = np.cumsum(counts) - counts
         places = np.repeat(self.starts[forms] - first, counts) + np.arange(total)
-        return Stretch(self.flat[places], words)
+        return TokenRun(self.flat[places], words)
 
 
 @dataclass(frozen=True)
@@ -137,29 +137,29 @@ class PieceCorpus:
         """The length of the stream."""
         return int(self.offsets[-1])
 
-    def stretch(self, start: int, end: int) -> Stretch:
+    def stretch(self, start: int, end: int) -> TokenRun:
         """The subwords ``start … end`` of the stream."""
         first = int(np.searchsorted(self.offsets, start, side="right")) - 1
         last = int(np.searchsorted(self.offsets, end, side="left"))
         whole = self.sentences_between(first, last)
         offset = int(self.offsets[first])
-        return Stretch(whole.ids[start - offset : end - offset], whole.words[start - offset : end - offset])
+        return TokenRun(whole.ids[start - offset : end - offset], whole.words[start - offset : end - offset])
 
-    def sentences_between(self, first: int, last: int) -> Stretch:
+    def sentences_between(self, first: int, last: int) -> TokenRun:
         """The subwords of the sentences ``first … last`` of the stream."""
         offsets = self.corpus.sentence_offsets
-        parts: list[Stretch] = []
+        parts: list[TokenRun] = []
         known = 0
         for place in range(first, last):
             sentence = self.sentences[place]
             found = self.table.pieces_of(int(offsets[sentence]), int(offsets[sentence + 1]))
-            parts.append(Stretch(found.ids, found.words + known))
+            parts.append(TokenRun(found.ids, found.words + known))
             known += int(offsets[sentence + 1] - offsets[sentence])
             if self.ended[place]:
-                parts.append(Stretch(np.array([self.end]), np.array([-1])))
+                parts.append(TokenRun(np.array([self.end]), np.array([-1])))
         if not parts:
-            return Stretch(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        return Stretch(np.concatenate([part.ids for part in parts]), np.concatenate([part.words for part in parts]))
+            return TokenRun(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        return TokenRun(np.concatenate([part.ids for part in parts]), np.concatenate([part.words for part in parts]))
 
 
 def split(table: PieceTable, share: float, seed: int) -> tuple[Ints, Ints]:

@@ -35,7 +35,7 @@ from transformers import BertModel
 
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.options import MtDnnOptions, with_shape, with_shape_of
 from polyseme.contexts.transformer.pretrain.start import bert_config, copied, fresh, given_pieces
 from polyseme.contexts.transformer.subwords import learn_wordpieces
@@ -70,7 +70,7 @@ class TextBatch(NamedTuple):
         return TextBatch(*(tensor.to(device) for tensor in self))
 
 
-class Reader:
+class PairInputs:
     """Turns texts, or pairs of them, into subwords; inputs too long for the network are truncated."""
 
     def __init__(self, runner: Runner) -> None:
@@ -110,7 +110,7 @@ class Head(nn.Module, ABC):
         """The held-out score of the outputs."""
 
 
-class Classes(Head):
+class ClassHead(Head):
     """Classifies texts."""
 
     figure = "accuracy"
@@ -129,7 +129,7 @@ class Classes(Head):
         return float((outputs.argmax(axis=1) == targets).mean())
 
 
-class PairClasses(Classes):
+class PairClasses(ClassHead):
     """Classifies pairs of texts."""
 
     def __init__(self, dim: int, n_classes: int, *, n_steps: int, dropout: float) -> None:
@@ -141,7 +141,7 @@ class PairClasses(Classes):
         return found
 
 
-class Scores(Head):
+class ScoreHead(Head):
     """Predicts the scores of pairs, or of texts."""
 
     figure = "pearson"
@@ -191,7 +191,7 @@ class HeadedNet(nn.Module):
     def forward(self, pieces: TextBatch) -> Tensor:
         """The output of the head, ``(B, K)``."""
         types = pieces.types if bool(pieces.types.any()) else None
-        top = self.dropout(self.network.top(Batch(pieces.ids, pieces.mask, types)))
+        top = self.dropout(self.network.top(TokenBatch(pieces.ids, pieces.mask, types)))
         rows = torch.arange(len(top), device=top.device)
         place = pieces.mask.sum(dim=1) - 1 if self.network.causal else torch.zeros_like(rows)
         found: Tensor = self.head(top, top[rows, place], pieces.owner)
@@ -292,14 +292,14 @@ def _task(name: str, data: Examples, runner: Runner, options: MtDnnOptions) -> H
         return HeadTask(HeadedNet(runner.network, head, options.head_dropout), runner, known, asked, options)
     n_classes = len(data.labels)
     if data.scored:
-        head = Scores(dim)
+        head = ScoreHead(dim)
     elif data.kind == "pairs":
         head = PairClasses(dim, n_classes, n_steps=options.answer_steps, dropout=options.step_dropout)
     else:
-        head = Classes(dim, n_classes)
+        head = ClassHead(dim, n_classes)
     whole = np.asarray(data.targets)
     low, high = (float(whole.min()), float(whole.max())) if data.scored else (0.0, 1.0)
-    learned, kept = (Rows(_texts(part), _targets(part, data, low, high)) for part in (training, held_out))
+    learned, kept = (TaskRows(_texts(part), _targets(part, data, low, high)) for part in (training, held_out))
     return HeadTask(HeadedNet(runner.network, head, options.head_dropout), runner, learned, kept, options)
 
 
@@ -311,7 +311,7 @@ def _targets(part: Examples, whole: Examples, low: float, high: float) -> NDArra
     return np.array([place[part.labels[int(target)]] for target in targets], dtype=np.int64)
 
 
-class Rows:
+class TaskRows:
     """Texts or pairs, and their targets."""
 
     def __init__(self, texts: list[Text], targets: NDArray[Any]) -> None:
@@ -326,7 +326,7 @@ class Rows:
         return [self.texts[row] for row in rows.tolist()], self.targets[rows]
 
 
-class RankedRows(Rows):
+class RankedRows(TaskRows):
     """First texts, each with its right second text and wrong candidates.
 
     The candidates are the wrong second texts of the same first text and, if there are too few, random second texts.
@@ -368,8 +368,16 @@ class HeadTask(BatchTask):
     unit = "examples"
     module: HeadedNet
 
-    def __init__(self, module: HeadedNet, runner: Runner, rows: Rows, held_out: Rows, options: MtDnnOptions) -> None:
-        self.module, self.read, self.rows, self.held_out, self.options = module, Reader(runner), rows, held_out, options
+    def __init__(
+        self, module: HeadedNet, runner: Runner, rows: TaskRows, held_out: TaskRows, options: MtDnnOptions
+    ) -> None:
+        self.module, self.read, self.rows, self.held_out, self.options = (
+            module,
+            PairInputs(runner),
+            rows,
+            held_out,
+            options,
+        )
         size = options.batch_size
         if isinstance(rows, RankedRows):  # so that a batch has as many inputs as those of other tasks
             size = max(size // options.candidates, 1)

@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from polyseme.contexts.transformer.network import Batch, Network
-from polyseme.contexts.transformer.pretrain.training_examples import Example, Examples, Masking
+from polyseme.contexts.transformer.network import Network, TokenBatch
+from polyseme.contexts.transformer.pretrain.training_examples import Example, Masking, TrainingExamples
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.training.task import BatchTask, Part, Score
 
@@ -33,7 +33,7 @@ IGNORED = -100  # the target of positions that only fill up, as cross_entropy kn
 class Masked:
     """A training batch: the masked input, and the subwords to predict."""
 
-    batch: Batch
+    batch: TokenBatch
     rows: Tensor  # (N,) of the chosen positions
     places: Tensor
     targets: Tensor
@@ -50,8 +50,8 @@ class MaskedTask(BatchTask):
     def __init__(
         self,
         module: Network,
-        examples: Examples,
-        held_out: Examples | None,
+        examples: TrainingExamples,
+        held_out: TrainingExamples | None,
         masking: Masking,
         *,
         batch_size: int,
@@ -114,7 +114,7 @@ class MaskedTask(BatchTask):
         told = module.head(states[masked.rows, masked.places])
         return told, module.pair_scores(states) if masked.labels is not None else None
 
-    def _masked(self, examples: Examples, epoch: int, numbers: range) -> Masked:
+    def _masked(self, examples: TrainingExamples, epoch: int, numbers: range) -> Masked:
         """A masked batch of these examples, padded to the longest."""
         found = [examples.example(epoch, number) for number in numbers]
         longest = max(len(example.ids) for example in found)
@@ -139,7 +139,7 @@ class MaskedTask(BatchTask):
         def tensor(array: Ints) -> Tensor:
             return torch.from_numpy(array).to(device)
 
-        batch = Batch(
+        batch = TokenBatch(
             tensor(ids), None if mask is None else tensor(mask), tensor(types) if types.any() else None,
             **{name: tensor(array) for name, array in extras(found, longest).items()},
         )  # fmt: skip
@@ -172,8 +172,8 @@ class CausalTask(BatchTask):
     def __init__(
         self,
         module: Network,
-        examples: Examples,
-        held_out: Examples | None,
+        examples: TrainingExamples,
+        held_out: TrainingExamples | None,
         *,
         batch_size: int,
         length: int,
@@ -203,7 +203,7 @@ class CausalTask(BatchTask):
             total, n = total + float(loss), n + more
         return Score(total / n, {"perplexity": math.exp(min(total / n, 700))}) if n else None
 
-    def _loss(self, module: Network, examples: Examples, epoch: int, numbers: range) -> tuple[Tensor, int]:
+    def _loss(self, module: Network, examples: TrainingExamples, epoch: int, numbers: range) -> tuple[Tensor, int]:
         """The sum of -log p over all subwords but the first of each example, and their number."""
         read_examples = [examples.example(epoch, number) for number in numbers]
         found = [example.ids for example in read_examples]
@@ -218,7 +218,7 @@ class CausalTask(BatchTask):
         read, told = (torch.from_numpy(array).to(self.device) for array in (table[:, :-1].copy(), targets))
         # In a causal network no position sees the padding after it, so no mask is needed.
         more = {name: torch.from_numpy(array[:, :-1].copy()) for name, array in extras(read_examples, longest).items()}
-        batch = Batch(read, **{name: array.to(self.device) for name, array in more.items()})
+        batch = TokenBatch(read, **{name: array.to(self.device) for name, array in more.items()})
         states = module.top(batch).reshape(-1, module.dim)
         wanted = told.reshape(-1)
         real = wanted != IGNORED

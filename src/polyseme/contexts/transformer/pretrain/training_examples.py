@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.contexts.transformer.pretrain.corpus_tokens import FEW_DOCUMENTS, PieceCorpus, Stretch
+from polyseme.contexts.transformer.pretrain.corpus_tokens import FEW_DOCUMENTS, PieceCorpus, TokenRun
 from polyseme.contexts.transformer.tokenizer import Ints
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Example(NamedTuple):
     positions: Ints | None = None  # if they are not simply 0, 1, 2, …
 
 
-class Examples(Protocol):
+class TrainingExamples(Protocol):
     """Examples by epoch and number; epoch -1 is always the same, for held-out text."""
 
     def n_examples(self, epoch: int) -> int: ...
@@ -167,7 +167,7 @@ def _documents(ends: Ints) -> Ints:
     return np.union1d(ends, np.arange(BLOCK, int(ends[-1]), BLOCK))
 
 
-def joined(parts: list[Stretch]) -> Stretch:
+def joined(parts: list[TokenRun]) -> TokenRun:
     """Concatenates stretches; word numbers continue from one to the next."""
     if len(parts) == 1:
         return parts[0]
@@ -175,10 +175,10 @@ def joined(parts: list[Stretch]) -> Stretch:
     for part in parts:
         words.append(np.where(part.words >= 0, part.words + known, -1))
         known += int(part.words.max(initial=-1)) + 1
-    return Stretch(np.concatenate([part.ids for part in parts]), np.concatenate(words))
+    return TokenRun(np.concatenate([part.ids for part in parts]), np.concatenate(words))
 
 
-def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: int = -1) -> Example:
+def wrapped(parts: list[TokenRun], before: list[int], behind: list[int], label: int = -1) -> Example:
     """The example ``before`` A ``behind`` B ``behind``; special tokens do not count as words."""
     ids, words, types = [np.array(before, dtype=np.int64)], [np.full(len(before), -1)], [np.zeros(len(before))]
     known = 0
@@ -192,7 +192,7 @@ def wrapped(parts: list[Stretch], before: list[int], behind: list[int], label: i
     )
 
 
-def truncated(a: Stretch, b: Stretch, room: int, random: np.random.Generator) -> tuple[Stretch, Stretch]:
+def truncated(a: TokenRun, b: TokenRun, room: int, random: np.random.Generator) -> tuple[TokenRun, TokenRun]:
     """Truncate the longer of the two, subword by subword at a random end, until both fit into ``room``."""
     n_a, n_b = len(a.ids), len(b.ids)
     excess = n_a + n_b - room
@@ -205,10 +205,10 @@ def truncated(a: Stretch, b: Stretch, room: int, random: np.random.Generator) ->
     return _cut(a, off_a, random), _cut(b, off_b, random)
 
 
-def _cut(part: Stretch, off: int, random: np.random.Generator) -> Stretch:
+def _cut(part: TokenRun, off: int, random: np.random.Generator) -> TokenRun:
     front = int(random.binomial(off, 0.5)) if off else 0
     kept = slice(front, len(part.ids) - (off - front))
-    return Stretch(part.ids[kept], part.words[kept])
+    return TokenRun(part.ids[kept], part.words[kept])
 
 
 LONGEST_NGRAM = 3

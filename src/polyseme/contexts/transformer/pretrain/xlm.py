@@ -32,12 +32,12 @@ from transformers import XLMConfig, XLMWithLMHeadModel
 from polyseme.contexts.transformer.encode import Runner, Window
 from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Batch, Network
+from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.options import XlmOptions, check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
 from polyseme.contexts.transformer.pretrain.objectives import CausalTask, MaskedTask
 from polyseme.contexts.transformer.pretrain.start import expect_frequent, fresh, given_pieces, look_at_neighbours
-from polyseme.contexts.transformer.pretrain.training_examples import Example, Examples, Masking, StreamExamples
+from polyseme.contexts.transformer.pretrain.training_examples import Example, Masking, StreamExamples, TrainingExamples
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
@@ -65,7 +65,7 @@ class Languages:
     def __init__(self, frequencies: FloatArray) -> None:
         self.log_frequencies = torch.log(torch.from_numpy(frequencies))  # (languages, V)
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: TokenBatch) -> Tensor:
         """The language of each row, at every position, ``(B, T)``."""
         scores = self.log_frequencies.to(batch.ids.device)[:, batch.ids]  # (languages, B, T)
         if batch.mask is not None:
@@ -89,7 +89,7 @@ class LanguageRunner(Runner):
         """The given language, or the detected one."""
         return self.languages.of_sequence(ids) if self.language is None else self.language
 
-    def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> Batch:
+    def _batch(self, sequences: Sequence[Ints], rows: list[tuple[int, Window]]) -> TokenBatch:
         batch = super()._batch(sequences, rows)
         languages = torch.tensor([self.language_of(sequences[number]) for number, _ in rows])
         return batch._replace(languages=languages[:, None].expand_as(batch.ids))
@@ -286,7 +286,9 @@ class Translations:
 class Mixture:
     """Mixes several sources: each step draws one of them by ``weights`` and continues where that source stopped."""
 
-    def __init__(self, sources: Sequence[Examples], weights: Sequence[float], *, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, sources: Sequence[TrainingExamples], weights: Sequence[float], *, batch_size: int, seed: int
+    ) -> None:
         self.sources, self.batch_size, self.seed = sources, batch_size, seed
         self.weights = np.array(weights) / np.sum(weights)
         self._plan = lru_cache(maxsize=2)(self._make_plan)
@@ -320,7 +322,7 @@ class Mixture:
 class OneAfterTheOther:
     """All examples of several sources in order, for held-out text."""
 
-    def __init__(self, sources: Sequence[Examples]) -> None:
+    def __init__(self, sources: Sequence[TrainingExamples]) -> None:
         self.sources = sources
 
     def n_examples(self, epoch: int) -> int:
@@ -385,8 +387,8 @@ def make_task(
     """The training task, ready for the first step."""
     end, padding = pieces.id_of("eos"), pieces.id_of("pad") or 0
     assert end is not None
-    training: list[Examples] = []
-    held_out: list[Examples] = []
+    training: list[TrainingExamples] = []
+    held_out: list[TrainingExamples] = []
     sizes: list[float] = []
     extra = 1 if options.objective == "clm" else 0
     for name, table in tables.items() if options.objective != "tlm" else ():
