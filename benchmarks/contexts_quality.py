@@ -24,12 +24,12 @@ import numpy as np
 import polyseme
 from encoders_data import TASKS, glove
 from polyseme.api import plan_fit
+from polyseme.arrays import unit_rows
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.demo import peoples_daily
 from polyseme.evaluate import logistic
 from polyseme.evaluate.tag_agreement import neighbour_scores
-from polyseme.interfaces import unit_rows
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import Loop
 from polyseme.training.run import Run

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import v_measure_score
 
+from polyseme.arrays import unit_rows
 from polyseme.evaluate.tag_agreement import neighbour_scores
-from polyseme.interfaces import unit_rows
 from polyseme.search import Index
 from polyseme.search.occurrences.cluster import SHARED, cluster
 from polyseme.search.occurrences.sorting import even_sample

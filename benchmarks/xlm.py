@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from cpu_clock import cpu_clock
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.options import XlmOptions
 from polyseme.contexts.transformer.pretrain.xlm import Xlm
 from polyseme.data.parallel import Parallel
-from polyseme.interfaces import FloatArray
 from polyseme.options import make_options
 from polyseme.training.run import Run
 from tables import write_table

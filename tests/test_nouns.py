@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polyseme.arrays import unit_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import Layers, several, tokens_given, unit_rows
+from polyseme.interfaces import Layers, several, tokens_given
 
 LAYERS = np.arange(24, dtype=np.float32).reshape(3, 2, 4)  # (L, T, D)
 

@@ -16,16 +16,8 @@ from polyseme.catalog import COMPOSED, METHODS, TASKS
 from polyseme.catalog.methods import Row
 from polyseme.disk.folders import checksum
 from polyseme.errors import OptionError
-from polyseme.options import (
-    changed_options,
-    identity_of,
-    keeping_shape,
-    make_options,
-    option,
-    renamed,
-    shape,
-    value_type,
-)
+from polyseme.old_folders import renamed
+from polyseme.options import changed_options, identity_of, keeping_shape, make_options, option, shape, value_type
 from polyseme.text.corpus import Corpus
 
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polyseme import forks  # noqa: F401 - registers what a forked process needs
+from polyseme import (
+    forks,  # noqa: F401 - registers what a forked process needs
+    old_names,
+)
 from polyseme.errors import PolysemeError
 from polyseme.version import VERSION as __version__
 
@@ -32,6 +35,8 @@ _LAZY = {
     "load": "polyseme.api",
     "train": "polyseme.api",
 }
+
+old_names.install()
 
 __all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "fit", "lift", "load", "train"]
 

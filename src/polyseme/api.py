@@ -18,7 +18,8 @@ from polyseme.disk.opened_folder import Opened, steady
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, SentenceEncoder
-from polyseme.options import identity_of, make_options, renamed
+from polyseme.old_folders import renamed
+from polyseme.options import identity_of, make_options
 from polyseme.store.folder import MARKER, MODEL, Parts, folder_fingerprint, model_fingerprint, read_curve, read_parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus, is_corpus

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
-
 _BLOCK = 1 << 16  # rows multiplied at a time
 
 
@@ -40,3 +38,30 @@ def principal_plane(rows: FloatArray) -> FloatArray:
     """The rows projected on their first two principal components, ``(rows, 2)``: the simplest map."""
     found = principal_components(rows, 2)
     return np.pad(found, ((0, 0), (0, 2 - found.shape[1]))).astype(np.float32)
+
+
+FloatArray = NDArray[np.float32]
+
+
+def filled_rows(matrix: FloatArray) -> NDArray[np.bool_]:
+    """Which rows are not all zeros; nearly always the first number decides."""
+    filled = matrix[:, 0] != 0 if matrix.shape[1] else np.zeros(len(matrix), dtype=bool)
+    doubtful = np.flatnonzero(~filled)
+    filled[doubtful] = matrix[doubtful].any(axis=1)
+    return filled
+
+
+def unit_rows(matrix: FloatArray) -> FloatArray:
+    """The rows scaled to length one; a zero row stays zero."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.asarray(matrix / np.where(norms > 0, norms, 1), dtype=np.float32)
+
+
+def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
+    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place.
+
+    What has no finite score, such as a vector with NaN, is nobody's neighbour: then there are fewer places.
+    """
+    kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
+    kept = kept[np.isfinite(scores[kept])]
+    return kept[np.lexsort((kept, -scores[kept]))]

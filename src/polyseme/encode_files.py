@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import new_files
 from polyseme.disk.disk_space import CheckedFile
 from polyseme.errors import MissingExtra
-from polyseme.interfaces import FloatArray
 from polyseme.text.strings import well_formed
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, filled_rows, unit_rows
 from polyseme.display import shown
 from polyseme.errors import OptionError, as_given
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FloatArray = NDArray[np.float32]
 S = TypeVar("S", bound="Sequence[Any]")
 Sentence = str | Sequence[str]  # raw text, or tokens already
 LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` reads it
@@ -483,30 +482,6 @@ def batched(sentences: Iterable[Sentence], size: int) -> Iterator[list[Sentence]
     rest = iter(sentences)
     while batch := list(islice(rest, size)):
         yield batch
-
-
-def filled_rows(matrix: FloatArray) -> NDArray[np.bool_]:
-    """Which rows are not all zeros; nearly always the first number decides."""
-    filled = matrix[:, 0] != 0 if matrix.shape[1] else np.zeros(len(matrix), dtype=bool)
-    doubtful = np.flatnonzero(~filled)
-    filled[doubtful] = matrix[doubtful].any(axis=1)
-    return filled
-
-
-def unit_rows(matrix: FloatArray) -> FloatArray:
-    """The rows scaled to length one; a zero row stays zero."""
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix / np.where(norms > 0, norms, 1), dtype=np.float32)
-
-
-def best_places(scores: FloatArray, topn: int) -> NDArray[np.int64]:
-    """Places of the ``topn`` highest of one question's scores, (n,), highest first; of equal ones the lower place.
-
-    What has no finite score, such as a vector with NaN, is nobody's neighbour: then there are fewer places.
-    """
-    kept = np.argpartition(-scores, topn)[:topn] if topn < len(scores) else np.arange(len(scores))
-    kept = kept[np.isfinite(scores[kept])]
-    return kept[np.lexsort((kept, -scores[kept]))]
 
 
 def check_query(vector: Any, name: str) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError, TrainingError
 from polyseme.evaluate.kinds import evaluate_file
 from polyseme.evaluate.probing import content, length, order, sentences_of
 from polyseme.evaluate.report import EvaluationSettings
-from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder
+from polyseme.interfaces import Sentence, SentenceEncoder
 
 THREE = ("length", "content", "order")
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pytest
 
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.arrays import FloatArray
+from polyseme.interfaces import ContextEncoder, EncodedSentence, Sentence
 from polyseme.text.corpus import Corpus
 
 DIM = 24

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polyseme.interfaces import best_places, silent
+from polyseme.arrays import best_places
+from polyseme.interfaces import silent
 from polyseme.search.occurrences.cells import TARGET, build_cells
 from polyseme.search.occurrences.short_codes import Projection, nearest
 from polyseme.search.occurrences.sorting import Places

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.interfaces import FloatArray, Sentence
+from polyseme.arrays import FloatArray
+from polyseme.interfaces import Sentence
 from polyseme.search import build_index
 from polyseme.search.occurrences.cluster import APART, cluster, learn_apart, mixture, silhouettes, v_measure
 from polyseme.search.occurrences.splits import find_splits, learn_cutoffs

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.arrays import unit_rows
 from polyseme.cli.main import main
 from polyseme.errors import FormatError, OptionError, PolysemeError
-from polyseme.interfaces import unit_rows
 from polyseme.search import TextIndex
 from polyseme.search.concordance.concordance import concordance
 from polyseme.search.texts.bm25 import Counting

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import polyseme
+from polyseme.arrays import unit_rows
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import unit_rows
 from polyseme.sentences.doc2vec import ARCHITECTURES
 from polyseme.text.corpus import Corpus
 from polyseme.words.kernels.documents import DBOW, DM, DM_CONCAT, Plan, train_documents

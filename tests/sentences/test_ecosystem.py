@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import polyseme
+from polyseme.arrays import unit_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import unit_rows
 from polyseme.sentences.files.static_embedding import write_static_embedding
 from polyseme.sentences.lift import lift
 from polyseme.store.model import About

@@ -19,8 +19,9 @@ from tests.tasks.conftest import choices, reviews
 from tests.tasks.test_span import questions
 
 from polyseme.api import fit, load
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, Sentence
 from polyseme.search import build_index
 from polyseme.serve.app import create_app
 from polyseme.serve.connections import Connections

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import polyseme
-from polyseme.interfaces import unit_rows
+from polyseme.arrays import unit_rows
 from polyseme.search import TextIndex
 from polyseme.serve.app import create_app
 from polyseme.serve.library import Item, Library, model_item, texts_item

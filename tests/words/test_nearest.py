@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from polyseme.arrays import unit_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import unit_rows
 from polyseme.search import TextIndex
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words import nearest

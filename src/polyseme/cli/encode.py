@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from polyseme.arrays import FloatArray
 from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
@@ -25,7 +26,6 @@ from polyseme.interfaces import (
     UNKNOWN,
     ContextEncoder,
     EncodedSentence,
-    FloatArray,
     Layers,
     Progress,
     Sentence,

@@ -201,7 +201,8 @@ def _published(path: str, kind: str) -> dict[str, Any]:
 def _changed(method: str | None, options: dict[str, Any]) -> dict[str, Any] | str:
     """The options of a model or index that differ from the defaults; --json prints all."""
     from polyseme.api import options_of
-    from polyseme.options import changed_options, make_options, renamed
+    from polyseme.old_folders import renamed
+    from polyseme.options import changed_options, make_options
 
     if method is None:
         from polyseme.search.occurrences.build import IndexOptions

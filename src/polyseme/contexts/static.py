@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from polyseme.arrays import FloatArray, filled_rows
 from polyseme.errors import FormatError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
-    FloatArray,
     LayerChoice,
     Layers,
     Sentence,
     WordVectorsInterface,
-    filled_rows,
     pages,
 )
 from polyseme.store.folder import Parts

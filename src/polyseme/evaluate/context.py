@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import FormatError
 from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
-from polyseme.interfaces import ContextEncoder, FloatArray, LayerChoice, unit_rows
+from polyseme.interfaces import ContextEncoder, LayerChoice
 from polyseme.sentences.lift import lift
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation

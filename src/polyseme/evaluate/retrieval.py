@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.report import EvaluationSettings, Report, every_line, read_lines
-from polyseme.interfaces import FloatArray
 from polyseme.sentences.bag_of_words import cosines, unit_vectors
 
 _BLOCK = 1 << 22  # cosines held at a time

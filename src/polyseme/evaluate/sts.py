@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TextError
 from polyseme.evaluate.report import EvaluationSettings, Report, correlations
-from polyseme.interfaces import FloatArray, SentenceEncoder
+from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.bag_of_words import paired_cosines, unit_vectors
 from polyseme.text.segment import has_han
 

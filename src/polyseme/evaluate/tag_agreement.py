@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import TextError
-from polyseme.interfaces import FloatArray, Progress, silent
+from polyseme.interfaces import Progress, silent
 from polyseme.search.occurrences.sorting import even_sample
 
 if TYPE_CHECKING:

@@ -25,17 +25,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import FormatError, TrainingError
-from polyseme.interfaces import (
-    TEXTS_AT_ONCE,
-    FloatArray,
-    Sentence,
-    SentenceEncoder,
-    batched,
-    several,
-    text_batches,
-    unit_rows,
-)
+from polyseme.interfaces import TEXTS_AT_ONCE, Sentence, SentenceEncoder, batched, several, text_batches
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -25,9 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, Sentence, several
+from polyseme.interfaces import Sentence, several
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.encoders import BiLstmMaxModule, DanModule
 from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import FormatError, OptionError, TrainingError, close_matches
-from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, check_query, unit_rows
+from polyseme.interfaces import Sentence, SentenceEncoder, check_query
 from polyseme.options import option
 from polyseme.sentences.bag_of_words import sentence_numbers, text_offsets
 from polyseme.store.folder import Parts

@@ -28,9 +28,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectorsInterface, silent
+from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.options import part_of
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists

@@ -33,18 +33,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import main_directions
+from polyseme.arrays import FloatArray, filled_rows, main_directions
 from polyseme.contexts.static import StaticEncoder, looked_up
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
-    FloatArray,
     LayerChoice,
     Layers,
     Sentence,
     SentenceEncoder,
-    filled_rows,
     pages,
     several,
     text_batches,

@@ -36,8 +36,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import TrainingError
-from polyseme.interfaces import FloatArray, Progress, Sentence, WordVectorsInterface, silent
+from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
 from polyseme.sentences import rae
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder

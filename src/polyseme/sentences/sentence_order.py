@@ -44,8 +44,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray, WordVectorsInterface
+from polyseme.interfaces import WordVectorsInterface
 from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing

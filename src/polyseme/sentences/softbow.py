@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray, Sentence
+from polyseme.interfaces import Sentence
 from polyseme.options import option
 from polyseme.sentences.bag_of_words import SparseEncoder
 from polyseme.store.folder import Parts

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.sentences.transformer import Step, describe, steps_of, weights_of
 from polyseme.store.folder import Parts

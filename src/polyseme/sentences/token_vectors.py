@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.static import looked_up
-from polyseme.interfaces import FloatArray, Progress, WordVectorsInterface, silent
+from polyseme.interfaces import Progress, WordVectorsInterface, silent
 from polyseme.neural.convolution import window_maxima
 
 Ints = NDArray[np.int64]

@@ -26,12 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, Layers, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import Layers, Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

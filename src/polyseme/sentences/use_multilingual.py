@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import Sentence, SentenceEncoder, tokens_given
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

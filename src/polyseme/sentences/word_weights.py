@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, several, text_batches
+from polyseme.interfaces import ContextEncoder, Sentence, several, text_batches
 from polyseme.sentences.bag_of_words import Bow, BowOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

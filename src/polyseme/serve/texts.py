@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 
+from polyseme.arrays import FloatArray, filled_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, SentenceEncoder, filled_rows, mark_unknown
+from polyseme.interfaces import ContextEncoder, EncodedSentence, SentenceEncoder, mark_unknown
 from polyseme.sentences.lift import lift
 from polyseme.serve.answers import JsonAnswer, RefusedParameter
 from polyseme.serve.batch import Batcher, ServerBusy

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library

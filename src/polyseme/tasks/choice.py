@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.interfaces import FloatArray, Progress
+from polyseme.interfaces import Progress
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import ExampleTask, held_out_score, output_layer, softmax
 from polyseme.sentences.token_vectors import Ints

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder
+from polyseme.interfaces import Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import (

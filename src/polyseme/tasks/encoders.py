@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, FloatArray, Layers, Progress, Sentence, SentenceEncoder
+from polyseme.interfaces import ContextEncoder, Layers, Progress, Sentence, SentenceEncoder
 from polyseme.options import make_options
 from polyseme.sentences.encoders import BiLstmMax, Dan, Dcnn, Han, Rnn, SelfAttention, TextCnn
 from polyseme.sentences.learned import LearnedEncoder

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TrainingError
-from polyseme.interfaces import FloatArray
 from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
 from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.interfaces import FloatArray, Progress
+from polyseme.interfaces import Progress
 from polyseme.neural.batches import BudgetBatches
 from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.options import parse_filters
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray, Progress, Sentence, SentenceEncoder, silent
+from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
 from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, copied, fill
 from polyseme.sentences.learned import BATCH_TOKENS, Batched, EncoderNet, LearnedEncoder
 from polyseme.sentences.matching import (

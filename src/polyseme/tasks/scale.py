@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 
 MOST_STEPS = 100  # whole numbers of a scale; a longer one is learned as one number
 

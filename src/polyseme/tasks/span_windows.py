@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.arrays import FloatArray
 from polyseme.data.examples import Passage
-from polyseme.interfaces import FloatArray
 from polyseme.sentences.inputs import sentence_numbers
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation

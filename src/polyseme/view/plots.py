@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError
-from polyseme.interfaces import FloatArray
 from polyseme.tasks.model import TaskReport
 from polyseme.view.figure import figure, font_for
 from polyseme.view.word_map import clusters, fitted, plane_of

@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import principal_components, principal_plane
+from polyseme.arrays import FloatArray, principal_components, principal_plane, unit_rows
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
-from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.store import safetensors_file
 from polyseme.text.corpus import Corpus
 from polyseme.words.sparse import SparseRows

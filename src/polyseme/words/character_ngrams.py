@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 
 END_OF_SENTENCE = "</s>"
 BLOCK = 1 << 15  # words whose n-grams are in memory at a time

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError, as_given
-from polyseme.interfaces import FloatArray, Progress
+from polyseme.interfaces import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import best_places
 from polyseme.errors import FormatError, TrainingError, as_given
-from polyseme.interfaces import best_places
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

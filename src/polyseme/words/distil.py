@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import main_directions
+from polyseme.arrays import FloatArray, main_directions
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, FloatArray, Layers
+from polyseme.interfaces import ContextEncoder, Layers
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

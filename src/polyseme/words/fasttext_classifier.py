@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError, TrainingError
-from polyseme.interfaces import FloatArray
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 
 _BLOCK = 8192  # rows per matrix product: 8192 × 32 queries × 4 bytes = 1 MB
 _PENDING = 128  # candidates per query before all but the best are dropped and the bar is raised

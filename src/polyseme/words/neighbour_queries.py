@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import PolysemeError
-from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.words.kernels.nearest import nearest_rows
 from polyseme.words.nearest import ranked
 from polyseme.words.vectors import Neighbours, WordVectors

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import best_places
 from polyseme.errors import OptionError, TextError
-from polyseme.interfaces import Sentence, batched, best_places, several, tokens_given
+from polyseme.interfaces import Sentence, batched, several, tokens_given
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.vocabulary import Vocabulary

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

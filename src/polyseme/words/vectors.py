@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme import interfaces
+from polyseme.arrays import FloatArray, best_places
 from polyseme.errors import FormatError, OptionError, UnknownWord
-from polyseme.interfaces import FloatArray, best_places, check_query
+from polyseme.interfaces import check_query
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
 from polyseme.store.model import About, Model

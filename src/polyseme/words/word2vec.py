@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError, OptionError, as_given
-from polyseme.interfaces import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

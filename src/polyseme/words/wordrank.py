@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, unit_rows
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.cove.network import Translation, Translator, translated
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_vocabulary import TargetVocabulary
@@ -28,15 +29,7 @@ from polyseme.contexts.cove.train import HELD_OUT, SourceVectors, TranslationTas
 from polyseme.contexts.static import looked_up
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import (
-    ContextEncoder,
-    EncodedSentence,
-    FloatArray,
-    LayerChoice,
-    Layers,
-    Sentence,
-    WordVectorsInterface,
-)
+from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence, WordVectorsInterface
 from polyseme.neural.packing import mask_of
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

@@ -26,9 +26,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, UNKNOWN
-from polyseme.interfaces import FloatArray
 from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
 from polyseme.neural.layers import dropout, softmax_over
 from polyseme.neural.lstm import State

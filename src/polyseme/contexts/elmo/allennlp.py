@@ -26,12 +26,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.alphabet import BYTE_ROWS, Alphabet
 from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.contexts.elmo.files.bilm import read_bilm
 from polyseme.disk.atomic import new_file
 from polyseme.disk.disk_space import written_hdf5
-from polyseme.interfaces import FloatArray
 from polyseme.neural.lstm import State
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing, mask_of

@@ -18,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.alphabet import Alphabet
 from polyseme.contexts.elmo.bilm import BiLM, WordInputs
-from polyseme.interfaces import FloatArray, pages
+from polyseme.interfaces import pages
 from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
 

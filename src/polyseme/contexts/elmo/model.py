@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import ElmoLayers, ElmoReader, Planes, SentenceRunner
@@ -30,7 +31,6 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
-    FloatArray,
     LayerChoice,
     Layers,
     Progress,

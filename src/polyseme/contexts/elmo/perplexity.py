@@ -16,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.bilm import BiLM
 from polyseme.contexts.elmo.training_batches import PackedBatch, SentenceBatches, Sentences, WordTable
 from polyseme.errors import OptionError, TextError
-from polyseme.interfaces import FloatArray, Progress, Sentence, pages, silent
+from polyseme.interfaces import Progress, Sentence, pages, silent
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import SampledClasses, log_losses
 

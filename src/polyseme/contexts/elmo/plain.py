@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, best_places
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence, best_places
-from polyseme.options import make_options, renamed
+from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
+from polyseme.old_folders import renamed
+from polyseme.options import make_options
 from polyseme.store.folder import MARKER, MODEL, folder_fingerprint, read_parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation

@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
-from polyseme.interfaces import FloatArray, Layers
+from polyseme.interfaces import Layers
 
 
 class Window(NamedTuple):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.fine_tuning import Tuned
 from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
 from polyseme.contexts.transformer.inference_speed import in_int8, packed
@@ -43,7 +44,6 @@ from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
-    FloatArray,
     LayerChoice,
     Layers,
     Progress,

@@ -28,12 +28,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.fine_tuning import Tuned
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
 from polyseme.errors import FormatError, OptionError, TextError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
+from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing
 from polyseme.neural.softmax import Sampling

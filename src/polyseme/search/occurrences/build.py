@@ -26,13 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import check_absent, followed, new_folder, publish_folder, rewrite, writing
 from polyseme.disk.description import checksum, sha256
 from polyseme.disk.files import PlainFile, parse_json, read_small
 from polyseme.disk.ownership import ExistingResult, check_new, check_replaceable, recipe, standing
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.interfaces import ContextEncoder, FloatArray, Progress
+from polyseme.interfaces import ContextEncoder, Progress
 from polyseme.options import make_options, option, options_to_json
 from polyseme.search.concordance.patterns import words_beside
 from polyseme.search.occurrences import build, index_folder

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, Progress
+from polyseme.interfaces import Progress
 from polyseme.search.occurrences.index_folder import create, release
 from polyseme.search.occurrences.short_codes import BLOCK, decode, nearest
 from polyseme.search.occurrences.sorting import Places

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import principal_components
-from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
+from polyseme.arrays import FloatArray, principal_components, unit_rows
+from polyseme.interfaces import Progress, silent
 
 Points = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.display import points_picture, rows_table
-from polyseme.interfaces import FloatArray
 
 _AROUND = 12  # characters of the sentence that a hit is shown with, to each side
 

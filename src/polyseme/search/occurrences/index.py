@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, best_places, unit_rows
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import Opened, steady
 from polyseme.display import facts_table
 from polyseme.errors import FormatError, OptionError, UnknownWord
-from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, best_places, check_query, unit_rows
+from polyseme.interfaces import ContextEncoder, Sentence, check_query
 from polyseme.search.occurrences import index_folder, short_codes
 from polyseme.search.occurrences.cells import Cells
 from polyseme.search.occurrences.cluster import SHARED

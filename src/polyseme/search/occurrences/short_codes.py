@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from polyseme.arrays import main_directions
+from polyseme.arrays import FloatArray, main_directions, unit_rows
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, FloatArray, Sentence, unit_rows
+from polyseme.interfaces import ContextEncoder, EncodedSentence, Sentence
 from polyseme.search.occurrences.index_folder import release
 from polyseme.words.nearest import best_of_blocks
 

@@ -21,8 +21,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import principal_components
-from polyseme.interfaces import FloatArray, Progress, silent, unit_rows
+from polyseme.arrays import FloatArray, principal_components, unit_rows
+from polyseme.interfaces import Progress, silent
 from polyseme.search.occurrences.cluster import SHARED, cluster, silhouettes
 from polyseme.search.occurrences.index import Index
 from polyseme.search.word_selection import tells_something

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import principal_plane
+from polyseme.arrays import FloatArray, principal_plane, unit_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, FloatArray, Sentence, unit_rows
+from polyseme.interfaces import ContextEncoder, Sentence
 from polyseme.search.concordance.concordance import SORTS, Concordance
 from polyseme.search.concordance.patterns import Matches
 from polyseme.search.occurrences.cluster import cluster, silhouettes

@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import Opened, steady
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray, Progress, SentenceEncoder, check_query, silent
+from polyseme.interfaces import Progress, SentenceEncoder, check_query, silent
 from polyseme.search.texts import text_vectors as layout
 from polyseme.search.texts.bm25 import words_of
 from polyseme.search.texts.text_builder import TextIndexBuilder

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray, best_places
 from polyseme.disk.folders import Manifest
 from polyseme.disk.opened_folder import Opened
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray, Progress, best_places
+from polyseme.interfaces import Progress
 from polyseme.search.occurrences.cells import build_cells
 from polyseme.search.texts import text_vectors as layout
 from polyseme.search.texts.bm25 import InvertedFile

@@ -19,11 +19,11 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.static import StaticEncoder
 from polyseme.disk.files import read_small
 from polyseme.disk.folders import new_export
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray
 from polyseme.sentences.pooled import Pooled
 from polyseme.sentences.word_weights import with_counts
 from polyseme.store import safetensors_file as tensor_file

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import new_file
 from polyseme.disk.binary import BinaryReader
 from polyseme.disk.files import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray
 
 CENTROIDS = 256
 MOST_GROWTH = 64  # decoded bytes per byte of codes and centroids; usual files, with pieces of 2 numbers, have 8

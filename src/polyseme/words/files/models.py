@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import check_file, new_files
 from polyseme.errors import FormatError, OptionError
-from polyseme.interfaces import FloatArray
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

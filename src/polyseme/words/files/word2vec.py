@@ -28,10 +28,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import new_file
 from polyseme.disk.files import open_for_reading, open_for_writing
 from polyseme.errors import FormatError
-from polyseme.interfaces import FloatArray
 from polyseme.text.encoding import decoder, detect
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.words.kernels.predict import AHEAD, PIECE, Text, contrast, draw_others, skipgram_pairs, stage, unstage
 from polyseme.words.kernels.rows import (
     FAST,

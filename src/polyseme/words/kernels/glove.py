@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.words.kernels.count import TILE, TILE_BITS
 from polyseme.words.kernels.rows import FAST, INLINE, LANES, F, below
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.words import nearest
 
 _BLOCK = 2048  # rows per matrix product: 2048 × 32 queries × 4 bytes = 256 KB, which fits in the cache

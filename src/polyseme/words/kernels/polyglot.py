@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 from polyseme.words.kernels.rows import FAST, INLINE, F, below
 
 FARTHEST = F(7.9053111)  # beyond it tanh is ±1 in float32

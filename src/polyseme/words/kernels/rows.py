@@ -25,7 +25,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from polyseme.interfaces import FloatArray
+from polyseme.arrays import FloatArray
 
 F = np.float32
 LANES = 8  # rows are padded with zeros to a multiple of this many floats

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 from transformers import XLMConfig, XLMWithLMHeadModel
 
+from polyseme.arrays import FloatArray
 from polyseme.contexts.transformer.encode import Runner, Window
 from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
@@ -43,7 +44,7 @@ from polyseme.contexts.transformer.tokenizer import Ints, Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.interfaces import EncodedSentence, FloatArray, LayerChoice, Layers, Sentence
+from polyseme.interfaces import EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.neural.mix import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model

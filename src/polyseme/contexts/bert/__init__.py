@@ -1,1 +1,0 @@
-"""BERT: a Transformer trained to predict masked subwords from both sides."""

@@ -1,1 +1,0 @@
-"""GPT: a Transformer trained to predict the next subword of a text."""

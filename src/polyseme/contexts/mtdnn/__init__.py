@@ -1,1 +1,0 @@
-"""MT-DNN: one Transformer shared by the heads of several tasks."""

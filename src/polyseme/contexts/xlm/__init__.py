@@ -1,1 +1,0 @@
-"""XLM: one Transformer for several languages (cross-lingual language model)."""
