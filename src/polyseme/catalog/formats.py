@@ -17,11 +17,15 @@ FORMATS: tuple[Format, ...] = (
         inside=("zip", "pickle"), needs_others=True,
     ),
     Format(
-        "infersent", "polyseme.sentences.files.published:tells_infersent", "polyseme.sentences.files.published:open_infersent",
+        "infersent",
+        "polyseme.sentences.files.published:tells_infersent",
+        "polyseme.sentences.files.published:open_infersent",
         inside=("zip", "pickle"), needs_others=True,
     ),
     Format(
-        "use-multilingual", "polyseme.sentences.files.published:tells_use", "polyseme.sentences.files.published:open_use",
+        "use-multilingual",
+        "polyseme.sentences.files.published:tells_use",
+        "polyseme.sentences.files.published:open_use",
         inside=("zip",),
     ),
     Format(

@@ -51,7 +51,8 @@ class TranslationTask(BatchTask):
     unit = "words"
 
     def __init__(
-        self, network: Translator, source: SourceVectors, target: TargetVocabulary, training: Sequence[Pair], held_out: Sequence[Pair],
+        self, network: Translator, source: SourceVectors, target: TargetVocabulary, training: Sequence[Pair],
+        held_out: Sequence[Pair],
         options: CoveOptions,
     ) -> None:  # fmt: skip
         self.module, self.source, self.options = network, source, options

@@ -1,4 +1,4 @@
-"""What is looked for in a text: a string however the text was cut, a regular expression, or words with their tags.
+r"""What is looked for in a text: a string however the text was cut, a regular expression, or words with their tags.
 
 | mode    | the query                                                                                            |
 |---------|------------------------------------------------------------------------------------------------------|
