@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from polyseme.api import distil, fit, load, train
     from polyseme.data.examples import Examples
     from polyseme.data.parallel import Parallel
+    from polyseme.facts import describe
     from polyseme.sentences.lift import lift
     from polyseme.text.corpus import Corpus
 
@@ -29,6 +30,7 @@ _LAZY = {
     "Corpus": "polyseme.text.corpus",
     "Examples": "polyseme.data.examples",
     "Parallel": "polyseme.data.parallel",
+    "describe": "polyseme.facts",
     "distil": "polyseme.api",
     "fit": "polyseme.api",
     "lift": "polyseme.sentences.lift",
@@ -38,7 +40,10 @@ _LAZY = {
 
 old_names.install()
 
-__all__ = ["Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "distil", "fit", "lift", "load", "train"]
+__all__ = [
+    "Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "describe", "distil", "fit", "lift", "load",
+    "train",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

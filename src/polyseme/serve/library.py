@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -13,11 +12,10 @@ from typing import Any
 
 from polyseme import catalog
 from polyseme.api import load, recognise
-from polyseme.catalog.options_zh import in_chinese
 from polyseme.disk.mapped import Watch, watching
 from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError, close_matches
+from polyseme.facts import explained_options
 from polyseme.interfaces import ContextEncoder, SentenceEncoder
-from polyseme.options import options_to_json
 from polyseme.search import Index, TextIndex
 from polyseme.search.occurrences.splits import example_words, frequent_words, split_words
 from polyseme.sentences.lift import lift
@@ -224,15 +222,7 @@ def model_card(item: Item) -> dict[str, Any]:
     card = item.summary()
     row = _row(card.get("method", ""))
     card["paper"] = "" if row is None else row.paper if item.kind == "task" else f"{row.paper} ({row.year})"
-    options = getattr(item.thing, "options", None)
-    card["options"] = []
-    if options is not None:
-        values = options_to_json(options)
-        known = {f.name: f.metadata.get("help", "") for f in dataclasses.fields(options)}
-        card["options"] = [
-            {"name": name, "value": values[name], "help": meaning, "chinese": in_chinese(card.get("method", ""), name)}
-            for name, meaning in known.items()
-        ]
+    card["options"] = explained_options(item.thing)
     about = getattr(item.thing, "about", None)
     card["corpus"] = _plain(about.corpus) if about else {}
     card["segmentation"] = about.segmentation.to_json() if about and about.segmentation else None
