@@ -1,7 +1,9 @@
-"""Write the vectors of sentences one by one: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines.
+"""The vectors of a file's lines, written one by one: HDF5 in AllenNLP's layout, npy, Parquet, JSON lines. 文件编码
 
-Only a few sentences are in memory at a time, so a file may have any length. Each file appears atomically, together with
-those that belong to it.
+>>> encode_file(polyseme.load("my.elmo"), "novel.txt", "novel.h5", layers="top")
+
+Lines are read, encoded and written as they come: only a few are in memory at a time, so a file may have any length.
+Each written file appears atomically, together with those that belong to it.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ import io
 import json
 import logging
 import re
+import shutil
+import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,18 +26,211 @@ from typing import Any
 import numpy as np
 
 from polyseme.arrays import FloatArray
-from polyseme.disk.atomic import new_files
+from polyseme.disk.atomic import Scratch, new_files
 from polyseme.disk.disk_space import CheckedFile
-from polyseme.errors import MissingExtra
+from polyseme.errors import MissingExtra, OptionError, advice, as_given
+from polyseme.interfaces import (
+    CHARACTERS_AT_ONCE,
+    UNKNOWN,
+    ContextEncoder,
+    EncodedSentence,
+    Layers,
+    Progress,
+    Sentence,
+    SentenceEncoder,
+    mark_unknown,
+    pages,
+    silent,
+)
 from polyseme.text.strings import well_formed
 
 log = logging.getLogger(__name__)
 
 Write = Callable[[str, list[str], FloatArray], None]
+FORMATS = ("hdf5", "npy", "parquet", "jsonl", "features")
+SUFFIXES = {
+    ".h5": "hdf5", ".hdf5": "hdf5", ".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl", ".json": "jsonl",
+}  # fmt: skip
+STDOUT = "-"
+_LINES_BETWEEN_REPORTS = 64
+_LINES_READ_AHEAD = 4096  # after which those that are done are forgotten
 _LONGEST_INDEX = 256 << 20  # bytes of sentence_to_index, which readers must load completely
 _ROWS = 4096
 _SMALL = 32 << 10  # bytes; smaller datasets are stored compactly
 _OBEYED = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class EncodedFile:
+    """What was written: how many lines, how many of them without any known word, and where."""
+
+    lines: int
+    unknown: int
+    files: list[Path]
+
+
+def format_of(out: str | Path, form: str | None = None) -> str:
+    """The format to write ``out`` in: the given one, or that of its suffix; JSON lines to stdout."""
+    chosen = form or SUFFIXES.get(Path(out).suffix.lower()) or ("jsonl" if str(out) == STDOUT else None)
+    if chosen is None:
+        how = advice(command="--format", python="format")
+        raise OptionError(f"no known format for the suffix of {out}: choose one with {how} ({', '.join(FORMATS)})")
+    return chosen
+
+
+def encode_file(
+    encoder: ContextEncoder | SentenceEncoder,
+    file: str | Path,
+    out: str | Path,
+    *,
+    format: str | None = None,
+    layers: str = "all",
+    pieces: bool = False,
+    unknown: str = UNKNOWN[0],
+    segment: str | None = None,
+    encoding: str | None = None,
+    errors: str = "strict",
+    force: bool = False,
+    progress: Progress = silent,
+) -> EncodedFile:
+    """Encode every line of ``file`` and write the vectors to ``out``; ``-`` is stdin and stdout.
+
+    A context encoder gives one vector per word and layer, a sentence encoder one per line. ``format`` is by default
+    that of the suffix of ``out``. ``layers`` are as for ``encode_tokens``, or several such as ``-1,-2``, which are
+    concatenated. ``pieces`` asks a Transformer for its tokens instead of words, ``unknown`` says what a sentence
+    encoder gives a line without any known word, ``segment`` how lines are segmented if not as the encoder does it.
+    """
+    form = format_of(out, format)
+    by_line = isinstance(encoder, SentenceEncoder)
+    if by_line and (form == "features" or pieces):
+        pooled = advice(command=" or with --pool", python="")
+        raise OptionError(
+            f"features and pieces are vectors of words in context: not available for sentence models{pooled}"
+        )
+    if unknown != UNKNOWN[0] and not by_line:
+        lifted = advice(command="add --pool", python="give a sentence encoder, such as lift(model, 'sentences')")
+        raise OptionError(f"{as_given('unknown', unknown)} is about vectors of whole lines: {lifted}")
+    planes = None if isinstance(encoder, SentenceEncoder) else _Planes(encoder, layers, together=form != "features")
+    n_unknown = 0
+    with _writing(form, str(out), planes.names if planes else [], force) as write:
+        lines = InputLines(str(file), progress, encoding=encoding, errors=errors)
+        if isinstance(encoder, SentenceEncoder):
+            for vector in encoder.stream(_segmented(lines, segment)):
+                line = lines.taken()
+                n_unknown += mark_unknown(vector[None], [line], unknown, lines.done)
+                write(line, [], vector)
+        elif planes:
+            for sentence in _encoded(encoder, _segmented(lines, segment), planes.asked, pieces):
+                write(lines.taken(), sentence.tokens, planes.chosen(sentence.layers))
+        lines.finish()
+    path = Path(out)
+    written = [] if str(out) == STDOUT else [path, *filter(Path.exists, files_beside(form, path))]
+    return EncodedFile(lines.done, n_unknown, written)
+
+
+class _Planes:
+    """The requested layers: which to ask the encoder for, and how they are written."""
+
+    def __init__(self, encoder: ContextEncoder, choice: str, *, together: bool) -> None:
+        self.together, self.numbers = together, Layers.listed(choice, encoder.n_layers)
+        self.asked = choice if self.numbers is None else "all"
+        layers = Layers.read(self.asked, encoder.n_layers)
+        self.single = layers.n_planes == 1
+        self.names: list[int | str] = list(self.numbers or layers.numbers) if layers.name != "mean" else ["mean"]
+        self.names = ["mix"] if layers.name == "mix" else self.names
+
+    def chosen(self, layers: FloatArray) -> FloatArray:
+        """``(L, T, D)``, or ``(T, D)`` for one layer or several concatenated."""
+        if self.numbers is not None:
+            layers = layers[self.numbers]
+            return np.concatenate(list(layers), axis=1) if self.together else layers
+        return layers[0] if self.together and self.single and self.asked != "all" else layers
+
+
+def _encoded(
+    encoder: ContextEncoder, lines: Iterator[Sentence], layers: str, pieces: bool
+) -> Iterator[EncodedSentence]:
+    if not pieces:
+        return encoder.encode_tokens(lines, layers=layers)
+    if not hasattr(encoder, "encode_pieces"):
+        raise OptionError(f"{as_given('pieces')} needs a Transformer: other models read words")
+    sentences: Iterator[EncodedSentence] = encoder.encode_pieces(lines, layers=layers)
+    return sentences
+
+
+class InputLines:
+    """The lines of a file; those that were read ahead are kept until what was made of them is written."""
+
+    def __init__(self, name: str, progress: Progress, *, encoding: str | None = None, errors: str = "strict") -> None:
+        from polyseme.text.source import SourceReader, find_sources
+
+        sources = find_sources([name])
+        if len(sources) > 1:
+            raise OptionError(f"{name} is a folder: encode reads a single file")
+        self._reader, self._size = SourceReader(sources[0], encoding=encoding, errors=errors), sources[0].size
+        self._progress = progress
+        self._ahead: list[str] = []
+        self._next = self.done = 0
+
+    def __iter__(self) -> Iterator[str]:
+        rest = ""
+        for chunk in self._reader.chunks():
+            *lines, rest = (rest + chunk).split("\n")
+            for line in lines:
+                yield self._kept(line.removesuffix("\r"))
+        if rest:
+            yield self._kept(rest.removesuffix("\r"))
+
+    def _kept(self, line: str) -> str:
+        self._ahead.append(line)
+        return line
+
+    def taken(self) -> str:
+        """The line whose vectors were just returned."""
+        line = self._ahead[self._next]
+        self._next += 1
+        self.done += 1
+        if self._next == len(self._ahead) or self._next > _LINES_READ_AHEAD:
+            del self._ahead[: self._next]
+            self._next = 0
+        if self.done % _LINES_BETWEEN_REPORTS == 1:
+            read = self._reader.consumed if self._size is None else min(self._reader.consumed, self._size - 1)
+            self._progress("encoding", read, self._size, lines=self.done)  # read to the end is not yet done
+        return line
+
+    def finish(self) -> None:
+        """All lines are written."""
+        self._progress("encoding", self._size or self.done, self._size or self.done, lines=self.done)
+
+
+def _segmented(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
+    """The lines, as lists of words if ``segment`` says how."""
+    if segment is None:
+        yield from lines
+        return
+    from polyseme.text.segment import Segmentation
+
+    segmentation = Segmentation(segment, normalise="none") if segment == "space" else Segmentation(segment)
+    for page in pages(lines, CHARACTERS_AT_ONCE, each=16):
+        yield from segmentation.token_lists(page)
+
+
+@contextmanager
+def _writing(form: str, out: str, names: Sequence[int | str], force: bool) -> Iterator[Write]:
+    """To the given file, or to stdout: JSON lines as they come, other formats when complete."""
+    if out != STDOUT:
+        with writer(form, Path(out), force=force, names=names) as write:
+            yield write
+    elif form in ("jsonl", "features"):
+        with stream_lines(form, sys.stdout.fileno(), names=names) as write:
+            yield write
+    else:
+        with Scratch() as folder:
+            with writer(form, folder / "out", lasting=False) as write:
+                yield write
+            with open(folder / "out", "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
 
 
 def files_beside(form: str, path: Path) -> list[Path]:

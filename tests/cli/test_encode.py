@@ -16,6 +16,8 @@ import polyseme
 from polyseme.cli.main import main
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.encode_files import encode_file
+from polyseme.errors import OptionError
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
 
@@ -303,3 +305,15 @@ def test_lines_without_a_known_word_are_counted_marked_or_an_error(tmp_path, cap
     assert any("text 2 has no word that the model knows: 'Zyxwvut'" in line for line in lines)
     marked = [json.loads(line)["vector"] for line in (tmp_path / "b.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [vector is None for vector in marked] == [False, True, True]
+
+
+def test_a_program_encodes_a_file_as_the_command_does(folder, wanted, tmp_path):
+    written = encode_file(
+        polyseme.load(folder / "m"), folder / "text.txt", tmp_path / "v.npy", layers="top", segment="space"
+    )
+    assert (written.lines, written.unknown) == (len(LINES), 0)
+    assert written.files == [tmp_path / "v.npy", tmp_path / "v.offsets.npy"]
+    tops = np.concatenate([layers[-1] for layers in wanted])
+    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), tops, atol=1e-5)
+    with pytest.raises(OptionError, match="unknown='nan' is about vectors of whole lines"):
+        encode_file(polyseme.load(folder / "m"), folder / "text.txt", tmp_path / "w.npy", unknown="nan")

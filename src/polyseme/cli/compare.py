@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import click
 
@@ -34,49 +33,22 @@ def compare(
 ) -> None:
     """Compare models on the same test files: one table, one plot. Given a corpus or text, methods are first trained
     on it with their defaults."""
-    from polyseme import catalog
-    from polyseme.api import load
-    from polyseme.evaluate.compare import Comparison, Entry, examine, train_methods
-    from polyseme.evaluate.kinds import recognise_kind
-    from polyseme.text.corpus import Corpus, is_corpus
+    from polyseme.evaluate.compare import compare_paths
     from polyseme.view.figure import check_picture
 
     if picture:
         check_picture(picture, force=force)
-    names = [row.name for row in catalog.METHODS if row.kind == "words"] if methods is None else methods.split(",")
-    for name in names:
-        catalog.find(name.strip())
-    for file in files:  # a wrong name among them is told before any work
-        recognise_kind(file)
-    entries: list[Entry] = []
+    names = None if methods is None else [name.strip() for name in methods.split(",")]
     with shown_progress() as progress:
-        for path in paths:
-            if not _is_text(path):
-                entries.append(examine(path, load(path), files))
-                continue
-            corpus = Corpus.open(path) if is_corpus(path) else Corpus.build(path, progress=progress)
-            trained: Any = train_methods(corpus, [name.strip() for name in names], minutes=minutes, progress=progress)
-            for name, model, seconds in trained:
-                entry = examine(name if len(paths) == 1 else f"{path} {name}", model, files)
-                entry.cpu_seconds = seconds
-                entries.append(entry)
-    found = Comparison(entries, list(files))
+        comparison = compare_paths(paths, files, methods=names, minutes=minutes, progress=progress)
     if picture:
         from polyseme.view.plots import draw_comparison
 
-        figures = {found.heading(file): [entry.value(file) for entry in entries] for file in files}
-        draw_comparison([entry.name for entry in entries], figures, picture, force=force)
+        models = [entry.name for entry in comparison.entries]
+        draw_comparison(models, comparison.figures(), picture, force=force)
     if as_json:
-        print_json([entry.to_json() for entry in found.entries])
+        print_json(comparison.to_json())
         return
-    print_table(*found.table())
-    for warning in found.warnings():
+    print_table(*comparison.table())
+    for warning in comparison.warnings():
         log.warning("%s", warning)
-
-
-def _is_text(path: str) -> bool:
-    """Whether methods should be trained on this path: a corpus, raw text, or a folder of text."""
-    from polyseme.api import recognise
-    from polyseme.text.corpus import is_corpus
-
-    return is_corpus(path) or recognise(path) in ("text", "folder", "empty")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from polyseme.cli.show import force_option, json_option, out_folder, print_json,
 from polyseme.cli.terminal import say
 from polyseme.cli.train import MethodCommand
 from polyseme.errors import OptionError
+
+if TYPE_CHECKING:
+    from polyseme.tasks.fit import RepeatedFit
 
 
 class TaskGroup(click.Group):
@@ -82,6 +85,7 @@ def _command(row: catalog.Row) -> click.Command:
     ) -> None:
         from polyseme import api
         from polyseme.disk.ownership import check_replaceable
+        from polyseme.training.run import Run
 
         if not out and not folds and seeds == 1:
             raise click.UsageError(
@@ -105,7 +109,15 @@ def _command(row: catalog.Row) -> click.Command:
                 if out:
                     check_replaceable(out, "model", recipe="", force=force)
                 plan = api.plan_fit(row.name, *data, progress=progress, **options)
-                _repeated(plan, folds, seeds, out, force, as_json, progress)
+                run = Run(progress=progress)
+                repeated = plan.repeat(run, folds=folds, seeds=seeds)
+                if out:
+                    model = plan.fit(run) if repeated.best is None else repeated.best
+                    model.save(out, force=force)
+                if as_json:
+                    print_json(repeated.to_json())
+                else:
+                    _print_repeated(repeated)
                 return
             try:
                 model = api.fit(row.name, *data, out=out, resume=resume, force=force, progress=progress, **options)
@@ -132,32 +144,11 @@ def _one_or_many(files: tuple[str, ...]) -> Any:
     return files[0] if len(files) == 1 else list(files)
 
 
-def _repeated(
-    plan: Any, folds: int | None, seeds: int, out: str | None, force: bool, as_json: bool, progress: Any
-) -> None:
-    """Print the scores of several runs with mean and standard deviation; keep the best of several seeds."""
-    from polyseme.tasks.fit import mean_and_deviation
-    from polyseme.training.run import Run
-
-    run = Run(progress=progress)
-    best: Any = None
-    if folds:
-        used = range(plan.seed, plan.seed + seeds)
-        names = [f"seed {seed} fold {n + 1}" if seeds > 1 else f"fold {n + 1}" for seed in used for n in range(folds)]
-        reports = [report for seed in used for report in plan.folds(folds, run, seed)]
-    else:
-        names, reports = [f"seed {plan.seed + n}" for n in range(seeds)], []
-        for model, report in plan.seeds(seeds, run):
-            reports.append(report)
-            if best is None or report.figures[report.metric] > best[1]:
-                best = (model, report.figures[report.metric])
-    mean, deviation = mean_and_deviation(reports)
-    if out and best is not None:
-        best[0].save(out, force=force)
-    elif out:
-        plan.fit(run).save(out, force=force)
-    if as_json:
-        print_json({"mean": mean, "deviation": deviation, "each": [report.figures for report in reports]})
-        return
-    rows = [[name, *(report.figures[figure] for figure in mean)] for name, report in zip(names, reports, strict=True)]
+def _print_repeated(repeated: RepeatedFit) -> None:
+    """The figures of each run, their mean and standard deviation."""
+    figures = repeated.to_json()
+    mean, deviation = figures["mean"], figures["deviation"]
+    rows = [
+        [name, *(each[figure] for figure in mean)] for name, each in zip(repeated.names, figures["each"], strict=True)
+    ]
     print_table(["", *mean], [*rows, ["mean", *mean.values()], ["deviation", *deviation.values()]])

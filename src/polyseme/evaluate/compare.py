@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from polyseme import catalog
-from polyseme.api import options_of, train
+from polyseme.api import load, options_of, recognise, train
 from polyseme.errors import OptionError, PolysemeError
-from polyseme.evaluate.kinds import evaluate_file
+from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import Progress, silent
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, is_corpus
 
 # The figure of a report that is compared: the first of these that it has a value of.
 FIGURES = ("spearman", "accuracy", "auc", "f1", "recall", "bleu", "perplexity", "forward")
@@ -57,6 +57,14 @@ class Comparison:
     entries: list[Entry]
     files: list[str]
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """For programs: one record for each model."""
+        return [entry.to_json() for entry in self.entries]
+
+    def figures(self) -> dict[str, list[float | None]]:
+        """What each model reaches, by the heading of the file."""
+        return {self.heading(file): [entry.value(file) for entry in self.entries] for file in self.files}
+
     def heading(self, file: str) -> str:
         """A file with the name of its figure."""
         names = {figure_of(e.reports[file]) for e in self.entries if file in e.reports}
@@ -90,6 +98,41 @@ def compare(
     """What each model, by name, reaches on each file."""
     paths = [str(file) for file in files]
     return Comparison([examine(name, model, paths, settings) for name, model in models.items()], paths)
+
+
+def compare_paths(
+    paths: Sequence[str],
+    files: Sequence[str],
+    *,
+    methods: Sequence[str] | None = None,
+    minutes: float | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """The models at ``paths`` on the same files; on a text or corpus among them, ``methods`` are trained first.
+
+    ``methods`` are by default all that give word vectors; ``minutes`` is for those that are trained by time.
+    """
+    names = [row.name for row in catalog.METHODS if row.kind == "words"] if methods is None else methods
+    for name in names:
+        catalog.find(name)
+    for file in files:  # a wrong name among them is reported before any work
+        recognise_kind(file)
+    entries: list[Entry] = []
+    for path in paths:
+        if not _is_text(path):
+            entries.append(examine(path, load(path), files))
+            continue
+        corpus = Corpus.open(path) if is_corpus(path) else Corpus.build(path, progress=progress)
+        for name, model, seconds in train_methods(corpus, names, minutes=minutes, progress=progress):
+            entry = examine(name if len(paths) == 1 else f"{path} {name}", model, files)
+            entry.cpu_seconds = seconds
+            entries.append(entry)
+    return Comparison(entries, list(files))
+
+
+def _is_text(path: str) -> bool:
+    """Whether methods should be trained on this path: a corpus, raw text, or a folder of text."""
+    return is_corpus(path) or recognise(path) in ("text", "folder", "empty")
 
 
 def examine(name: str, model: Any, files: Sequence[str], settings: EvaluationSettings | None = None) -> Entry:

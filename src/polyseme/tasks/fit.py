@@ -25,6 +25,20 @@ from polyseme.words.files.models import PublishedFastText
 
 
 @dataclass(frozen=True)
+class RepeatedFit:
+    """A task fitted several times: the name and the scores of each run, and the best model if they were compared."""
+
+    names: list[str]
+    reports: list[TaskReport]
+    best: TaskModel | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Mean, standard deviation and the figures of each run."""
+        mean, deviation = mean_and_deviation(self.reports)
+        return {"mean": mean, "deviation": deviation, "each": [report.figures for report in self.reports]}
+
+
+@dataclass(frozen=True)
 class FitPlan:
     """A task, its examples and encoders, everything opened and checked."""
 
@@ -64,6 +78,24 @@ class FitPlan:
         for seed in range(self.seed, self.seed + n):
             model = self.cls.fit(train, dev, self.encoders, self._seeded(seed), Run(progress=run.progress))
             yield model, model.score(dev)
+
+    def repeat(self, run: Run, *, folds: int | None = None, seeds: int = 1) -> RepeatedFit:
+        """The scores of several seeds, each over all ``folds`` if there are any; without them also the best model."""
+        used = range(self.seed, self.seed + seeds)
+        if folds:
+            labels = [
+                f"seed {seed} fold {fold}" if seeds > 1 else f"fold {fold}"
+                for seed in used
+                for fold in range(1, folds + 1)
+            ]
+            return RepeatedFit(labels, [report for seed in used for report in self.folds(folds, run, seed)])
+        best: TaskModel | None = None
+        reports: list[TaskReport] = []
+        for model, report in self.seeds(seeds, run):
+            if all(report.figures[report.metric] > other.figures[other.metric] for other in reports):
+                best = model
+            reports.append(report)
+        return RepeatedFit([f"seed {seed}" for seed in used], reports, best)
 
     @property
     def seed(self) -> int:
