@@ -43,6 +43,13 @@ def principal_plane(rows: FloatArray) -> FloatArray:
 FloatArray = NDArray[np.float32]
 
 
+def within_square(plane: FloatArray) -> FloatArray:
+    """Points in the plane, (n, 2), moved and scaled, alike in both directions, to be within [-1, 1]."""
+    centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
+    widest = float(np.abs(centred).max(initial=0))
+    return np.asarray(centred / widest if widest > 0 else centred, dtype=np.float32)
+
+
 def filled_rows(matrix: FloatArray) -> NDArray[np.bool_]:
     """Which rows are not all zeros; nearly always the first number decides."""
     filled = matrix[:, 0] != 0 if matrix.shape[1] else np.zeros(len(matrix), dtype=bool)

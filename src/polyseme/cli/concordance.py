@@ -86,7 +86,9 @@ def concordance(
         write_rows(out, form, columns, rows, force=force)
     elif as_json:
         name = "collocates" if collocates else "by_document" if documents else "lines"
-        print_json({**_facts(found), name: [dict(zip(columns, row, strict=True)) for row in rows]})
+        print_json(
+            {"query": found.query, **found.to_json(), name: [dict(zip(columns, row, strict=True)) for row in rows]}
+        )
     else:
         _print_facts(found)
         if collocates or documents:
@@ -120,18 +122,6 @@ def _row(line: Line) -> tuple[Any, ...]:
     text = line.text
     left, match, right = text[: line.start], text[line.start : line.end], text[line.end :]
     return (line.document, line.source, line.sentence, line.tag, line.before, left, match, right, line.behind)
-
-
-def _facts(found: Concordance) -> dict[str, Any]:
-    return {
-        "query": found.query,
-        "count": found.count,
-        "per_million": round(found.per_million, 2),
-        "documents": found.n_documents,
-        "of_documents": found.corpus.n_documents,
-        "dispersion": None if found.dispersion is None else round(found.dispersion, 4),
-        "parts": found.parts(),
-    }
 
 
 def _print_facts(found: Concordance) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +80,7 @@ def search(
     for number, one in enumerate(query):
         hits = index.search(one, k, how=how, context=context)
         if as_json:
-            print_json({"query": one, "hits": [dataclasses.asdict(hit) for hit in hits]})
+            print_json({"query": one, "hits": [hit.to_json() for hit in hits]})
         else:
             say("\n" * bool(number) + one if len(query) > 1 else "", err=False)
             _print_hits(hits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import click
@@ -86,7 +85,7 @@ def senses(
     if use or out:
         _list(Listing(opened, found), use, sort, topn, out, form, force, as_json)
     elif as_json:
-        print_json({**_senses_to_json(found), "static": static})
+        print_json({**found.to_json(), "static": static})
     else:
         to = console()
         print_senses(to, found)
@@ -145,7 +144,7 @@ def _used_alike(
     expected = index.expected(sentence, position, word, topn=8)
     cutoff = index.cutoff(any_word=any_word)
     if as_json:
-        found = {"cutoff": cutoff, "hits": [dataclasses.asdict(hit) for hit in hits], "expected": expected}
+        found = {"cutoff": cutoff, "hits": [hit.to_json() for hit in hits], "expected": expected}
         print_json({"word": word, "sentence": sentence, **found, "static": static})
         return
     to = console()
@@ -209,13 +208,3 @@ def _static(path: str, word: str, topn: int) -> list[tuple[str, float]]:
         return [(str(other), float(score)) for other, score in vectors.most_similar(word, topn=topn)]
     except UnknownWord:
         return []
-
-
-def _senses_to_json(found: WordSenses) -> dict[str, Any]:
-    return {
-        "word": found.word,
-        "count": found.count,
-        "looked_at": found.n_looked_at,
-        "sure": found.sure,
-        "senses": [dataclasses.asdict(sense) for sense in found.senses],
-    }

@@ -55,7 +55,8 @@ def create_app(
         responses=failures,
     )
     install_error_answers(app)
-    words, often = word_routes(library, Maps(cache))
+    tagged = next((library.corpus(name) for name in library.items if library.is_tagged(name)), None)
+    words, often = word_routes(library, Maps(cache, tagged))
     routers = (
         _library_routes(library), words, text_routes(library), predict_routes(library), attention_routes(library),
         search_routes(library), sense_routes(library), corpus_routes(library),

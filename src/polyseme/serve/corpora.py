@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -46,8 +45,8 @@ def corpus_routes(library: Library) -> APIRouter:
 
         def answer() -> dict[str, Any]:
             hits = found(corpus, query, mode, tag)
-            shown = [dataclasses.asdict(line) for line in hits.lines(offset, offset + limit, sort=sort)]
-            return {**_figures(hits), "lines": shown}
+            shown = [line.to_json() for line in hits.lines(offset, offset + limit, sort=sort)]
+            return {**hits.to_json(), "lines": shown}
 
         return JsonAnswer(await workers[corpus].ask(answer))
 
@@ -69,7 +68,7 @@ def corpus_routes(library: Library) -> APIRouter:
         def answer() -> dict[str, Any]:
             hits = found(corpus, query, mode, tag)
             best = hits.collocates(left=left, right=right, min_count=min_count, score=by, topn=limit)
-            return {"count": hits.count, "collocates": [dataclasses.asdict(one) for one in best]}
+            return {"count": hits.count, "collocates": [collocate.to_json() for collocate in best]}
 
         return JsonAnswer(await workers[corpus].ask(answer))
 
@@ -101,17 +100,5 @@ def corpus_routes(library: Library) -> APIRouter:
     return router
 
 
-def _figures(found: Concordance) -> dict[str, Any]:
-    return {
-        "count": found.count,
-        "per_million": round(found.per_million, 4),
-        "documents": found.n_documents,
-        "of_documents": found.corpus.n_documents,
-        "dispersion": None if found.dispersion is None else round(found.dispersion, 6),
-        "parts": found.parts(),
-    }
-
-
 def _hit(line: Line) -> dict[str, Any]:
-    record = dataclasses.asdict(line)
-    return {**record, "word": line.text[line.start : line.end], "score": 1.0}
+    return {**line.to_json(), "word": line.text[line.start : line.end], "score": 1.0}

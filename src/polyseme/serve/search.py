@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import Any
 
@@ -52,7 +51,7 @@ def search_routes(library: Library) -> APIRouter:
     def answer(question: SearchTexts) -> dict[str, Any]:
         index = index_of(question.model, question.texts)
         hits = index.search(question.query, question.k, how=question.how, context=question.context)
-        found = [{**dataclasses.asdict(hit), "score": round(hit.score, 6)} for hit in hits]
+        found = [hit.to_json() for hit in hits]
         return {"model": question.model, "texts": question.texts, "hits": found}
 
     @router.post("/texts/search", response_model=FoundTexts)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
+from polyseme.search import Index
 from polyseme.search.occurrences.uses import Listing, offers_substitutes
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.kept import KeptAnswers
 from polyseme.serve.library import Library
 from polyseme.serve.shapes import Hits, IndexQuery, SameSense, Senses, UsesShape, WordQuery
-from polyseme.view.word_map import fitted
 
 MOST_POINTS = 2000  # on a map of uses
 MOST_KEPT = 64 << 20  # bytes of answers about senses
@@ -27,8 +26,12 @@ def sense_routes(library: Library) -> APIRouter:
     indexes = {name: Worker() for name, item in library.items.items() if item.kind == "index"}
     kept = KeptAnswers(MOST_KEPT)
 
-    def clustered(index: str, word: str, max_senses: int) -> bytes:
-        return JsonAnswer(_senses(library.find(index, "index"), index, word, max_senses)).body  # type: ignore[return-value]
+    def clustered(name: str, word: str, max_senses: int) -> bytes:
+        index: Index = library.find(name, "index")
+        uses = index.senses(word, max_senses=max_senses)
+        labels = "substitutes" if offers_substitutes(index.encoder) else "company"
+        answer = {"index": name, **uses.to_json(), "labels": labels, "points": uses.map_to_json(MOST_POINTS)}
+        return bytes(JsonAnswer(answer).body)
 
     @router.get("/senses", response_model=Senses)
     async def senses(
@@ -48,7 +51,7 @@ def sense_routes(library: Library) -> APIRouter:
             asked = question.model_dump(exclude={"index", "sentence"})
             found = index.same_sense(question.sentence, **asked)
             return {
-                "hits": [hit_json(hit) for hit in found],
+                "hits": [hit.to_json() for hit in found],
                 "cutoff": index.cutoff(any_word=question.any_word),
                 "expected": index.expected(question.sentence, question.position, question.word),
             }
@@ -76,53 +79,8 @@ def sense_routes(library: Library) -> APIRouter:
         def answer() -> dict[str, Any]:
             found = listed(index, word, max_senses)
             lines = found.lines(use, offset, offset + limit, sort=sort)
-            return {"count": found.count(use), "occurrences": [dataclasses.asdict(line) for line in lines]}
+            return {"count": found.count(use), "occurrences": [line.to_json() for line in lines]}
 
         return JsonAnswer(await indexes[index].ask(answer))
 
     return router
-
-
-def hit_json(hit: Any) -> dict[str, Any]:
-    """A Hit of the search room as JSON."""
-    record = dataclasses.asdict(hit)
-    record.pop("occurrence", None)
-    return {**record, "score": round(float(hit.score), 6)}
-
-
-def _senses(index: Any, name: str, word: str, max_senses: int) -> dict[str, Any]:
-    found = index.senses(word, max_senses=max_senses)
-    senses = [
-        {
-            "share": round(float(sense.share), 6),
-            "size": int(sense.size),
-            "sure": None if sense.sure is None else round(sense.sure, 4),
-            "substitutes": list(sense.substitutes),
-            "typical": [hit_json(hit) for hit in sense.typical],
-        }
-        for sense in found.senses
-    ]
-    step = max(1, -(-len(found.points) // MOST_POINTS))
-    plane = fitted(found.points)
-    points = [
-        {
-            "x": round(float(x), 5),
-            "y": round(float(y), 5),
-            "sense": int(label),
-            "sure": round(float(sure), 3),
-            "hit": hit_json(hit),
-        }
-        for (x, y), label, sure, hit in zip(
-            plane[::step], found.labels[::step], found.silhouettes[::step], found.hits[::step], strict=True
-        )
-    ]
-    return {
-        "index": name,
-        "word": word,
-        "count": found.count,
-        "looked_at": found.n_looked_at,
-        "sure": None if found.sure is None else round(found.sure, 4),
-        "labels": "substitutes" if offers_substitutes(index.encoder) else "company",
-        "senses": senses,
-        "points": points,
-    }

@@ -240,6 +240,7 @@ class SentenceShape(BaseModel):
 
 
 class HitShape(BaseModel):
+    occurrence: int | None = None  # its place in an index; not there for a place in a corpus
     sentence: int
     token: int
     word: str

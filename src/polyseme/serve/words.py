@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 
-from polyseme.arrays import FloatArray
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher, Worker
 from polyseme.serve.library import Library
@@ -26,7 +24,7 @@ from polyseme.serve.shapes import (
 )
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Completion
-from polyseme.view.word_map import MapFailed, Maps, clusters, commonest_tags
+from polyseme.view.word_map import MapFailed, Maps
 from polyseme.words.neighbour_queries import NearestQuestion, nearest_words, neighbour_links
 from polyseme.words.vectors import Neighbours as Scores
 from polyseme.words.vectors import WordVectors
@@ -103,25 +101,6 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         links = await quick.ask(partial(neighbour_links, search.vectors, [word for word, _ in found]))
         return JsonAnswer({"model": model, "word": word, "nodes": _scored(found), "links": _linked(links)})
 
-    tagged = next((library.corpus(name) for name in library.items if library.is_tagged(name)), None)
-
-    @lru_cache(maxsize=8)
-    def groups(model: str, rows: tuple[int, ...]) -> tuple[list[int], list[str | None]]:
-        vectors = search_of(model).vectors
-        words = [vectors.index_to_key[row] for row in rows]
-        tags: list[str | None] = commonest_tags(tagged, words) if tagged else [None] * len(words)
-        return clusters(vectors, list(rows)).tolist(), tags
-
-    def drawn(model: str, places: tuple[list[int], FloatArray]) -> dict[str, Any]:
-        clustered, tags = groups(model, tuple(places[0]))
-        often = Counter(tag for tag in tags if tag)
-        points = _points(search_of(model).vectors, places)
-        whole = [
-            {**point, "cluster": cluster, "tag": tag}
-            for point, cluster, tag in zip(points, clustered, tags, strict=True)
-        ]
-        return {"points": whole, "tags": [tag for tag, _ in often.most_common()]}
-
     @router.get("/map", response_model=VocabularyMap)
     async def vocabulary_map(
         model: ModelQuery,
@@ -132,12 +111,10 @@ def word_routes(library: Library, maps: Maps) -> tuple[APIRouter, Routes]:
         search = search_of(model)
         answer: dict[str, Any] = {"model": model, "method": method, "state": "computing", "points": [], "tags": []}
         try:
-            places = await slow.ask(partial(maps.points, search.vectors, method, size))
+            drawn = await slow.ask(partial(maps.to_json, search.vectors, method, size))
         except MapFailed as failed:
             return JsonAnswer({**answer, "state": "failed", "reason": str(failed)})
-        if places is not None:
-            answer |= {"state": "ready", **await slow.ask(partial(drawn, model, places))}
-        return JsonAnswer(answer)
+        return JsonAnswer(answer if drawn is None else {**answer, "state": "ready", **drawn})
 
     return router, {"/api/neighbours": (AskNeighbours, neighbours), "/api/analogy": (AskAnalogy, analogy)}
 
@@ -148,16 +125,3 @@ def _scored(found: Scores) -> list[dict[str, Any]]:
 
 def _linked(links: list[tuple[str, str, float]]) -> list[dict[str, Any]]:
     return [{"source": source, "target": target, "score": round(score, 6)} for source, target, score in links]
-
-
-def _points(vectors: WordVectors, places: tuple[list[int], FloatArray]) -> list[dict[str, Any]]:
-    rows, plane = places
-    return [
-        {
-            "word": vectors.index_to_key[row],
-            "x": round(x, 5),
-            "y": round(y, 5),
-            "count": int(vectors.vocabulary.counts[row]),
-        }
-        for row, (x, y) in zip(rows, plane.tolist(), strict=True)
-    ]

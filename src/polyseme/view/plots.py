@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, within_square
 from polyseme.errors import OptionError
 from polyseme.tasks.model import TaskReport
 from polyseme.view.figure import figure, font_for
-from polyseme.view.word_map import clusters, fitted, plane_of
+from polyseme.view.word_map import clusters, plane_of
 from polyseme.words.vectors import WordVectors
 
 COLOURS = ("#0b67a8", "#bf421d", "#237a3b", "#8448ac", "#946400", "#007a80", "#b02f72", "#5b5e66")
@@ -71,7 +71,7 @@ def draw_groups(
     plane: FloatArray, labels: NDArray[np.int64], names: Sequence[str], title: str, path: str | Path, *, force: bool
 ) -> None:
     """Points on a plane, ``(n, 2)``, coloured by the group of each, ``(n,)``; ``names`` are those of the groups."""
-    font, points = font_for([title, *names]), fitted(plane)
+    font, points = font_for([title, *names]), within_square(plane)
     with figure(path, 8.0, 6.0, force=force) as axes:
         for group, name in enumerate(names):
             own = points[labels == group]

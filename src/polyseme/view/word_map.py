@@ -10,13 +10,15 @@ import hashlib
 import logging
 import os
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray, principal_components, principal_plane, unit_rows
+from polyseme.arrays import FloatArray, principal_components, principal_plane, unit_rows, within_square
 from polyseme.disk.atomic import new_file
 from polyseme.errors import FormatError, PolysemeError
 from polyseme.store import safetensors_file
@@ -39,19 +41,42 @@ class MapFailed(PolysemeError):
 class Maps:
     """Maps of word vectors; those of t-SNE are kept in a folder, under a fingerprint of what they show."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, tagged: Corpus | None = None) -> None:
+        """``tagged`` is a corpus by whose tags words are coloured."""
         self.folder = folder or default_folder()
+        self._groups = lru_cache(maxsize=8)(partial(_clusters_and_tags, tagged))
         self._lock = threading.Lock()
         self._known: OrderedDict[str, FloatArray] = OrderedDict()
         self._running: set[str] = set()
         self._failed: dict[str, str] = {}
+
+    def to_json(self, vectors: WordVectors, method: str, size: int) -> dict[str, Any] | None:
+        """Each word with its point, count, cluster and tag, and the tags by frequency; None or MapFailed as above."""
+        places = self.points(vectors, method, size)
+        if places is None:
+            return None
+        rows, plane = places
+        labels, tags = self._groups(vectors, tuple(rows))
+        counts = vectors.vocabulary.counts
+        points = [
+            {
+                "word": vectors.index_to_key[row],
+                "x": round(x, 5),
+                "y": round(y, 5),
+                "count": int(counts[row]),
+                "cluster": label,
+                "tag": tag,
+            }
+            for row, (x, y), label, tag in zip(rows, plane.tolist(), labels, tags, strict=True)
+        ]
+        return {"points": points, "tags": [tag for tag, _ in Counter(filter(None, tags)).most_common()]}
 
     def points(self, vectors: WordVectors, method: str, size: int) -> Places | None:
         """Points of the most frequent words; None while t-SNE is being computed, MapFailed where it cannot be."""
         rows = _rows_with_letters(vectors, size)
         units = unit_rows(_dense_rows(vectors, np.array(rows)))
         if method == "pca" or len(rows) < 8:
-            return rows, fitted(principal_plane(units))
+            return rows, within_square(principal_plane(units))
         key = hashlib.sha256(b"tsne 1" + units.tobytes()).hexdigest()[:32]
         with self._lock:
             plane = self._known.get(key)
@@ -70,7 +95,7 @@ class Maps:
     def _compute(self, key: str, units: FloatArray) -> None:
         plane, reason = None, ""
         try:
-            plane = fitted(tsne(units))
+            plane = within_square(tsne(units))
             with new_file(self.folder / f"{key}.safetensors") as part:
                 safetensors_file.write(part, {"points": plane})
             self._forget_oldest()
@@ -115,7 +140,15 @@ def plane_of(vectors: WordVectors, method: str, size: int) -> Places:
     """The most frequent words and their points by PCA or t-SNE, which takes its time."""
     rows = _rows_with_letters(vectors, size)
     units = unit_rows(_dense_rows(vectors, np.array(rows)))
-    return rows, fitted(principal_plane(units) if method == "pca" or len(rows) < 8 else tsne(units))
+    return rows, within_square(principal_plane(units) if method == "pca" or len(rows) < 8 else tsne(units))
+
+
+def _clusters_and_tags(
+    tagged: Corpus | None, vectors: WordVectors, rows: tuple[int, ...]
+) -> tuple[list[int], list[str | None]]:
+    words = [vectors.index_to_key[row] for row in rows]
+    tags: list[str | None] = commonest_tags(tagged, words) if tagged else [None] * len(words)
+    return clusters(vectors, list(rows)).tolist(), tags
 
 
 def clusters(vectors: WordVectors, rows: list[int], n: int = 7) -> NDArray[np.int64]:
@@ -163,13 +196,6 @@ def tsne(units: FloatArray) -> FloatArray:
     with threadpool_limits(1, user_api="openmp"):
         plane = TSNE(2, perplexity=perplexity, init="pca", random_state=0, n_jobs=1).fit_transform(reduced)
     return np.asarray(plane, dtype=np.float32)
-
-
-def fitted(plane: FloatArray) -> FloatArray:
-    """Moved and scaled, alike in both directions, to be within [-1, 1]."""
-    centred = plane - (plane.max(axis=0) + plane.min(axis=0)) / 2
-    widest = float(np.abs(centred).max(initial=0))
-    return np.asarray(centred / widest if widest > 0 else centred, dtype=np.float32)
 
 
 def _dense_rows(vectors: WordVectors, rows: NDArray[np.int64]) -> FloatArray:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,10 @@ class Collocate:
     loglik: float
     mi: float
     logdice: float
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return dict(vars(self))
 
 
 def collocates(
@@ -148,6 +153,10 @@ class Line:
     before: str  # the sentence before, and the one behind, of the same document
     behind: str
 
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return dict(vars(self))
+
     def __repr__(self) -> str:
         return f"Line({self.source}: {excerpt(self.text, self.start, self.end)!r})"
 
@@ -208,6 +217,17 @@ class Concordance:
 
     def __repr__(self) -> str:
         return f"Concordance({self.query!r}: {self.count:,} hits, {self.per_million:,.1f} per million words)"
+
+    def to_json(self) -> dict[str, Any]:
+        """How often, and where, for programs; ``lines`` and ``collocates`` have the rest."""
+        return {
+            "count": self.count,
+            "per_million": round(self.per_million, 4),
+            "documents": self.n_documents,
+            "of_documents": self.corpus.n_documents,
+            "dispersion": None if self.dispersion is None else round(self.dispersion, 6),
+            "parts": self.parts(),
+        }
 
     def _repr_html_(self) -> str:
         shown = self.lines(stop=_SHOWN)

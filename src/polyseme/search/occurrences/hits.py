@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, within_square
 from polyseme.display import points_picture, rows_table
 
 _AROUND = 12  # characters of the sentence that a hit is shown with, to each side
@@ -45,6 +46,10 @@ class Hit:
         tag = f" <code>{escape(self.tag)}</code>" if self.tag else ""
         return f"{self.score:.3f} {escape(before)}<b>{escape(word)}</b>{escape(after)}{tag}"
 
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {**vars(self), "score": round(float(self.score), 6)}
+
     def excerpt(self) -> str:
         """The word in brackets, and what is next to it."""
         return excerpt(self.text, self.start, self.end)
@@ -59,6 +64,16 @@ class Sense:
     sure: float | None  # mean silhouette of its occurrences: 1 far from the other uses, 0 between them; None: only one
     substitutes: list[str]  # what the language model would say instead; or, from other encoders, words that occur near
     typical: list[Hit]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "share": round(float(self.share), 6),
+            "size": int(self.size),
+            "sure": None if self.sure is None else round(self.sure, 4),
+            "substitutes": list(self.substitutes),
+            "typical": [hit.to_json() for hit in self.typical],
+        }
 
     def __repr__(self) -> str:
         return f"Sense({self.share:.0%}, {self.size:,} occurrences: {', '.join(self.substitutes) or '–'})"
@@ -93,6 +108,31 @@ class WordSenses:
     def sure(self) -> float | None:
         """The mean silhouette: near 1 the uses are far apart, near 0 they run into each other; None: one use."""
         return float(self.silhouettes.mean()) if len(self.senses) > 1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: the uses; ``map_to_json`` has the occurrences."""
+        return {
+            "word": self.word,
+            "count": self.count,
+            "looked_at": self.n_looked_at,
+            "sure": None if self.sure is None else round(self.sure, 4),
+            "senses": [sense.to_json() for sense in self.senses],
+        }
+
+    def map_to_json(self, most: int) -> list[dict[str, Any]]:
+        """At most so many of the occurrences, evenly drawn: the point of each within [-1, 1], and its use."""
+        step = max(1, -(-len(self.points) // most))
+        occurrences = zip(
+            within_square(self.points)[::step].tolist(),
+            self.labels[::step].tolist(),
+            self.silhouettes[::step].tolist(),
+            self.hits[::step],
+            strict=True,
+        )
+        return [
+            {"x": round(x, 5), "y": round(y, 5), "sense": use, "sure": round(sure, 3), "hit": hit.to_json()}
+            for (x, y), use, sure, hit in occurrences
+        ]
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{sense.share:.0%}" for sense in self.senses)

@@ -15,7 +15,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,6 +183,10 @@ class UsedSo:
     start: int
     end: int
     behind: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return dict(vars(self))
 
     def __repr__(self) -> str:
         return f"UsedSo({self.use}, {self.score:.3f}: {excerpt(self.text, self.start, self.end)!r})"

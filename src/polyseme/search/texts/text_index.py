@@ -62,6 +62,10 @@ class TextHit:
     before: list[str]  # the texts before it in the same source, nearest last
     after: list[str]
 
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {**vars(self), "score": round(float(self.score), 6)}
+
     def __repr__(self) -> str:
         text = self.text if len(self.text) <= 60 else f"{self.text[:60]}…"
         return f"TextHit({self.score:.3f} {self.source}:{self.line}: {text!r})"
