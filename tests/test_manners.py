@@ -37,6 +37,13 @@ def test_dir_shows_the_names_that_are_imported_at_first_use() -> None:
     assert all(getattr(polyseme, name) is not None for name in found)
 
 
+def test_sentence_encoders_that_learn_their_own_words_need_torch_and_not_transformers() -> None:
+    heavy = "'transformers', 'huggingface_hub', 'numba', 'scipy', 'sklearn', 'h5py', 'faiss'"
+    code = f"import polyseme.sentences.encoders, sys; print([m for m in ({heavy}) if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:
     assert repr(hit()) == "Hit(0.500: '…王在家里坐着没事情做，他[打]了个电话给他的老朋友，说…')"
     assert "他<b>打</b>了个电话" in hit()._repr_html_()

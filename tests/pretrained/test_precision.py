@@ -54,7 +54,7 @@ def test_a_product_is_that_of_levels_with_one_scale_per_row_of_both(multiplier):
 def test_without_vnni_no_sum_overflows(instructions):
     code = """
 import torch
-from polyseme.contexts.transformer.int8 import OPERATIONS, Int8Weights, best_multiplier
+from polyseme.contexts.transformer.inference_speed import OPERATIONS, Int8Weights, best_multiplier
 for operation in OPERATIONS:
     multiplier = best_multiplier((operation,))
     if multiplier:

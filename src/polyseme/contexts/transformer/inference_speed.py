@@ -34,9 +34,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
 
-from polyseme.contexts.transformer.int8_kernels import TOP, ZERO, quantise_rows, scale_rows
 from polyseme.contexts.transformer.network import Network
 
 USUAL_ROWS = 384  # rows of a typical matrix product
@@ -133,6 +131,8 @@ def operations_run() -> bool:
         return False
 
 
+ZERO = 128  # the uint8 that stands for 0.0
+TOP = 127  # the largest level on both sides of it
 OPERATIONS = ("onednn", "plain")  # the faster one first; not every build of torch has it
 LEVELS = (TOP, 63)
 _MUCH_SLOWER = 4  # than the other operation: it has no implementation for this processor
@@ -181,6 +181,8 @@ class Int8Weights:
 
     def linear(self, x: Tensor, bias: Tensor) -> Tensor:
         """``(N, in) -> (N, out)`` in float32."""
+        from polyseme.contexts.transformer.int8_kernels import quantise_rows, scale_rows
+
         if not len(x):
             return x.new_zeros(0, len(self.scales))
         levels, scales = torch.empty(x.shape, dtype=torch.uint8), torch.empty(len(x))
@@ -225,9 +227,9 @@ def _seconds(multiplier: Multiplier) -> float | None:
 log = logging.getLogger(__name__)
 
 _SECONDS = 120
-_TRIAL = """
+_TRIAL = f"""
 import sys
-from polyseme.contexts.transformer.int8 import best_multiplier
+from {__name__} import best_multiplier
 print(*best_multiplier(tuple(sys.argv[1:])) or ())
 """
 
@@ -236,6 +238,8 @@ class Int8Linear(PreparedLinear):
     """A linear layer for inference in int8, with the weights of ``layer``, also of GPT-2, where they are transposed."""
 
     def __init__(self, layer: nn.Module, multiplier: Multiplier) -> None:
+        from transformers.pytorch_utils import Conv1D
+
         super().__init__(layer)
         self.multiplier = multiplier
         self.transposed = isinstance(layer, Conv1D)
@@ -254,6 +258,8 @@ class Int8Linear(PreparedLinear):
 
 def in_int8(network: Network) -> Network | None:
     """The network with int8 linear layers; None, with a warning, if the machine or architecture does not support it."""
+    from transformers.pytorch_utils import Conv1D
+
     multiplier = usable_multiplier()
     if multiplier is None:
         log.warning("int8 does not run on this machine: reading in fp32")

@@ -9,10 +9,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from polyseme.contexts.transformer.inference_speed import TOP, ZERO
 
-ZERO = 128  # the uint8 that stands for 0.0
-TOP = 127  # the largest level on both sides of it
+Floats = NDArray[np.float32]
 
 _FAST = {"contract", "nsz", "arcp"}
 _NONE, _TOP, _HALF_UP = np.float32(0), np.float32(TOP), np.float32(ZERO + 0.5)

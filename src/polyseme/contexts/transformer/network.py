@@ -1,7 +1,8 @@
 """The network of a Transformer, of any architecture in ``transformers``, as a torch module.
 
 It is built from a configuration and tensors that were read as data: no code from a model's author is executed, the hub
-is never contacted, and the configuration is checked against the tensors before memory is allocated.
+is never contacted, and the configuration is checked against the tensors before memory is allocated. ``transformers`` is
+imported where a network is built, for it takes longer than torch, and every network that learns imports this module.
 """
 
 from __future__ import annotations
@@ -11,24 +12,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_module_registration_hook
-from transformers import (
-    CONFIG_MAPPING,
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    MODEL_FOR_PRETRAINING_MAPPING,
-    MODEL_FOR_TEXT_ENCODING_MAPPING,
-    MODEL_MAPPING,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
 
 from polyseme.contexts.transformer.offline import offline, reason
 from polyseme.errors import FormatError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 # Settings that would make transformers execute, download or quantise something; attention and dtype are set here, and
 # an encoder has no labels, for each of which transformers would make a name.
@@ -63,6 +57,8 @@ class Network(nn.Module):
     detect: Callable[[TokenBatch], Tensor] | None = None  # gives the languages of a batch that comes without them
 
     def __init__(self, whole: PreTrainedModel) -> None:
+        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
         super().__init__()
         self.whole = whole
         self.wants_mask = False
@@ -81,6 +77,8 @@ class Network(nn.Module):
     @property
     def body(self) -> nn.Module:
         """The encoder without its head."""
+        from transformers import PreTrainedModel
+
         whole = self.whole
         found: nn.Module = whole.get_encoder() if whole.config.is_encoder_decoder else whole.base_model
         # Llama 4 does not tell where its encoder is.
@@ -271,6 +269,8 @@ class Network(nn.Module):
 
 def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConfig:
     """The configuration object of ``transformers`` for the settings of a config.json."""
+    from transformers import CONFIG_MAPPING
+
     for name, what in _REFUSED.items():
         if record.get(name):
             raise FormatError(f"{where} asks for {what} ({name}), which is not executed")
@@ -364,6 +364,14 @@ def _has_pairs(whole: PreTrainedModel) -> bool:
 
 def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list[type[PreTrainedModel]]:
     """The classes to try: the one named in the configuration if it is a language model, then the bare encoder."""
+    from transformers import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_FOR_PRETRAINING_MAPPING,
+        MODEL_FOR_TEXT_ENCODING_MAPPING,
+        MODEL_MAPPING,
+    )
+
     listed: Any = config.architectures
     named = str(listed[0]) if isinstance(listed, (list, tuple)) and listed else ""
     masked, causal = (_classes(m, config) for m in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))

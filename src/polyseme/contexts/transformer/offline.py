@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import huggingface_hub.constants
-from transformers.utils import logging
-
 
 @contextmanager
 def offline() -> Iterator[None]:
     """Inside, models are loaded from local files only, without progress bars and log messages."""
+    import huggingface_hub.constants
+    from transformers.utils import logging
+
     hub, verbosity, bars = (
         huggingface_hub.constants.HF_HUB_OFFLINE,
         logging.get_verbosity(),

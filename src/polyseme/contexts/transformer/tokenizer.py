@@ -25,7 +25,6 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
 from tokenizers.pre_tokenizers import BertPreTokenizer, PreTokenizer
-from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
 
 from polyseme.contexts.transformer.offline import panics_as, reason
 from polyseme.errors import FormatError
@@ -91,6 +90,8 @@ class Pieces:
         self.tokenizer = tokenizer
         self.cuts_words = settings.get("tokenizer_class") in _CUTTING_WORDS
         if self.cuts_words:
+            from transformers.models.roformer.tokenization_utils import JiebaPreTokenizer
+
             self.tokenizer.pre_tokenizer = PreTokenizer.custom(JiebaPreTokenizer(tokenizer.get_vocab()))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
