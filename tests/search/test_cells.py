@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -48,6 +49,18 @@ def test_recall_is_what_it_was_measured_to_be(tmp_path: Path) -> None:
         candidates = cells.candidates((vectors[query] / np.linalg.norm(vectors[query])).astype(np.float32))
         found.append(np.isin(exact, candidates).mean())
     assert abs(np.mean(found) - recall) < 0.04
+
+
+def test_the_centres_are_as_near_as_those_of_faiss(tmp_path: Path) -> None:
+    codes, projection = random_codes(6000, 24)
+    vectors = projection.decode(codes)
+    cells, _ = build_cells(codes, projection.step, tmp_path / "cells.npy", seed=1, progress=silent)
+    theirs = faiss.Kmeans(24, len(cells.centres), niter=8, seed=1, spherical=True, min_points_per_centroid=1)
+    theirs.train(vectors)
+    ours, wanted = ((vectors @ centres.T).max(axis=1) for centres in (cells.centres, theirs.centroids))
+    assert 1 - ours.mean() < 1.05 * (1 - wanted.mean())
+    number = np.repeat(np.arange(len(cells.centres)), np.diff(cells.offsets))
+    np.testing.assert_array_equal(number, (vectors[cells.rows] @ cells.centres.T).argmax(axis=1))
 
 
 def test_exact_search_agrees_with_sorting_everything() -> None:

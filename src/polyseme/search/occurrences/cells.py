@@ -1,8 +1,9 @@
 """Nearest occurrences among all words: an inverted file (IVF). 倒排单元
 
-faiss learns √n centres; each occurrence belongs to the cell of its nearest centre, and a query is compared with the
-codes in the ``probes`` cells whose centres are nearest to it. The lists hold places in the index, and the codes are
-read where they are on disk: no second copy, nothing that faiss would have to read from an untrusted file.
+Spherical k-means learns √n / 2 centres; each occurrence belongs to the cell of its nearest centre, and a query is
+compared with the codes in the ``probes`` cells whose centres are nearest to it (Jégou et al., "Product Quantization for
+Nearest Neighbor Search", 2011, section 4). The lists hold places in the index, and the codes are read where they are on
+disk: no second copy.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, unit_rows
 from polyseme.errors import FormatError
 from polyseme.interfaces import Progress
 from polyseme.search.occurrences.index_folder import create, release
@@ -25,6 +26,8 @@ from polyseme.search.occurrences.sorting import Places
 TARGET = 0.95  # recall of the ten nearest that is asked of the search
 QUERIES = 200
 _POINTS_PER_CENTRE = 48
+_ROUNDS = 8  # of k-means
+_PRODUCTS = 1 << 22  # of vectors and centres at a time
 
 
 @dataclass
@@ -67,24 +70,18 @@ def build_cells(
 
     A code ``(d,)`` times ``step`` ``(d,)`` is its vector: of vectors that are not coded, ``step`` is 1.
     """
-    import faiss
-
     n = len(codes)
     k = max(1, round(n**0.5 / 2))  # half as many as are usual: half the work, and as many as needed are visited
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(n, size=min(n, k * _POINTS_PER_CENTRE), replace=False))
     progress("cells: centres", 0, 1)
-    kmeans = faiss.Kmeans(len(step), k, niter=8, seed=seed, spherical=True, min_points_per_centroid=1)
-    kmeans.train(np.concatenate([decode(rows, step) for rows in _picked(codes, sample)]))
+    centres = _centres(np.concatenate([decode(rows, step) for rows in _picked(codes, sample)]), k, rng)
     progress("cells: centres", 1, 1)
-    centres = np.ascontiguousarray(kmeans.centroids, dtype=np.float32)
     aside = file.with_name(".assigned.npy")  # on disk too: memory does not grow with the index
     assigned = create(aside, (n,), np.dtype(np.int32))
-    searcher = faiss.IndexFlatIP(len(step))
-    searcher.add(centres)
     for begin in range(0, n, BLOCK):
         block = decode(codes[begin : begin + BLOCK], step)
-        assigned[begin : begin + BLOCK] = searcher.search(block, 1)[1][:, 0]
+        assigned[begin : begin + BLOCK] = _nearest_centres(block, centres)
         release(codes)
         progress("cells: occurrences", min(begin + BLOCK, n), n)
     counts = np.zeros(k, dtype=np.int64)
@@ -100,6 +97,29 @@ def build_cells(
     cells = Cells(centres, places.offsets, rows, 1)
     recall = _choose_probes(cells, codes, step, rng)
     return cells, recall
+
+
+def _centres(vectors: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """Spherical k-means of vectors of length one, ``(n, d) -> (k, d)``, from ``k`` of them."""
+    from scipy.sparse import csr_array
+
+    n = len(vectors)
+    centres = vectors[rng.choice(n, k, replace=False)]
+    for _ in range(_ROUNDS):
+        cells = _nearest_centres(vectors, centres)
+        members = csr_array((np.ones(n, dtype=np.float32), cells, np.arange(n + 1)), shape=(n, k))
+        sums = np.asarray(members.T @ vectors)
+        empty = np.bincount(cells, minlength=k) == 0
+        sums[empty] = vectors[rng.choice(n, int(empty.sum()), replace=False)]
+        centres = unit_rows(sums)
+    return centres
+
+
+def _nearest_centres(vectors: FloatArray, centres: FloatArray) -> NDArray[np.int64]:
+    """The cell of each vector, ``(n, d) -> (n,)``."""
+    n = max(_PRODUCTS // len(centres), 1)
+    blocks = (vectors[begin : begin + n] for begin in range(0, len(vectors), n))
+    return np.concatenate([(block @ centres.T).argmax(axis=1) for block in blocks])
 
 
 def _picked(codes: NDArray[Any], places: NDArray[np.int64]) -> Iterator[NDArray[Any]]:

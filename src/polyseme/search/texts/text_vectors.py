@@ -1,7 +1,7 @@
 """The vectors of a text index, and the nearest of them: all compared, or those in the nearest cells. 向量检索
 
-Up to 200,000 texts every vector is compared. Above, faiss learns √n centres, and the vectors are on disk in the order
-of the cells they belong to, so that the few cells nearest to a query are read in one piece each; how many must be read
+Up to 200,000 texts every vector is compared. Above, k-means learns √n / 2 centres, and the vectors are on disk in the
+order of their cells, so that the few cells nearest to a query are read in one piece each; how many must be read
 for a recall of 0.95 is measured when the index is made (see cells.py). Sparse vectors are all compared.
 
 A text index on disk: a folder with texts.json, the texts, their vectors and an inverted file of their words.
