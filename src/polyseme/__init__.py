@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from polyseme import (
+    extras,
     forks,  # noqa: F401 - registers what a forked process needs
     old_names,
 )
@@ -39,6 +40,7 @@ _LAZY = {
 }
 
 old_names.install()
+extras.install()
 
 __all__ = [
     "Corpus", "Examples", "Parallel", "PolysemeError", "__version__", "describe", "distil", "fit", "lift", "load",

@@ -17,6 +17,7 @@ from polyseme.disk.mapped import watching
 from polyseme.disk.opened_folder import Opened, steady
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError
+from polyseme.extras import needed_for
 from polyseme.interfaces import ContextEncoder, Progress, SentenceEncoder
 from polyseme.old_folders import renamed
 from polyseme.options import identity_of, make_options
@@ -58,7 +59,10 @@ SentenceMethod = Literal[
 
 def class_of(name: str) -> type[Model]:
     """The class of a method, or of the models of a published format."""
-    found: type[Model] = _named(catalog.find(name).where)
+    with needed_for(name):
+        found: type[Model] = _named(catalog.find(name).where)
+        if found.computes_with:
+            import_module(found.computes_with)
     return found
 
 
@@ -103,8 +107,9 @@ def _load(path: str | Path) -> Any:
         return open_folder(path)
     for form in catalog.FORMATS:
         if form.name == name:
-            opened = _named(form.opens)
-            return opened(path, load) if form.needs_others else opened(path)
+            with needed_for(f"{path} ({name})"):
+                opened = _named(form.opens)
+                return opened(path, load) if form.needs_others else opened(path)
     raise FormatError(f"{path} is not a model that polyseme reads: {catalog.REFUSALS[name]}")
 
 

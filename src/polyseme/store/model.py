@@ -83,6 +83,7 @@ class Model(ABC):
 
     method: ClassVar[str]
     Options: ClassVar[type]
+    computes_with: ClassVar[str] = ""  # a package that it imports only when it computes, if that is optional
     options: Any
     about: About
     watch: Watch = Watch()  # over the files that the model was opened from

@@ -37,7 +37,7 @@ def figure(path: str | Path, width: float = 7.0, height: float = 4.2, *, force: 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtra("drawing", "plot") from None
+        raise MissingExtra("drawing", "plot", "matplotlib") from None
     with rc_context({"text.parse_math": False}):  # a dollar sign in a word does not begin a formula
         drawn = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(drawn)

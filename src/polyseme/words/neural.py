@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class NeuralVectors(WordVectors):
     """``module.words`` has the vectors of the vocabulary, then those of the unknown word and the sentence boundary."""
 
+    computes_with: ClassVar[str] = "torch"
     by_class: ClassVar[tuple[str, ...]] = ("words.weight",)  # weights with a row for each word and special
     module: Any
 

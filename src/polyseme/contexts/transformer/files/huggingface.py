@@ -193,7 +193,7 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
                 tokenizer = BertTokenizer.from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # transformers raises errors of many kinds
         if _only_sentencepiece(folder) and find_spec("sentencepiece") is None:
-            raise MissingExtra(f"{folder}: its tokenizer, a SentencePiece model,", "sentencepiece") from None
+            raise MissingExtra(f"{folder}: its SentencePiece tokenizer", "sentencepiece", "sentencepiece") from None
         raise FormatError(f"{folder} has no tokenizer that can be read ({reason(error)})") from None
     if _is_invented(tokenizer, folder):
         raise FormatError(f"{folder} has no tokenizer: copy {_wanted(tokenizer)} into it")
