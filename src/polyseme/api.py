@@ -14,7 +14,7 @@ from polyseme import catalog
 from polyseme.data.training_data import Given, fingerprint_of, read_data, reading_options
 from polyseme.disk.files import first_bytes
 from polyseme.disk.mapped import watching
-from polyseme.disk.opened_folder import Opened, steady
+from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.extras import needed_for
@@ -142,7 +142,7 @@ def open_folder(path: str | Path) -> Model:
         return model_in(folder)
 
 
-def model_in(folder: Opened) -> Model:
+def model_in(folder: OpenFolder) -> Model:
     """The model in an opened folder."""
     found, path = folder.found, folder.path
     try:

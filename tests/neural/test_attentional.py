@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
+from polyseme.neural.decoder import AttendedStates, LayerWeights, packed_decoder
 from polyseme.neural.packing import Packing, mask_of
 
 SOURCE, TARGET = [3, 5, 1, 2], [2, 4, 6, 4]  # lengths of the four sentences
@@ -60,7 +60,7 @@ def test_outputs_and_gradients_are_those_of_torch_word_by_word(n_layers: int, dt
     found = packed_decoder(
         given["x"][places],
         packing.sizes,
-        Attended(given["states"][order], given["keys"][order], mask_of(SOURCE, max(SOURCE), order.device)[order]),
+        AttendedStates(given["states"][order], given["keys"][order], mask_of(SOURCE, max(SOURCE), order.device)[order]),
         given["h"][:, order],
         given["c"][:, order],
         [LayerWeights(cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh) for cell in cells],
@@ -80,7 +80,7 @@ def test_words_behind_the_end_of_a_sentence_are_not_attended_to():
     mask = mask_of(SOURCE, max(SOURCE), torch.device("cpu"))
     both = []
     for states in (given["states"], given["states"].masked_fill(~mask[:, :, None], torch.nan)):
-        source = Attended(states, given["keys"], mask)
+        source = AttendedStates(states, given["keys"], mask)
         weights = [LayerWeights(cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh)]
         both.append(packed_decoder(given["x"][:, 0], packing.sizes, source, given["h"], given["c"], weights,
                                    given["join"]))  # fmt: skip

@@ -139,7 +139,7 @@ def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
     return Told(found[1].kind, found[0].format, found) if found else None
 
 
-class Gathered:
+class RowCollector:
     """The rows of several files of one kind."""
 
     def __init__(self, source: str, request: Request) -> None:

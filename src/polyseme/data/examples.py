@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from polyseme.data.choices import ChoiceLayout
 from polyseme.data.columns import Like
-from polyseme.data.detect import KINDS, SAYS, Gathered, Request, Told, tell
+from polyseme.data.detect import KINDS, SAYS, Request, RowCollector, Told, tell
 from polyseme.data.rows import (
     Answer,
     Choice,
@@ -238,9 +238,9 @@ def _labels(rows: Rows) -> list[str]:
     return sorted_labels(getattr(rows, "names", None) or [])
 
 
-def _gather(files: list[Source], request: Request, name: str) -> Gathered:
+def _gather(files: list[Source], request: Request, name: str) -> RowCollector:
     """Read every file; files in a folder that contain no examples are skipped with a warning."""
-    gathered = Gathered(name, request)
+    gathered = RowCollector(name, request)
     aside, reason = [], ""
     for source in files:
         try:

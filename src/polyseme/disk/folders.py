@@ -20,7 +20,7 @@ from polyseme.disk import atomic
 from polyseme.disk.description import check_seal, checksum, parse, sha256, sha256_of_ends
 from polyseme.disk.exchange import sync_file
 from polyseme.disk.files import PlainFile
-from polyseme.disk.opened_folder import Opened, opened
+from polyseme.disk.opened_folder import OpenFolder, opened
 from polyseme.disk.ownership import check_new
 from polyseme.errors import FormatError
 from polyseme.version import VERSION
@@ -42,7 +42,7 @@ class Manifest:
     needs: Callable[[dict[str, Any]], Iterable[str]] = _no_files  # description → required files
     whole: int = 64 << 20  # files up to this many bytes are hashed completely on opening
 
-    def open(self, path: str | Path) -> AbstractContextManager[Opened]:
+    def open(self, path: str | Path) -> AbstractContextManager[OpenFolder]:
         """Open the folder at ``path`` in one consistent version, even if it is replaced meanwhile."""
         return opened(self, path)
 

@@ -38,11 +38,11 @@ class Watch:
     """Files that were mapped, and whether they are still as they were when they were opened."""
 
     def __init__(self) -> None:
-        self._files: list[_Watched] = []
+        self._files: list[_HeldFile] = []
 
     def add(self, path: Path, file: IO[bytes], seen: os.stat_result) -> None:
         """Watch an open file, which had the status ``seen`` before anything was read."""
-        self._files.append(_Watched(path, file, seen))
+        self._files.append(_HeldFile(path, file, seen))
 
     def also(self, other: Watch) -> None:
         """Watch the files of another watch too."""
@@ -54,7 +54,7 @@ class Watch:
             file.check()
 
 
-class _Watched:
+class _HeldFile:
     """One file, held open: at its name there may be another one by now."""
 
     def __init__(self, path: Path, file: IO[bytes], seen: os.stat_result) -> None:
@@ -94,7 +94,7 @@ def map_file(path: Path, file: IO[bytes], seen: os.stat_result, dtype: DTypeLike
     if not _private.get():
         return _mapped(path, file, seen.st_size, dtype, begin)
     array = _copied(path, file, seen.st_size, dtype, begin)
-    _Watched(path, file, seen).check()  # the copy is of one version
+    _HeldFile(path, file, seen).check()  # the copy is of one version
     return array
 
 

@@ -60,21 +60,21 @@ def _replaced_since(path: str | Path, before: tuple[int, ...] | None) -> bool:
 
 
 @contextmanager
-def opened(manifest: Manifest, path: str | Path) -> Iterator[Opened]:
+def opened(manifest: Manifest, path: str | Path) -> Iterator[OpenFolder]:
     """Open the folder at ``path`` in one version; its files are closed when the block ends; mapped arrays remain."""
-    folder = steady(path, lambda: Opened(manifest, Path(path)))
+    folder = steady(path, lambda: OpenFolder(manifest, Path(path)))
     try:
         yield folder
     finally:
         folder.close()
 
 
-class Opened:
+class OpenFolder:
     """An open folder: ``found`` is its description, ``inner`` the models that it is composed of."""
 
     def __init__(self, manifest: Manifest, path: Path, *, inside: int | None = None, depth: int = 0) -> None:
         self.manifest, self.path = manifest, path
-        self.inner: dict[str, Opened] = {}
+        self.inner: dict[str, OpenFolder] = {}
         self._files: dict[str, PlainFile] = {}
         handle = _folder_handle(path, inside, manifest)
         try:
@@ -102,7 +102,7 @@ class Opened:
         if depth > DEEPEST:
             raise FormatError(f"{self.path} was altered: nested models, deeper than {DEEPEST}")
         for name, seal in inner_models(self.found, marker).items():
-            inner = self.inner[name] = Opened(self.manifest, self.path / name, inside=handle, depth=depth + 1)
+            inner = self.inner[name] = OpenFolder(self.manifest, self.path / name, inside=handle, depth=depth + 1)
             if seal and inner.found.get("checksum") != seal:
                 raise FormatError(f"{self.path} was altered: {name} is not the model it was built from")
 

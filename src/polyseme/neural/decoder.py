@@ -33,7 +33,7 @@ class LayerWeights(NamedTuple):
     bias: Tensor  # (4H,)
 
 
-class Attended(NamedTuple):
+class AttendedStates(NamedTuple):
     """What the decoder attends to, rows in packed order."""
 
     states: Tensor  # (B, S, H)
@@ -44,7 +44,7 @@ class Attended(NamedTuple):
 def packed_decoder(
     x: Tensor,
     sizes: Sequence[int],
-    source: Attended,
+    source: AttendedStates,
     h: Tensor,
     c: Tensor,
     layers: Sequence[LayerWeights],

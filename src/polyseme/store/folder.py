@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from polyseme.disk.description import sha256
 from polyseme.disk.files import LONGEST_JSON, PlainFile, parse_json
 from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import Opened
+from polyseme.disk.opened_folder import OpenFolder
 from polyseme.disk.ownership import CARD
 from polyseme.errors import FormatError
 from polyseme.options import options_to_json
@@ -95,7 +95,7 @@ def _write_inner(folder: Path, contents: Contents) -> str:
     return str(_write(folder, contents)["checksum"])
 
 
-def read_parts(folder: Opened) -> Parts:
+def read_parts(folder: OpenFolder) -> Parts:
     """Read the arrays (memory-mapped), tables and files of a folder that has been verified."""
     found = folder.found
     tables = {}
@@ -106,7 +106,7 @@ def read_parts(folder: Opened) -> Parts:
     return Parts(tensor_file.read(folder.file(WEIGHTS)), tables, files)
 
 
-def read_curve(folder: Opened) -> list[dict[str, Any]]:
+def read_curve(folder: OpenFolder) -> list[dict[str, Any]]:
     """The records of training.jsonl."""
     file = folder.file(CURVE)
     try:
@@ -159,7 +159,7 @@ def content_fingerprint(model: Any) -> str:
     return digest.hexdigest()
 
 
-def folder_fingerprint(folder: Opened) -> str:
+def folder_fingerprint(folder: OpenFolder) -> str:
     """The fingerprint of an open model folder of ours."""
     digest = hashlib.sha256()
     for name, description in sorted(_descriptions(folder, PurePath())):
@@ -167,7 +167,7 @@ def folder_fingerprint(folder: Opened) -> str:
     return digest.hexdigest()
 
 
-def _descriptions(folder: Opened, place: PurePath) -> Iterator[tuple[PurePath, bytes]]:
+def _descriptions(folder: OpenFolder, place: PurePath) -> Iterator[tuple[PurePath, bytes]]:
     yield place / MARKER, folder.description
     for name, inner in folder.inner.items():
         yield from _descriptions(inner, place / name)

@@ -78,7 +78,7 @@ def _no_numbers() -> IntArray:
 
 
 @dataclass
-class Counted:
+class CountedBlock:
     """A processed block: its text, words and structure. Starts are sentence numbers within the block."""
 
     text: bytes = b""
@@ -107,7 +107,7 @@ class Structure:
         self.lines = lines
         self.documents = documents  # a number for each sentence, which changes where a document begins
 
-    def write_to(self, counted: Counted) -> None:
+    def write_to(self, counted: CountedBlock) -> None:
         """Fill in everything but the words."""
         counted.spans = self.spans.astype(np.int32).ravel()
         counted.paragraphs = _changes(self.lines)

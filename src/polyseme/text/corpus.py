@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.mapped import watching
-from polyseme.disk.opened_folder import Opened
+from polyseme.disk.opened_folder import OpenFolder
 from polyseme.display import facts_table, shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence
@@ -63,7 +63,7 @@ class Corpus:
             self._read_arrays(folder)
         self._kept_alive: Any = None
 
-    def _read_arrays(self, folder: Opened) -> None:
+    def _read_arrays(self, folder: OpenFolder) -> None:
         path = folder.path
         self._words = WordLines(folder.file("words.txt").mapped(np.uint8), where=str(path / "words.txt"))
         self.all_counts: NDArray[np.int64] = folder.file("counts.i64").mapped(np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.errors import TextError
-from polyseme.text.blocks import Counted
+from polyseme.text.blocks import CountedBlock
 from polyseme.text.corpus_files import CORPUS
 from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation
@@ -41,7 +41,7 @@ class CorpusBuilder:
         self.files: dict[str, IO[bytes]] = {name: (folder / name).open("wb") for name in names}
         self._write_places("sentences.i64", np.zeros(1, dtype=np.int64))
 
-    def add(self, counted: Counted) -> None:
+    def add(self, counted: CountedBlock) -> None:
         """Write the next block."""
         self.words += counted.words
         self.n_words += counted.words.count(b"\n")
@@ -49,7 +49,7 @@ class CorpusBuilder:
         self._add_tags(counted, len(counted.ids))
         self._add_structure(counted, counted.ends.astype(np.int64))
 
-    def _add_tags(self, counted: Counted, tokens: int) -> None:
+    def _add_tags(self, counted: CountedBlock, tokens: int) -> None:
         """Write tags as soon as a block has any; tokens without a tag, also in earlier blocks, get the empty tag."""
         if not counted.tag_names and not self.tag_names:
             self.untagged += tokens
@@ -71,7 +71,7 @@ class CorpusBuilder:
         for start in range(0, len(tags), CHUNK):
             self.files["tags.u16"].write(np.ascontiguousarray(tags[start : start + CHUNK]).data)
 
-    def _add_structure(self, counted: Counted, ends: NDArray[np.int64]) -> None:
+    def _add_structure(self, counted: CountedBlock, ends: NDArray[np.int64]) -> None:
         documents = counted.documents.astype(np.int64)
         if self.breaks and len(ends) and (not len(documents) or documents[0]):
             documents = np.concatenate([np.zeros(1, np.int64), documents])

@@ -15,7 +15,7 @@ from itertools import count as count_up
 import numpy as np
 
 from polyseme.errors import TextError
-from polyseme.text.blocks import Block, BlockSettings, Counted, lines_of, listed, structure_of
+from polyseme.text.blocks import Block, BlockSettings, CountedBlock, lines_of, listed, structure_of
 from polyseme.text.numbering import WordNumbers
 from polyseme.text.segment import FUNCTION
 from polyseme.text.segmenter import CODING, Job
@@ -31,7 +31,7 @@ END = "\n"
 class PreparedBlock:
     """A block that is finished except for its word numbers."""
 
-    counted: Counted
+    counted: CountedBlock
     jobs: list[Job]  # for the segmenter
     rows: list[list[str]] | None = None  # the words of each sentence, if they are known already
 
@@ -61,13 +61,13 @@ class Counter:
         if block.format == "segmented":
             segmentation = replace(segmentation, method="space", words=(), function=None)
         lines = segmentation.lines(sentences)
-        counted = Counted(text.encode("utf-8", "replace"), breaks_after=breaks_after)
+        counted = CountedBlock(text.encode("utf-8", "replace"), breaks_after=breaks_after)
         structure.write_to(counted)
         if segmentation.method == FUNCTION:
             return PreparedBlock(counted, [], [segmentation.call(line) for line in lines.split("\n")] if lines else [])
         return PreparedBlock(counted, segmentation.jobs(lines))
 
-    def finish(self, prepared: PreparedBlock, words: bytes) -> Counted:
+    def finish(self, prepared: PreparedBlock, words: bytes) -> CountedBlock:
         """Number the words that ``cut.work`` returned for the jobs."""
         counted = prepared.counted
         if prepared.rows is not None:
@@ -80,7 +80,7 @@ class Counter:
         counted.ids = numbers[~is_end] - 1
         return counted
 
-    def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> Counted:
+    def count_sentences(self, sentences: Iterable[str | Sequence[str]], *, each_a_document: bool) -> CountedBlock:
         """Count sentences in memory as a block that continues the previous document; empty sentences are kept."""
         rows: list[list[str]] = []
         texts = []
@@ -90,12 +90,12 @@ class Counter:
             texts.append(sentence if isinstance(sentence, str) else joined(sentence))
         numbers = np.arange(1, len(rows) + 1)
         structure, text = listed(texts, numbers, numbers if each_a_document else np.zeros_like(numbers))
-        counted = Counted(text)
+        counted = CountedBlock(text)
         structure.write_to(counted)
         self._number_rows(counted, rows)
         return counted
 
-    def _number_rows(self, counted: Counted, rows: list[list[str]]) -> None:
+    def _number_rows(self, counted: CountedBlock, rows: list[list[str]]) -> None:
         """Number words in memory. Those that are empty or contain spaces, newlines or NULs are numbered one by one."""
         flat = [well_formed(word) for word in chain.from_iterable(rows)]
         odd = np.array([not word or " " in word or "\n" in word or "\0" in word for word in flat], dtype=bool)
@@ -137,7 +137,7 @@ class Counter:
             documents += [document] * len(found)
         texts = [joined([word for word, _ in row]) for row in rows]
         structure, text = listed(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64))
-        counted = Counted(text, breaks_after=document != (documents[-1] if documents else 0))
+        counted = CountedBlock(text, breaks_after=document != (documents[-1] if documents else 0))
         structure.write_to(counted)
         names: defaultdict[str, int] = defaultdict(count_up().__next__)
         counted.tags = np.array([names[tag] for row in rows for _, tag in row], dtype=np.int32)

@@ -255,10 +255,10 @@ class SourceReader:
         elif self.name.lower().endswith((".gz", ".bz2", ".xz")):
             raise TextError(f"{self.name} is damaged, or not what its name says: it is not a compressed file")
 
-    def _open(self) -> _Opened:
+    def _open(self) -> _OpenText:
         if self.source.name == STDIN:
-            return _Opened(sys.stdin.buffer, close=False)
-        return _Opened(open_text(self.source.name), close=True)
+            return _OpenText(sys.stdin.buffer, close=False)
+        return _OpenText(open_text(self.source.name), close=True)
 
     def _decoded(self, stream: IO[bytes]) -> Iterator[str]:
         """Decode the stream; the encoding is detected at the first chunk that is not plain ASCII."""
@@ -315,7 +315,7 @@ class SourceReader:
         )
 
 
-class _Opened:
+class _OpenText:
     """Context manager: the raw file and the stream of its content, decompressed if necessary."""
 
     def __init__(self, raw: IO[bytes], *, close: bool) -> None:

@@ -30,7 +30,7 @@ def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str,
     files = find_sources([sources] if isinstance(sources, (str, Path)) else list(sources))
     settings = BlockSettings(segmentation, how.documents, how.field, single=len(files) == 1)
     blocks = read_blocks(files, encoding=how.encoding, errors=how.errors, format=how.format)
-    seen = _Seen()
+    seen = _Survey()
     with Scratch() as folder:
         builder = CorpusBuilder(folder, segmentation)
         try:
@@ -58,7 +58,7 @@ def survey(sources: Sources, *, min_count: int = 5, **reading: Any) -> dict[str,
     }
 
 
-class _Seen:
+class _Survey:
     def __init__(self) -> None:
         self.lines = self.characters = self.counted = 0
         self.encodings: dict[str, None] = {}
@@ -72,7 +72,7 @@ class _Seen:
 
 
 def _count(
-    seen: _Seen, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: CorpusBuilder
+    seen: _Survey, blocks: Iterator[tuple[Block, int]], settings: BlockSettings, builder: CorpusBuilder
 ) -> list[list[str]]:
     """Count the words of the first blocks, only read the others; returns the words of the first sentences."""
 

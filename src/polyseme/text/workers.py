@@ -23,7 +23,7 @@ from typing import IO
 from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import segmenter
-from polyseme.text.blocks import Block, BlockSettings, Counted
+from polyseme.text.blocks import Block, BlockSettings, CountedBlock
 from polyseme.text.counting import Counter, PreparedBlock
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
@@ -37,7 +37,7 @@ _RUN = (
 
 def counted_blocks(
     blocks: Iterator[tuple[Block, int]], settings: BlockSettings, workers: int | None
-) -> Iterator[tuple[Counted, int]]:
+) -> Iterator[tuple[CountedBlock, int]]:
     """Count every block, in order; each result comes with the number of bytes that came with its block."""
     keep_freed_memory()
     workers = cores() if workers is None else workers
@@ -58,7 +58,7 @@ def counted_blocks(
 
 def _in_order(
     blocks: Iterable[tuple[Block, int]], counter: Counter, helpers: Helpers, number: int
-) -> Iterator[tuple[Counted, int]]:
+) -> Iterator[tuple[CountedBlock, int]]:
     """Results in the order of the blocks. While the workers have enough to do, blocks are segmented in this thread."""
     waiting: deque[tuple[PreparedBlock, Future[bytes], int]] = deque()
     with ThreadPoolExecutor(number) as pool:

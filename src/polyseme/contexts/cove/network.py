@@ -29,7 +29,7 @@ from torch.nn import functional as F
 from polyseme.arrays import FloatArray
 from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, UNKNOWN
-from polyseme.neural.decoder import Attended, LayerWeights, packed_decoder
+from polyseme.neural.decoder import AttendedStates, LayerWeights, packed_decoder
 from polyseme.neural.layers import dropout, softmax_over
 from polyseme.neural.lstm import State
 from polyseme.neural.packing import Packing, mask_of
@@ -126,7 +126,7 @@ class Decoder(nn.Module):
         kept = None
         if self.training and self.dropout and len(layers) > 1:
             kept = dropout(x.new_ones(len(layers) - 1, len(words), len(self.join.weight)), self.dropout)
-        return packed_decoder(x, sizes, Attended(*memory), cursor.h, cursor.c, layers, self.join.weight, kept)
+        return packed_decoder(x, sizes, AttendedStates(*memory), cursor.h, cursor.c, layers, self.join.weight, kept)
 
     def log_probabilities(self, fed: Tensor) -> Tensor:
         """Log probabilities of the next word: h̃ ``(M, 2H) -> (M, words)``."""

@@ -18,7 +18,7 @@ from polyseme.arrays import FloatArray, best_places
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import Opened, steady
+from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.old_folders import renamed
@@ -164,7 +164,7 @@ def open_plain(path: str | Path) -> PlainElmo | None:
     return steady(path, once)
 
 
-def _plain(folder: Opened) -> PlainElmo | None:
+def _plain(folder: OpenFolder) -> PlainElmo | None:
     found = folder.found
     if found["method"] != "elmo" or found["options"].get("reader", "lstm") != "lstm":
         return None

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, best_places, unit_rows
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import Opened, steady
+from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.display import facts_table
 from polyseme.errors import FormatError, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, Sentence, check_query
@@ -93,7 +93,7 @@ _CANDIDATES_PER_HIT = 200  # other words are told apart among so many of the bes
 class Index:
     """Every occurrence of every indexed word of a corpus, with its vector. Made by ``build_index``."""
 
-    def __init__(self, folder: Opened, corpus: Corpus, model: Any) -> None:
+    def __init__(self, folder: OpenFolder, corpus: Corpus, model: Any) -> None:
         path = self.path = folder.path
         self.watch = Watch()  # over the files of the index and of its corpus
         self.corpus = corpus

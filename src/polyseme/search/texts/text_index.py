@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import Scratch
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import Opened, steady
+from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, SentenceEncoder, check_query, silent
 from polyseme.search.texts import text_vectors as layout
@@ -74,7 +74,7 @@ class TextHit:
 class TextIndex:
     """Texts with their vectors and words. ``build`` makes one, ``open`` opens one that was saved."""
 
-    def __init__(self, folder: Opened, model: Any = None) -> None:
+    def __init__(self, folder: OpenFolder, model: Any = None) -> None:
         """``model`` encodes queries, and texts that are added; without one, texts are found by words only."""
         self.path, found = folder.path, folder.found
         self.watch = Watch()

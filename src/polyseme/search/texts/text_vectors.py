@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, best_places
 from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import Opened
+from polyseme.disk.opened_folder import OpenFolder
 from polyseme.errors import FormatError
 from polyseme.interfaces import Progress
 from polyseme.search.occurrences.cells import build_cells
@@ -67,7 +67,7 @@ def write_words(folder: Path, file: InvertedFile) -> None:
     file.lengths.tofile(folder / LENGTHS)
 
 
-def read_words(folder: Opened, n: int) -> InvertedFile:
+def read_words(folder: OpenFolder, n: int) -> InvertedFile:
     """What ``write_words`` wrote, checked against the number of texts."""
     words = words_from_bytes(folder.file(WORDS).read(), where=str(folder.path / WORDS))
     postings = numbers(folder.file(POSTINGS), np.int32, n)
@@ -168,7 +168,7 @@ def write_cells(folder: Path, n: int, dim: int, progress: Progress) -> dict[str,
     return {"search": "cells", "probes": cells.probes, "recall": round(recall, 4)}
 
 
-def read_vectors(folder: Opened, facts: dict[str, Any]) -> TextVectors:
+def read_vectors(folder: OpenFolder, facts: dict[str, Any]) -> TextVectors:
     """The vectors of an index, checked against its facts."""
     n, dim, form = facts["n_texts"], facts["dim"], facts["search"]
     values = folder.file(layout.VECTORS).mapped(np.float32)
@@ -186,7 +186,7 @@ def read_vectors(folder: Opened, facts: dict[str, Any]) -> TextVectors:
     return TextVectors(rows) if form == "exact" else TextVectors(rows, _read_cells(folder, n, dim, facts["probes"]))
 
 
-def _read_cells(folder: Opened, n: int, dim: int, probes: int) -> TextCells:
+def _read_cells(folder: OpenFolder, n: int, dim: int, probes: int) -> TextCells:
     arrays = tensor_file.read(folder.file(layout.CELLS))
     centres, starts = arrays.get("centres"), arrays.get("starts")
     texts = numbers(folder.file(layout.ROWS), np.int64, n)
