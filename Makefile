@@ -19,8 +19,8 @@ test: install lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: install
-	$(BIN)/ruff check src tests benchmarks scripts
-	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/ruff check src tests benchmarks scripts examples
+	$(BIN)/ruff format --check src tests benchmarks scripts examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
