@@ -20,7 +20,7 @@ from typing import Any
 from polyseme import catalog
 from polyseme.catalog.options_zh import in_chinese
 from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import Opened
+from polyseme.disk.opened_folder import OpenFolder
 from polyseme.display import facts_table
 from polyseme.errors import OptionError, close_matches
 from polyseme.options import changed_options, make_options, options_to_json
@@ -264,5 +264,5 @@ def _read_manifest(manifest: Manifest, path: str, verify: bool) -> tuple[dict[st
         return folder.found, _file_sizes(folder)
 
 
-def _file_sizes(folder: Opened) -> dict[str, int]:
+def _file_sizes(folder: OpenFolder) -> dict[str, int]:
     return {name: seal["size"] for name, seal in folder.found["files"].items()}
