@@ -164,8 +164,8 @@ def reports(corpus: Corpus, n: int) -> None:
     for name, loop in loops.items():
         task, found = loop.task, []
         task.module.eval()
-        for among in (task.report_classes, None):
-            began, task.report_classes = time.process_time(), among
+        for among in (task.sampler.reported, None):
+            began, task.sampler.reported = time.process_time(), among
             score = task.evaluate(task.module)
             found.append((time.process_time() - began, score.value))
         (cost, value), (whole_cost, whole) = found

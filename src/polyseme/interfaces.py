@@ -1,26 +1,28 @@
 """The three kinds of models, as far as every package needs them: word vectors, context and sentence encoders.
 
-Each lifts to the next (``sentences/lift.py``). Also here, and only here: how a choice of layers is parsed, and what a
-caller may pass as sentences.
+Each lifts to the next (``sentences/lift.py``). A language model is one of the three that also predicts words. Also
+here, and only here: how a choice of layers is parsed, and what a caller may pass as sentences.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, filled_rows, unit_rows
 from polyseme.display import shown
-from polyseme.errors import OptionError, as_given
+from polyseme.errors import OptionError, TextError, as_given
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,6 +36,7 @@ LayerChoice = str | int  # all, top, mean, mix or a number, as ``Layers.read`` r
 CHARACTERS_AT_ONCE = 1 << 14  # that are cut into tokens together
 TEXTS_AT_ONCE = 2048  # that a sentence encoder is given in one batch
 UNKNOWN = ("zeros", "nan", "error")  # what a text without any known word gives
+MASK = "[MASK]"  # the position that ``fill`` asks about
 _BATCH = 1 << 20  # characters, or words that are already segmented, in one batch
 
 
@@ -64,6 +67,26 @@ def tokens_given(sentence: Sequence[str]) -> list[str]:
         if not isinstance(token, str):
             raise OptionError(f"a sentence is a text or a list of words; {token!r} is neither")
     return tokens
+
+
+class RawTextReader(ABC):
+    """What reads sentences: raw text, which it cuts into tokens, or tokens already."""
+
+    @abstractmethod
+    def tokenize(self, text: str) -> list[str]:
+        """Segment raw text like the model's training text."""
+
+    def tokens_of(self, sentence: Sentence) -> list[str]:
+        """Tokens of raw text; a list of tokens is returned unchanged."""
+        return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
+
+    def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
+        """The tokens of each text, segmented together if the model can."""
+        return [self.tokens_of(text) for text in texts]
+
+    def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
+        """The tokens of each sentence; streams, one page at a time."""
+        return chain.from_iterable(map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, each=16)))
 
 
 @dataclass(frozen=True)
@@ -172,7 +195,7 @@ class EncodedSentence:
         return f"EncodedSentence({' '.join(self.tokens)!r}, layers {self.layers.shape})"
 
 
-class ContextEncoder(ABC):
+class ContextEncoder(RawTextReader):
     """A model that reads a sentence: one vector per occurrence of a word."""
 
     dim: int
@@ -180,19 +203,8 @@ class ContextEncoder(ABC):
 
     @property
     def language(self) -> str | None:
-        """How a language model predicts words, which then has ``substitutes`` and ``perplexity``.
-
-        ``both-ways``: from each side separately; ``masked``: from both sides at once; ``causal``: from the words
-        before.
-        """
+        """How it predicts words; None if it does not, being no ``LanguageModel``."""
         return None
-
-    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """For language models: -log p of every word of segmented sentences, in nats, ``(words,)`` each.
-
-        Given the words before it, or, for a masked model, on both sides.
-        """
-        raise OptionError(f"{type(self).__name__} is not a language model: it has no surprisal")
 
     @abstractmethod
     def encode_tokens(self, sentences: Iterable[Sentence], *, layers: LayerChoice = "all") -> Iterator[EncodedSentence]:
@@ -201,28 +213,12 @@ class ContextEncoder(ABC):
         ``layers`` is ``all``, ``top``, ``mean``, ``mix`` or a number; all but ``all`` give L = 1.
         """
 
-    @abstractmethod
-    def tokenize(self, text: str) -> list[str]:
-        """Segment raw text like the model's training text."""
-
     def common(self, tokens: Sequence[str], layers: LayerChoice) -> FloatArray | None:
         """What texts like this one have in common whatever they say, ``(dim,)``; None if that is not known.
 
         Pooled word vectors are without it. A reader of several languages knows it for each of them.
         """
         return None
-
-    def tokens_of(self, sentence: Sentence) -> list[str]:
-        """Tokens of raw text; a list of tokens is returned unchanged."""
-        return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
-
-    def tokenize_all(self, texts: Sequence[Sentence]) -> list[list[str]]:
-        """The tokens of each text, segmented together if the model can."""
-        return [self.tokens_of(text) for text in texts]
-
-    def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
-        """The tokens of each sentence; streams, one page at a time."""
-        return chain.from_iterable(map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, each=16)))
 
 
 class SentenceEncoder(ABC):
@@ -390,6 +386,135 @@ class SentenceEncoder(ABC):
         if hasattr(given, "shape") and len(given.shape) == 2:
             return np.asarray(given, dtype=np.float32)
         return self.encode(given)
+
+
+# ---- a capability beside one of the three: predicting words
+
+
+class WordLosses(NamedTuple):
+    """What one sentence costs a language model: -log p of each of its predictions, in nats."""
+
+    losses: NDArray[np.float64]  # (D, N) D = 2 if words are predicted from each side separately: forward, backward
+    words: NDArray[np.int64]  # (W, 2) where the predictions of each word begin and end; others are of boundaries
+    characters: int  # of the words
+    unknown: int  # predictions of what the model has no unit for
+
+    @classmethod
+    def of_words(cls, words: Sequence[str], losses: NDArray[np.float64], unknown: int) -> WordLosses:
+        """Of a model that predicts each word whole; predictions of boundaries follow those of the words."""
+        spans = np.add.outer(np.arange(len(words)), [0, 1])
+        return cls(losses, spans, sum(map(len, words)), unknown)
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """How surprised a language model is by a text, and what that was computed on."""
+
+    perplexity: float  # exp of the mean -log p of a prediction; of two directions the geometric mean
+    bits_per_character: float  # characters of the words: those of blanks and boundaries do not count
+    tokens: int  # predictions of one direction: words or other units, and the boundaries that are predicted
+    sentences: int  # that have words
+    unknown: int  # predictions of what the model has no unit for
+    forward: float | None = None  # of each direction, if there are two
+    backward: float | None = None
+
+    @classmethod
+    def of(cls, totals: Sequence[float], *, tokens: int, characters: int, sentences: int, unknown: int) -> Perplexity:
+        """From the sum of -log p over the predictions of each direction."""
+        total = sum(totals) / len(totals)
+        ways = [perplexity_of(total / tokens) for total in totals] if len(totals) == 2 else [None, None]
+        bits = total / math.log(2) / max(characters, 1)
+        return cls(perplexity_of(total / tokens), bits, tokens, sentences, unknown, *ways)
+
+
+def perplexity_of(loss: float) -> float:
+    """The perplexity for a mean -log p; infinite where no float is large enough, which a training run refuses."""
+    return math.inf if loss >= 700 else math.exp(loss)
+
+
+class LanguageModel(RawTextReader):
+    """A model that predicts words. What it expects and how surprised it is follow from ``word_losses``, ``expected``.
+
+    A subclass is asked for both only where ``language`` is not None.
+    """
+
+    @property
+    @abstractmethod
+    def language(self) -> str | None:
+        """How it predicts words; None if it came without its softmax, which published files leave out.
+
+        ``both-ways``: from each side separately; ``masked``: from both sides at once; ``causal``: from the words of one
+        side.
+        """
+
+    @property
+    def continues(self) -> bool:
+        """Whether it has ``generate``, which continues a text."""
+        return False
+
+    @abstractmethod
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every prediction in each sentence, in order; to perplexity, one without words does not count."""
+
+    @abstractmethod
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
+        """``substitutes``, where the position is known to be in the sentence."""
+
+    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        """The words that the model predicts in place of a token, with their probabilities, best first.
+
+        The token that stands there is not used.
+        """
+        self._check_predicts(topn)
+        tokens = self.tokens_of(sentence)
+        if not 0 <= position < len(tokens):
+            raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
+        return self.expected(sentence, position, topn)
+
+    def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
+        """The words predicted for the ``[MASK]`` of a text, with their probabilities, best first."""
+        parts = text.split(MASK)
+        if len(parts) != 2:
+            raise OptionError(f"mark the one position to fill with {MASK}")
+        left, right = map(self.tokenize, parts)
+        return [self.substitutes([*left, MASK, *right], len(left), topn)]
+
+    def surprisals(self, sentences: Sequence[Sentence]) -> list[FloatArray]:
+        """-log p of every word, summed over its units, in nats, ``(words,)`` for each sentence.
+
+        Given the words before it, or, for a masked model, on both sides.
+        """
+        self._check_predicts()
+        surprisals = []
+        for sentence in self.word_losses(sentences):
+            sums = np.concatenate([[0.0], np.cumsum(sentence.losses[0])])
+            first, last = sentence.words.T
+            surprisals.append((sums[last] - sums[first]).astype(np.float32))
+        return surprisals
+
+    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
+        """The perplexity of a stream of sentences, over the whole softmax."""
+        self._check_predicts()
+        totals, tokens, characters, count, unknown = np.zeros(1), 0, 0, 0, 0
+        for page in pages(several(sentences), CHARACTERS_AT_ONCE, each=16):
+            for sentence in self.word_losses(page):
+                if len(sentence.words):
+                    totals = totals + sentence.losses.sum(axis=1)
+                    tokens, count = tokens + sentence.losses.shape[1], count + 1
+                    characters, unknown = characters + sentence.characters, unknown + sentence.unknown
+            progress("perplexity", tokens, None, perplexity=perplexity_of(totals.mean() / max(tokens, 1)))
+        if not tokens:
+            raise TextError("there is no text to compute the perplexity of")
+        figures = {"tokens": tokens, "characters": characters, "sentences": count, "unknown": unknown}
+        return Perplexity.of(totals.tolist(), **figures)
+
+    def _check_predicts(self, topn: int = 1) -> None:
+        if self.language is None:
+            raise OptionError(
+                "this is not a language model: it has no softmax to predict words with (published files leave it out)"
+            )
+        if topn < 1:
+            raise OptionError(f"topn must be at least 1, not {topn}")
 
 
 def text_batches(texts: Iterable[Sentence]) -> Iterator[list[Sentence]]:

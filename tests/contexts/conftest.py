@@ -71,15 +71,15 @@ def one_direction(weights, config, direction, inputs):
     return layers
 
 
-def reference(weights, config, words) -> np.ndarray:
-    """All layers ``(L+1, T, 2P)`` of a sentence given as [(letters, word id), …], without its boundaries."""
+def reference(weights, config, words, *, boundaries=False) -> np.ndarray:
+    """All layers ``(L+1, T, 2P)`` of a sentence given as [(letters, word id), …], as a rule without its boundaries."""
     weights = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
     x = np.array([word_vector(weights, config, letters, word_id) for letters, word_id in words])
     forward = one_direction(weights, config, 0, x)
     backward = [plane[::-1] for plane in one_direction(weights, config, 1, x[::-1])]
     planes = [np.concatenate([x, x], axis=1)]
     planes += [np.concatenate(pair, axis=1) for pair in zip(forward, backward, strict=True)]
-    return np.array(planes)[:, 1:-1]
+    return np.array(planes) if boundaries else np.array(planes)[:, 1:-1]
 
 
 @pytest.fixture(scope="session")

@@ -231,16 +231,6 @@ def test_substitutes_are_scored_by_both_directions_at_the_place(random_elmo):
     assert len(model.substitutes(sentence, 0, topn=2)) == 2
 
 
-def test_substitutes_need_a_softmax_and_a_place(random_elmo):
-    with pytest.raises(OptionError, match="softmax"):
-        random_elmo().substitutes(["a"], 0)
-    model = random_elmo(alphabet="words", words=["a"], classes=["a"])
-    with pytest.raises(OptionError, match="no position 1"):
-        model.substitutes(["a"], 1)
-    with pytest.raises(OptionError, match="topn"):
-        model.substitutes(["a"], 0, topn=-1)
-
-
 def test_a_very_long_sentence_is_run_piece_by_piece_to_the_same_bits(random_elmo, monkeypatch):
     model = random_elmo()
     sentences = [[f"w{n % 7}" for n in range(300)], ["a"], [f"v{n % 5}" for n in range(41)], []]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
@@ -17,14 +16,12 @@ import torch
 
 import polyseme
 from polyseme.contexts.elmo.alphabet import make_alphabet
-from polyseme.contexts.elmo.bilm import WordInputs
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import SIZES, ElmoOptions
-from polyseme.contexts.elmo.perplexity import perplexity
 from polyseme.contexts.elmo.train import make_task
 from polyseme.contexts.elmo.training_batches import SentenceBatches, Sentences, StreamBatches, split, word_counts
 from polyseme.errors import FormatError, OptionError, TrainingError
-from polyseme.evaluate.kinds import evaluate_file, recognise_kind
+from polyseme.evaluate.kinds import recognise_kind
 from polyseme.neural import softmax
 from polyseme.text.corpus import Corpus
 from polyseme.training.run import Run
@@ -325,61 +322,21 @@ def test_a_report_estimates_the_whole_softmax_from_some_of_its_classes(trained, 
     whole = task.evaluate(trained.bilm)
     monkeypatch.setattr(softmax, "REPORT_CLASSES", len(trained.classes) // 2)
     sampled = make_task(corpus, options)
-    assert len(sampled.report_classes.classes) == len(trained.classes) // 2
+    assert len(sampled.sampler.reported.classes) == len(trained.classes) // 2
     estimate = sampled.evaluate(trained.bilm)
     for direction in ("forward_perplexity", "backward_perplexity"):
         assert estimate.facts[direction] != whole.facts[direction]
         assert estimate.facts[direction] == pytest.approx(whole.facts[direction], rel=0.05)
 
 
-def test_perplexity_is_that_of_a_hand_computation(trained, corpus):
-    sentences = [corpus.sentence(3), corpus.sentence(17), ["从未见过", "的", "词"]]
-    found = perplexity(trained, sentences)
-    bilm = trained.bilm.double()
-    try:
-        sums, n = _surprise(trained, bilm, sentences)
-    finally:
-        bilm.float()
-    assert found.forward == pytest.approx(math.exp(sums[0] / n), rel=1e-4)
-    assert found.backward == pytest.approx(math.exp(sums[1] / n), rel=1e-4)
-    assert (found.sentences, found.tokens) == (3, sum(map(len, sentences)))
-    assert found.unknown == sum(word not in trained.classes for s in sentences for word in s)
-
-
-def test_evaluate_measures_plain_text(trained, fifty_lines, tmp_path):
+def test_plain_text_is_for_language_models_only(trained, fifty_lines, tmp_path):
     text, words = tmp_path / "text.txt", tmp_path / "pairs.txt"
     text.write_text("\n".join(fifty_lines[:6]), encoding="utf-8")
     words.write_text("电话\t朋友\t3.5\n公园\t学校\t5\n", encoding="utf-8")
-    report = evaluate_file(trained, text)
-    alone = perplexity(trained, fifty_lines[:6])
-    assert report.kind == "perplexity"
-    assert report.whole["forward"] == pytest.approx(alone.forward, rel=1e-5)
-    assert report.whole["backward"] == pytest.approx(alone.backward, rel=1e-5)
+    assert recognise_kind(text, trained).name == "perplexity"
     assert recognise_kind(words, trained).name == "similarity"
     with pytest.raises(FormatError, match="not an evaluation file"):
         recognise_kind(text)
-
-
-def _surprise(model, bilm, sentences):
-    """-log p of every next word and boundary, one at a time, by the module's slow path."""
-    number = {word: i for i, word in enumerate(model.classes)}
-    unknown = len(model.classes)
-    sums, n = [0.0, 0.0], 0
-    for sentence in sentences:
-        whole = [model.alphabet.bos, *sentence, model.alphabet.eos]
-        special = {model.alphabet.bos: unknown + 1, model.alphabet.eos: unknown + 2}
-        classes = [special.get(word, number.get(word, unknown)) for word in whole]
-        with torch.no_grad():
-            layers, _ = bilm(WordInputs.of(model.alphabet, whole), torch.arange(len(whole))[None], [len(whole)])
-            top = layers[-1, 0]
-            size = top.shape[1] // 2
-            scores = [half @ bilm.softmax_weight.T + bilm.softmax_bias for half in (top[:, :size], top[:, size:])]
-            chances = [torch.log_softmax(s, dim=1) for s in scores]
-        for k in range(len(whole) - 1):
-            sums[0] -= float(chances[0][k, classes[k + 1]])
-            sums[1] -= float(chances[1][k + 1, classes[k]])
-        n += len(whole) - 1
-    return sums, n
 
 
 # ---- going on from a saved model
@@ -402,7 +359,7 @@ def test_fine_tuning_grows_the_tables_and_keeps_what_was_known(trained, tmp_path
 
     learned = polyseme.train("elmo", more, start=tmp_path / "model", epochs=8, **options)
     texts = [more.sentence(0), more.sentence(2)]
-    assert perplexity(learned, texts).forward < 0.5 * perplexity(tuned, texts).forward
+    assert learned.perplexity(texts).forward < 0.5 * tuned.perplexity(texts).forward
 
 
 def test_a_saved_model_keeps_its_sizes_when_a_preset_changes(trained, tmp_path, monkeypatch):

@@ -17,7 +17,6 @@ from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.train import Stream
 from polyseme.contexts.ulmfit.units import BOUNDARY, UNKNOWN, learn_units, stream_of
 from polyseme.errors import OptionError
-from polyseme.evaluate.kinds import evaluate_file
 from polyseme.neural.softmax import Sampling
 from polyseme.text.corpus import Corpus
 from polyseme.training.options import TrainingState, rate_factor
@@ -126,23 +125,6 @@ def test_characters_of_words_that_are_written_apart_have_a_space_between(corpus)
     assert units.text(units.numbers(["the", "cat", "."])[0]) == "the cat."
 
 
-def test_perplexity_is_that_of_the_chain_rule(model, corpus):
-    words = corpus.sentence(3)
-    units = [BOUNDARY, *model.units.numbers(words)[0], BOUNDARY]
-    x, total = model.module.table[torch.tensor(units[:-1])][None], 0.0
-    for layer, (n_in, n_out) in zip(model.module.layers, model.options.layer_sizes(), strict=True):
-        plain = nn.LSTM(n_in, n_out, batch_first=True)
-        plain.load_state_dict({
-            "weight_ih_l0": layer.input[0], "weight_hh_l0": layer.recurrent[0],
-            "bias_ih_l0": layer.bias[0], "bias_hh_l0": torch.zeros_like(layer.bias[0]),
-        })  # fmt: skip
-        x, _ = plain(x)
-    logits = (x[0] @ model.module.table.T + model.module.bias).detach().double().numpy()
-    for row, target in zip(logits, units[1:], strict=True):
-        total -= row[target] - np.log(np.exp(row - row.max()).sum()) - row.max()
-    assert model.perplexity([words]).perplexity == pytest.approx(np.exp(total / (len(units) - 1)), rel=1e-4)
-
-
 def test_it_learns_the_text_and_goes_on_with_it(model, corpus, fifty_lines):
     assert model.perplexity(fifty_lines).perplexity < 8  # of some eighty words
     assert model.generate("小明", length=12, temperature=0).startswith("小明")
@@ -200,13 +182,3 @@ def test_texts_are_written_by_command(model, tmp_path):
     assert [one["text"] for one in json.loads(done.stdout)] == [
         model.generate("小明", length=5, seed=seed) for seed in (4, 5)
     ]
-
-
-def test_as_a_language_model_it_is_measured_on_text(model, fifty_lines, tmp_path):
-    file = tmp_path / "text.txt"
-    file.write_text("\n".join(fifty_lines[:10]), encoding="utf-8")
-    whole = evaluate_file(model, file).whole
-    found = model.perplexity(fifty_lines[:10])
-    assert whole["perplexity"] == pytest.approx(found.perplexity)
-    characters = sum(len(line) + 1 for line in fifty_lines[:10])
-    assert whole["bits"] == pytest.approx(found.tokens * np.log2(found.perplexity) / characters)

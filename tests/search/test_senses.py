@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from polyseme.arrays import FloatArray
-from polyseme.interfaces import Sentence
+from polyseme.interfaces import LanguageModel, Sentence, WordLosses
 from polyseme.search import build_index
 from polyseme.search.occurrences.cluster import APART, cluster, learn_apart, mixture, silhouettes, v_measure
 from polyseme.search.occurrences.splits import find_splits, learn_cutoffs
@@ -115,12 +115,15 @@ def test_the_senses_of_a_word_of_a_corpus(tmp_path: Path, corpus: Corpus) -> Non
 def test_senses_are_labelled_by_the_model_only_where_it_has_its_softmax(
     corpus: Corpus, tmp_path: Path, softmax: bool
 ) -> None:
-    class Language(Neighbours):
+    class Language(Neighbours, LanguageModel):
         """A language model that predicts one word everywhere, or has no softmax."""
 
         language = "both-ways" if softmax else None
 
-        def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+        def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+            raise NotImplementedError
+
+        def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
             return [("电话", 0.9)]
 
     index = build_index(Language(), corpus, tmp_path / "i", dim=16)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import polyseme
 from polyseme.errors import OptionError
@@ -64,40 +62,6 @@ def test_a_language_model_says_what_surprises(
     np.testing.assert_allclose(encoder.encode([text])[0], reference(vectors.lookup(text), scores[0], 1.0), atol=1e-5)
     encoder.save(tmp_path / "reader")
     np.testing.assert_allclose(polyseme.load(tmp_path / "reader").encode([text]), encoder.encode([text]), atol=1e-6)
-
-
-def test_surprisals_of_ulmfit_are_the_log_chances_of_its_softmax(fifty_lines: list[str]) -> None:
-    corpus = polyseme.Corpus.from_sentences([list(line) for line in fifty_lines])
-    model = polyseme.train("ulmfit", corpus, epochs=1, threads=1, dim=8, hidden=8)
-    words = list("小明看书")
-    with torch.inference_mode():
-        wanted = [
-            -float(model._next(model.units.numbers(words[:n])[0])[0][model.units.numbers(words[n : n + 1])[0][0]])
-            for n in range(len(words))
-        ]
-    np.testing.assert_allclose(model.surprisals([words])[0], wanted, atol=1e-4)
-
-
-def test_surprisals_of_elmo_and_its_boundary_make_its_perplexity(fifty_lines: list[str]) -> None:
-    corpus = polyseme.Corpus.from_sentences([list(line) for line in fifty_lines])
-    model = polyseme.train("elmo", corpus, epochs=1, threads=1, projection=8)
-    sentences = [list(line) for line in fifty_lines[:5]]
-    words = sum(float(found.sum()) for found in model.surprisals(sentences))
-    everything = np.log(model.perplexity(sentences).forward) * sum(len(s) + 1 for s in sentences)
-    ends = _boundary_losses(model, sentences)
-    assert words + ends == pytest.approx(everything, rel=1e-4)
-
-
-def _boundary_losses(model: Any, sentences: list[list[str]]) -> float:
-    total = 0.0
-    for words in sentences:
-        whole = [model.alphabet.bos, *words, model.alphabet.eos]
-        x = model.runner.cache.get(whole, model.runner.word_vectors)
-        with torch.inference_mode():
-            states = model.bilm.run(torch.stack([x, x.flip(0)]), [1] * len(whole))[0][-1][0]
-            chances = torch.log_softmax(states @ model.bilm.softmax_weight.T + model.bilm.softmax_bias, dim=1)
-        total -= float(chances[len(words), len(model.classes) + 2])
-    return total
 
 
 def test_parts_of_speech_are_weighed_by_a_tagged_corpus(vectors: WordVectors, tmp_path: Path) -> None:

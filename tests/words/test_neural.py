@@ -8,8 +8,6 @@ import torch
 from torch.nn import functional as F
 
 import polyseme
-from polyseme.errors import OptionError, TextError
-from polyseme.evaluate.kinds import evaluate_file
 from polyseme.text.corpus import Corpus
 from polyseme.training.task import Part
 from polyseme.words.kernels.polyglot import rank_windows, tanh_all
@@ -147,43 +145,11 @@ def nnlm(fifty_lines) -> Nnlm:
     return model
 
 
-def test_perplexity_is_that_of_the_chances_of_each_word(nnlm, fifty_lines):
-    tokens = [nnlm.tokenize(fifty_lines[0]), ["不认识", "小明"]]
-    total, n = 0.0, 0
-    v = len(nnlm)
-    for sentence in tokens:
-        padded = [v + 1, v + 1, *nnlm.vocabulary.ids(sentence).tolist(), v + 1]
-        for at in range(2, len(padded)):
-            scores = F.linear(
-                nnlm.module.states(torch.tensor([[padded[at - 1], padded[at - 2]]])),
-                nnlm.module.table,
-                nnlm.module.bias,
-            )
-            total, n = total - float(torch.log_softmax(scores, dim=1)[0, padded[at]]), n + 1
-    found = nnlm.perplexity(tokens)
-    assert found.perplexity == pytest.approx(np.exp(total / n), rel=1e-4)
-    assert (found.tokens, found.sentences, found.unknown) == (n, 2, 1)
-    assert found.bits_per_character == pytest.approx(
-        total / np.log(2) / sum(len(w) for s in tokens for w in s), rel=1e-4
-    )
-    with pytest.raises(TextError):
-        nnlm.perplexity([])
-
-
 def test_it_expects_the_words_it_has_read(nnlm):
     assert nnlm.substitutes(["坐火车", "去", "X"], 2)[0][0] == "北京"
     assert nnlm.substitutes(["老王", "打开", "X", "，"], 2)[0][0] == "窗户"
     assert sum(p for _, p in nnlm.substitutes(["小明", "打"], 1, topn=len(nnlm))) == pytest.approx(1, abs=1e-5)
     assert nnlm.substitutes("小明喜欢看书", 1) == nnlm.substitutes(nnlm.tokenize("小明喜欢看书"), 1)
-    with pytest.raises(OptionError, match="no position 2"):
-        nnlm.substitutes(["小明", "打"], 2)
-
-
-def test_a_text_is_evaluated_by_its_perplexity(nnlm, fifty_lines, tmp_path):
-    (tmp_path / "text").write_text("\n".join(fifty_lines[:9]), encoding="utf-8")
-    report = evaluate_file(nnlm, tmp_path / "text")
-    assert report.kind == "perplexity"
-    assert report.whole["perplexity"] == pytest.approx(nnlm.perplexity(fifty_lines[:9]).perplexity, rel=1e-5)
 
 
 def test_a_window_scores_as_the_plain_network_scores_it():

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from polyseme.cli.show import json_option, print_json
 from polyseme.cli.words import answers_to_json, print_answers, topn_option
 from polyseme.errors import OptionError
-
-MASK = "[MASK]"
+from polyseme.interfaces import MASK, LanguageModel
 
 
 @click.command()
@@ -27,9 +24,9 @@ def fill(model: str, text: str, topn: int, as_json: bool) -> None:
     from polyseme.api import load
 
     opened = load(model)
-    if getattr(opened, "language", None) is None:
+    if not (isinstance(opened, LanguageModel) and opened.language):
         raise OptionError(f"{model} (method {opened.method}) predicts no words: fill needs a language model")
-    found = _found(opened, text, topn)
+    found = opened.fill(text, topn)
     if as_json:
         print_json([answers_to_json(answers, "probability") for answers in found])
         return
@@ -37,16 +34,3 @@ def fill(model: str, text: str, topn: int, as_json: bool) -> None:
         if len(found) > 1:
             click.echo(f"{MASK} {number}:")
         print_answers(answers, "probability")
-
-
-def _found(model: Any, text: str, topn: int) -> list[list[tuple[str, float]]]:
-    """Predictions for every mask. A model without a mask token is asked about a placeholder word that it does not
-    see."""
-    if hasattr(model, "fill"):
-        filled: list[list[tuple[str, float]]] = model.fill(text, topn)
-        return filled
-    parts = text.split(MASK)
-    if len(parts) != 2:
-        raise OptionError(f"mark the one position to fill with {MASK}")
-    left, right = map(model.tokenize, parts)
-    return [model.substitutes([*left, MASK, *right], len(left), topn)]

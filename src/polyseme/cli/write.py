@@ -13,6 +13,7 @@ from polyseme.cli.show import force_option, json_option, print_json, shown_progr
 from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.encode_files import InputLines
 from polyseme.errors import OptionError
+from polyseme.interfaces import LanguageModel
 
 LONGEST_NAME = 255  # bytes of a file's name
 
@@ -98,8 +99,8 @@ def generate(
     from polyseme.api import load
 
     opened = load(model)
-    if not hasattr(opened, "generate"):
-        raise OptionError(f"{model} (method {opened.method}) cannot continue a text: train gpt or ulmfit")
+    if not (isinstance(opened, LanguageModel) and opened.continues):
+        raise OptionError(f"{model} (method {opened.method}) cannot continue a text: train gpt, or ulmfit forward")
     texts = _written(opened, prompt, number, seed, length=length, temperature=temperature, top_k=top_k, top_p=top_p)
     if as_json:
         print_json([{"prompt": prompt, "text": text, "seed": of} for of, text in texts])

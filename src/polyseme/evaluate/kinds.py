@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from polyseme.errors import FormatError
 from polyseme.evaluate.report import EvaluationSettings, Report, read_lines
+from polyseme.interfaces import LanguageModel
 
 SAMPLE = 1 << 16
 
@@ -72,7 +73,7 @@ def recognise_kind(path: str | Path, model: Any = None) -> Kind:
         return TRANSLATION
     if lines and transfer.holds_examples(Path(path)):
         return TRANSFER
-    if lines and getattr(model, "language", None):
+    if lines and isinstance(model, LanguageModel) and model.language:
         return TEXT
     names = ", ".join(f"{kind.name} {kind.chinese}" for kind in (*KINDS, TRANSLATION, TRANSFER))
     raise FormatError(f"{path} is not an evaluation file of a known kind ({names}): see docs/evaluate.md")

@@ -8,7 +8,6 @@ The text is segmented like the model's training text. Words outside the softmax 
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,12 @@ def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Perplexity of both directions, and their geometric mean."""
     corpus = Corpus.build(path, segment=model.about.segmentation or "auto")
     found = model.perplexity(iter(corpus))
-    both = model.language == "both-ways"
+    ways = {"forward": found.forward, "backward": found.backward}
     row = {
         "section": "total",
-        **({"forward": found.forward, "backward": found.backward} if both else {"bits": found.bits_per_character}),
-        "perplexity": math.sqrt(found.forward * found.backward) if both else found.perplexity,
+        **(ways if found.forward is not None else {}),
+        "bits": found.bits_per_character,
+        "perplexity": found.perplexity,
         "sentences": found.sentences,
         "used": found.tokens - found.unknown,
         "total": found.tokens,

@@ -17,6 +17,7 @@ Sampling 采样 the next unit from the probabilities of a language model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,17 @@ class ClassSampler:
 
     def __init__(self, counts: NDArray[np.int64], negatives: int) -> None:
         """``counts`` are the counts of every class in the training text; about ``negatives`` classes are drawn."""
+        self.counts = counts
         frequency = np.maximum(np.asarray(counts, dtype=np.float64), 1)
         self.frequency = frequency / frequency.sum()
         self.chance = _capped_chances(frequency**POWER, negatives)
+
+    @cached_property
+    def reported(self) -> SampledClasses | None:
+        """A fixed sample of classes to estimate the scores of reports with; None if there are few enough to use all."""
+        if len(self.counts) <= REPORT_CLASSES:
+            return None
+        return ClassSampler(self.counts, REPORT_CLASSES).sample(np.random.default_rng(0))
 
     def sample(self, random: np.random.Generator) -> SampledClasses:
         """Classes drawn by their probabilities alone, without the targets of a text.
@@ -75,11 +84,10 @@ class ClassSampler:
         return SampledClasses(torch.from_numpy(classes), torch.from_numpy(log_chance.astype(np.float32)))
 
 
-def classes_to_report(counts: NDArray[np.int64]) -> SampledClasses | None:
-    """A fixed sample of classes to estimate the scores of reports with; None if there are few enough to use all."""
-    if len(counts) <= REPORT_CLASSES:
-        return None
-    return ClassSampler(counts, REPORT_CLASSES).sample(np.random.default_rng(0))
+def log_frequencies(counts: NDArray[Any]) -> Tensor:
+    """log p of each class by its count plus one ``(C,)``, in float64: the bias that a softmax starts from."""
+    smoothed = np.asarray(counts, dtype=np.float64) + 1
+    return torch.from_numpy(np.log(smoothed / smoothed.sum()))
 
 
 def _capped_chances(weights: NDArray[np.float64], expected: int) -> NDArray[np.float32]:

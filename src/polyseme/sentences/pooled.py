@@ -26,7 +26,7 @@ the caller must leave those out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,6 +39,7 @@ from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
+    LanguageModel,
     LayerChoice,
     Layers,
     Sentence,
@@ -185,7 +186,7 @@ class Pooled(Model, SentenceEncoder):
         layers: LayerChoice = "mean",
         counts: Bow | None = None,
         directions: FloatArray | None = None,
-        reader: ContextEncoder | word_weights.Scores | None = None,
+        reader: LanguageModel | word_weights.Scores | None = None,
         about: About | None = None,
         **options: Any,
     ) -> None:
@@ -201,8 +202,9 @@ class Pooled(Model, SentenceEncoder):
             raise OptionError(f"pool {pool!r} needs word frequencies: fit it on some text")
         if pool in ATTENDING and reader is None:
             raise OptionError(f"pool {pool!r} needs attention scores: fit it on some text")
-        if isinstance(reader, ContextEncoder) and reader.language is None:
-            raise OptionError("the surprisal model is not a language model: use elmo, ulmfit or gpt")
+        is_language_model = isinstance(reader, LanguageModel) and reader.language is not None
+        if not (reader is None or isinstance(reader, Mapping) or is_language_model):
+            raise OptionError("the surprisal model is not a language model: use elmo, ulmfit, gpt or nnlm")
         self.encoder, self.counts, self.directions, self.reader = encoder, counts, directions, reader
         self.about = about or About.of(encoder)
         self.powers = pooled.read_powers(self.options.powers)
@@ -346,7 +348,7 @@ class Pooled(Model, SentenceEncoder):
         models: dict[str, Any] = {"encoder": self.encoder, **({"counts": self.counts} if self.counts else {})}
         if self.reader is None:
             return Parts(tensors, models=models)
-        if isinstance(self.reader, ContextEncoder):
+        if isinstance(self.reader, LanguageModel):
             return Parts(tensors, models={**models, "reader": self.reader})
         words = [word for word in self.reader if word != word_weights.UNSEEN]
         scores = np.array([self.reader[word] for word in (*words, word_weights.UNSEEN)], dtype=np.float32)

@@ -51,7 +51,7 @@ from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
 from polyseme.neural.recurrent import Recurrent
-from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
+from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
@@ -274,7 +274,7 @@ class WordOutput(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(len(counts), hidden).uniform_(-0.1, 0.1))
         self.bias = nn.Parameter(torch.zeros(len(counts)))
-        self.sampler, self.reported = ClassSampler(counts, negative), classes_to_report(counts)
+        self.sampler = ClassSampler(counts, negative)
 
     def loss(self, states: Tensor, targets: Tensor, random: np.random.Generator, scale: float = 1.0) -> Tensor:
         """``scale`` times the sum of the losses, with a softmax over a sample of the words."""
@@ -283,7 +283,7 @@ class WordOutput(nn.Module):
 
     def score(self, states: Tensor, targets: Tensor) -> float:
         """The sum of the losses with a softmax over all words, for reports."""
-        return float(log_losses(states, targets, self.weight, self.bias, self.reported).sum())
+        return float(log_losses(states, targets, self.weight, self.bias, self.sampler.reported).sum())
 
 
 class WritingNet(nn.Module):

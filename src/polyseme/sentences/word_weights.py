@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, Sentence, several, text_batches
+from polyseme.interfaces import ContextEncoder, LanguageModel, Sentence, several, text_batches
 from polyseme.sentences.bag_of_words import Bow, BowOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -128,10 +128,9 @@ def _counted_pairs(words: NDArray[Any], tags: NDArray[Any], n_tags: int) -> tupl
     return keys // n_tags, keys % n_tags, numbers
 
 
-def scores_of(texts: list[list[str]], reader: ContextEncoder | Scores) -> FloatArray:
+def scores_of(texts: list[list[str]], reader: LanguageModel | Scores) -> FloatArray:
     """The scores of all words of all texts, concatenated, ``(N,)``."""
-    if isinstance(reader, ContextEncoder):
-        found = [np.zeros(0, dtype=np.float32), *reader.surprisals(texts)]
-        return np.concatenate(found)
+    if isinstance(reader, LanguageModel):
+        return np.concatenate([np.zeros(0, dtype=np.float32), *reader.surprisals(texts)])
     unseen = reader[UNSEEN]
     return np.array([reader.get(token, unseen) for tokens in texts for token in tokens], dtype=np.float32)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.interfaces import perplexity_of
 from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.training.task import BatchTask, Part, Score
 from polyseme.words.windows import SPECIALS, Batches, Numbers, WordStream
@@ -141,7 +142,7 @@ class NnlmTask(BatchTask):
             return None
         losses = next_word_losses(module, self.held_out, self.options.order, self.paths)
         mean = float(losses.mean())
-        return Score(mean, {"perplexity": float(np.exp(min(mean, 700.0)))})
+        return Score(mean, {"perplexity": perplexity_of(mean)})
 
 
 @torch.inference_mode()
@@ -149,7 +150,7 @@ def next_word_losses(
     module: NnlmNet, stream: WordStream, order: int, paths: HuffmanPaths | None
 ) -> NDArray[np.float64]:
     """-log p of every word and every sentence end of a stream, with the softmax over all classes."""
-    found = []
+    found = [np.zeros(0)]
     device = module.bias.device
     for start in range(1, len(stream.numbers), EVALUATED):
         places = np.arange(start, min(start + EVALUATED, len(stream.numbers)))

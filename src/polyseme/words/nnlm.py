@@ -13,7 +13,7 @@ before and after it; rare words are one class, "unknown". The mixture with a tri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import best_places
-from polyseme.errors import OptionError, TextError
-from polyseme.interfaces import Sentence, batched, several, tokens_given
+from polyseme.interfaces import LanguageModel, Sentence, WordLosses
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from polyseme.words.networks import HuffmanPaths, NnlmNet
-
-SENTENCES_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -67,23 +64,11 @@ class NnlmOptions(TrainingOptions):
     )
 
 
-@dataclass(frozen=True)
-class Surprise:
-    """Perplexity over words and sentence ends, with a softmax over all classes; unknown words are one class."""
-
-    perplexity: float
-    bits_per_character: float  # comparable between models with different vocabularies
-    tokens: int
-    sentences: int
-    unknown: int
-
-
-class Nnlm(Trainable, NeuralVectors):
+class Nnlm(Trainable, NeuralVectors, LanguageModel):
     """``vectors`` (V, D) are C; ``module`` is the whole network, which predicts the next word."""
 
     method: ClassVar[str] = "nnlm"
     Options: ClassVar[type] = NnlmOptions
-    language: ClassVar[str] = "causal"  # predicts words from those before them
     by_class: ClassVar[tuple[str, ...]] = ("words.weight", "table", "bias")
     options: NnlmOptions
 
@@ -97,6 +82,7 @@ class Nnlm(Trainable, NeuralVectors):
     def train(cls, data: Corpus, options: NnlmOptions, run: Run) -> Self:
         import torch
 
+        from polyseme.neural.softmax import log_frequencies
         from polyseme.training.loop import fit
         from polyseme.words.networks import NnlmTask
 
@@ -110,39 +96,36 @@ class Nnlm(Trainable, NeuralVectors):
         module = cls.network(len(plan.vocabulary), options)
         if options.softmax != "hierarchical":  # a Huffman tree already reflects the frequencies
             with torch.no_grad():
-                module.bias.copy_(torch.from_numpy(np.log((counts + 1) / (counts.sum() + len(counts)))))
+                module.bias.copy_(log_frequencies(counts))
         if start is not None:
             cls.take_over(module, plan, start, fresh=_of_another_tree(start, plan, counts, options))
         fit(NnlmTask(module, training, held_out, counts, options), options, run)
         about = About(data.segmentation, data.facts, run.curve)
         return cls(plan.vocabulary, module, options=options, about=about, counts=counts)
 
-    def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
-        """The model's perplexity on some text, over its words and sentence ends."""
+    @property
+    def language(self) -> str:
+        """``causal``: it predicts words from those before them."""
+        return "causal"
+
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every word and of the end of each sentence, with a softmax over all classes."""
         from polyseme.words.networks import next_word_losses
 
-        total, n, characters, read, unknown = 0.0, 0, 0, 0, 0
-        for batch in batched(several(sentences), SENTENCES_AT_ONCE):
-            cut = [self._tokens(sentence) for sentence in batch]
-            stream = WordStream.of_sentences([self.vocabulary.ids(tokens) for tokens in cut], len(self))
-            losses = next_word_losses(self.module, stream, self.options.order, self._paths)
-            total, n, read = total + float(losses.sum()), n + len(losses), read + len(batch)
-            characters += sum(len(token) for tokens in cut for token in tokens)
-            unknown += int((stream.numbers == stream.unknown).sum())
-        if not n:
-            raise TextError("there is no text to read")
-        bits = total / np.log(2) / max(characters, 1)
-        return Surprise(float(np.exp(min(total / n, 700.0))), float(bits), n, read, unknown)
+        lists = self.tokenize_all(sentences)
+        numbers = [self.vocabulary.ids(words) for words in lists]
+        stream = WordStream.of_sentences(numbers, len(self))
+        losses = next_word_losses(self.module, stream, self.options.order, self._paths)
+        ends = np.cumsum([len(words) + 1 for words in lists])
+        for words, ids, end in zip(lists, numbers, ends.tolist(), strict=True):
+            unknown = int((ids == stream.unknown).sum())
+            yield WordLosses.of_words(words, losses[None, end - len(words) - 1 : end], unknown)
 
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
         """The words most probable at a position given those before it, with their probabilities."""
         from polyseme.words.networks import next_word_chances
 
-        if topn < 1:
-            raise OptionError(f"topn must be at least 1, not {topn}")
-        tokens = self._tokens(sentence)
-        if not 0 <= position < len(tokens):
-            raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
+        tokens = self.tokens_of(sentence)
         stream = WordStream.of_sentences([self.vocabulary.ids(tokens)], len(self))
         context = stream.before(np.array([position + 1]), self.options.order - 1)[0]
         chances = next_word_chances(self.module, context, self._paths)[: len(self)]
@@ -154,9 +137,6 @@ class Nnlm(Trainable, NeuralVectors):
         from polyseme.words.networks import HuffmanPaths
 
         return HuffmanPaths(self.class_counts) if self.options.softmax == "hierarchical" else None
-
-    def _tokens(self, sentence: Sentence) -> list[str]:
-        return self.tokenize(sentence) if isinstance(sentence, str) else tokens_given(sentence)
 
 
 def _of_another_tree(

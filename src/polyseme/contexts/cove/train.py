@@ -15,11 +15,11 @@ from polyseme.contexts.cove.options import CoveOptions
 from polyseme.contexts.cove.target_vocabulary import BOUNDARY, SPECIALS, TargetVocabulary
 from polyseme.contexts.static import looked_up
 from polyseme.errors import TrainingError
-from polyseme.interfaces import WordVectorsInterface
+from polyseme.interfaces import WordVectorsInterface, perplexity_of
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.layers import dropout
 from polyseme.neural.packing import Packing
-from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
+from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.training.task import BatchTask, Part, Score
 
 HELD_OUT = 1000  # pairs at most
@@ -63,7 +63,6 @@ class TranslationTask(BatchTask):
         written = np.concatenate([[BOUNDARY] * len(self.pairs), *(b for _, b in self.pairs)]).astype(np.int64)
         counts = np.bincount(written, minlength=len(target))
         self.sampler = ClassSampler(counts, options.negative or len(target))
-        self.report_classes = classes_to_report(counts)
 
     def _batches(self, pairs: Sequence[tuple[list[int], list[int]]]) -> BudgetBatches:
         sizes = [len(a) + len(b) + 1 for a, b in pairs]
@@ -105,9 +104,9 @@ class TranslationTask(BatchTask):
             for rows in self._batches(self.held_out).in_order():
                 outputs, wanted = self._outputs(module, [self.held_out[row] for row in rows])
                 softmax = module.decoder.softmax_weight, module.decoder.softmax_bias
-                losses = log_losses(outputs, wanted, *softmax, self.report_classes)
+                losses = log_losses(outputs, wanted, *softmax, self.sampler.reported)
                 total, n = total + float(losses.sum()), n + len(wanted)
-        return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))}) if n else None
+        return Score(total / n, {"perplexity": perplexity_of(total / n)}) if n else None
 
 
 def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:

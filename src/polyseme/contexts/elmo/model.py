@@ -20,23 +20,22 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from polyseme.arrays import FloatArray
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import ElmoLayers, ElmoReader, Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
-from polyseme.contexts.elmo.perplexity import Perplexity, perplexity, surprisals
+from polyseme.contexts.elmo.perplexity import word_losses
 from polyseme.contexts.fine_tuning import Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,
     EncodedSentence,
+    LanguageModel,
     LayerChoice,
     Layers,
-    Progress,
     Sentence,
+    WordLosses,
     several,
-    silent,
 )
 from polyseme.neural.mix import ScalarMix
 from polyseme.neural.packing import Packing
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Elmo(Trainable, ContextEncoder):
+class Elmo(Trainable, ContextEncoder, LanguageModel):
     """A biLM, its alphabet, and the words of its softmax if it has one."""
 
     method: ClassVar[str] = "elmo"
@@ -166,19 +165,22 @@ class Elmo(Trainable, ContextEncoder):
         """``both-ways``, or None if the biLM has no softmax."""
         return "both-ways" if self.classes else None
 
+    @cached_property
+    def class_numbers(self) -> dict[str, int]:
+        """word → its number in the softmax."""
+        return {word: number for number, word in enumerate(self.classes)}
+
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every word and boundary in each sentence, forward and backward, with the full softmax."""
+        return word_losses(self, self.tokenize_all(sentences))
+
     @torch.inference_mode()
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
         """The words that the biLM predicts at a position from both sides, with their probabilities, best first.
 
         log p(w) = log p→(w | left) + log p←(w | right) + constant; the word at the position itself is not used.
         """
-        if not self.classes:
-            raise OptionError("this biLM has no softmax (published files leave it out): it cannot predict words")
-        if topn < 1:
-            raise OptionError(f"topn must be at least 1, not {topn}")
         tokens = self.tokens_of(sentence)
-        if not 0 <= position < len(tokens):
-            raise OptionError(f"the sentence has {len(tokens)} tokens: there is no position {position}")
         runner, last = self.runner, len(tokens) + 1
         whole = list(chain((self.alphabet.bos,), tokens, (self.alphabet.eos,)))
         vectors = runner.cache.get(list(dict.fromkeys(whole)), runner.word_vectors)
@@ -190,17 +192,9 @@ class Elmo(Trainable, ContextEncoder):
         # The forward state at here - 1, and the backward state at here + 1, which is its step last - (here + 1).
         states = torch.stack([computed[-1][0, here - 1], computed[-1][1, last - here - 1]])
         logits = torch.log_softmax(states @ self.bilm.softmax_weight.T + self.bilm.softmax_bias, dim=1).sum(dim=0)
-        expected = torch.softmax(logits[: len(self.classes)], dim=0)
-        best = torch.topk(expected, min(topn, len(self.classes)))
+        chances = torch.softmax(logits[: len(self.classes)], dim=0)
+        best = torch.topk(chances, min(topn, len(self.classes)))
         return [(self.classes[word], p) for p, word in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
-
-    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word given the words before it, with the full softmax."""
-        return surprisals(self, sentences)
-
-    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> Perplexity:
-        """Perplexity of both directions with the full softmax, over a stream of sentences."""
-        return perplexity(self, sentences, progress)
 
     # ---- on disk
 

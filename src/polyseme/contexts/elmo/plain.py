@@ -20,7 +20,15 @@ from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
+from polyseme.interfaces import (
+    ContextEncoder,
+    EncodedSentence,
+    LanguageModel,
+    LayerChoice,
+    Layers,
+    Sentence,
+    WordLosses,
+)
 from polyseme.old_folders import renamed
 from polyseme.options import make_options
 from polyseme.store.folder import MARKER, MODEL, folder_fingerprint, read_parts
@@ -28,9 +36,10 @@ from polyseme.store.model import About
 from polyseme.text.segment import Segmentation
 
 Tensors = Mapping[str, NDArray[Any]]
+STATES_AT_ONCE = 64  # that go through the softmax together
 
 
-class PlainElmo(ContextEncoder):
+class PlainElmo(ContextEncoder, LanguageModel):
     """A biLM with an LSTM reader, whose weights are memory-mapped."""
 
     watch = Watch()  # over the file of its weights
@@ -67,11 +76,34 @@ class PlainElmo(ContextEncoder):
             states = self._states(tokens)[wanted]
             yield EncodedSentence(tokens, np.concatenate([states[:, 0, :-2], states[:, 1, 2:]], axis=2))
 
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every word and boundary in each sentence, forward and backward, with the full softmax."""
+        unknown = len(self.classes)
+        numbers = {word: number for number, word in enumerate(self.classes)}
+        for tokens in self.tokenize_all(sentences):
+            top = self._states(tokens)[-1]  # (2, T + 2, P)
+            classes = np.array([numbers.get(token, unknown) for token in tokens], dtype=np.int64)
+            # Backward, the states at t + 1 predict the words, and the one at the first word the begin boundary.
+            forward = self._log_losses(top[0, :-1], np.append(classes, unknown + 2))
+            backward = self._log_losses(np.roll(top[1, 1:], -1, axis=0), np.append(classes, unknown + 1))
+            losses = np.stack([forward, backward]) if tokens else np.zeros((2, 0))
+            yield WordLosses.of_words(tokens, losses, int((classes == unknown).sum()))
+
+    def _log_losses(self, states: FloatArray, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """-log p of the classes given states ``(N, P)``, with the full softmax."""
+        losses = [np.zeros(0)]
+        for start in range(0, len(states), STATES_AT_ONCE):
+            chosen = classes[start : start + STATES_AT_ONCE]
+            scores = states[start : start + STATES_AT_ONCE] @ self.tensors["softmax_weight"].T
+            scores += self.tensors["softmax_bias"]
+            most = scores.max(axis=1)
+            total = np.exp(scores - most[:, None]).sum(axis=1, dtype=np.float64)
+            losses.append(np.log(total) + most - scores[np.arange(len(chosen)), chosen])
+        return np.concatenate(losses)
+
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
         """The words that the biLM predicts at a position from both sides, with their probabilities, best first."""
         tokens = self.tokens_of(sentence)
-        if not self.classes or topn < 1 or not 0 <= position < len(tokens):
-            raise OptionError(f"there is no prediction at position {position} of {len(tokens)} tokens")
         top = self._states(tokens)[-1]  # (2, T + 2, P)
         both = top[0, position] + top[1, position + 2]  # t - 1 and t + 1, with the boundary before the first token
         # log p→ + log p←, up to a constant for all words

@@ -26,7 +26,7 @@ from polyseme.contexts.elmo.alphabet import CHARACTER_SPECIALS, WORD_SPECIALS, m
 from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.model import Elmo
 from polyseme.contexts.elmo.options import ElmoOptions, with_sizes
-from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, exponentials, losses_of
+from polyseme.contexts.elmo.perplexity import BATCH_TOKENS, losses_of
 from polyseme.contexts.elmo.training_batches import (
     Ints,
     PackedBatch,
@@ -38,10 +38,11 @@ from polyseme.contexts.elmo.training_batches import (
     word_counts,
 )
 from polyseme.errors import OptionError, TrainingError, as_given
+from polyseme.interfaces import perplexity_of
 from polyseme.machine import cores
 from polyseme.neural.convolution import lay_out_by_offset
 from polyseme.neural.lstm import State, rows_of_states, states_of_rows
-from polyseme.neural.softmax import ClassSampler, classes_to_report, sampled_softmax_loss
+from polyseme.neural.softmax import ClassSampler, log_frequencies, sampled_softmax_loss
 from polyseme.options import keeping_shape
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
@@ -125,9 +126,7 @@ class BiLMTask(Task):
             self.batches = StreamBatches(training, rows=rows, unroll=options.unroll, seed=options.seed)
         self.held_out = SentenceBatches(held_out, tokens=BATCH_TOKENS, longest=1 << 30, seed=0)
         self.reports = max(1, round(int(training.lengths().sum()) / REPORT_TOKENS))
-        counts = class_counts(words, training)
-        self.sampler = ClassSampler(counts, options.negative or bilm.config.n_classes)
-        self.report_classes = classes_to_report(counts)
+        self.sampler = ClassSampler(class_counts(words, training), options.negative or bilm.config.n_classes)
         self.states: list[State] = []  # last states of a stream
         self._mask = torch.empty(0)
 
@@ -158,13 +157,16 @@ class BiLMTask(Task):
 
     def _top_states(self, batch: PackedBatch, dropped: Callable[[Tensor], Tensor]) -> Tensor:
         """Packed states ``(2, N, P)`` of the top layer, with dropout on the input of each layer and on the result."""
-        bilm, device = self.module, self.device
-        distinct, place = np.unique(batch.inputs, return_inverse=True)
-        vectors = bilm.encoder(self.words.tokens.at(distinct, device), sparse=True)
-        x = F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)).to(device), vectors)  # (W, P) -> (2, N, P)
-        planes, last = bilm.run(x, batch.packing.sizes, self.states, dropped=dropped)
+        x = self._read(self.module, batch, sparse=True)
+        planes, last = self.module.run(x, batch.packing.sizes, self.states, dropped=dropped)
         self.states = [State(h.detach(), c.detach()) for h, c in last]  # truncated backpropagation through time
         return dropped(planes[-1])
+
+    def _read(self, bilm: BiLM, batch: PackedBatch, *, sparse: bool) -> Tensor:
+        """The vectors of the words of a batch, ``(2, N, P)``, each distinct word encoded once."""
+        distinct, place = np.unique(batch.inputs, return_inverse=True)
+        vectors = bilm.encoder(self.words.tokens.at(distinct, self.device), sparse=sparse)
+        return F.embedding(torch.from_numpy(place.reshape(batch.inputs.shape)).to(self.device), vectors)
 
     def _dropout(
         self, whole: PackedBatch, places: Ints | None, random: np.random.Generator
@@ -187,15 +189,17 @@ class BiLMTask(Task):
 
         return dropped
 
+    @torch.inference_mode()
     def evaluate(self, module: nn.Module) -> Score | None:
         assert isinstance(module, BiLM)
         sums, n = np.zeros(2), 0
         for batch in self.held_out.in_order():
-            sums += losses_of(module, self.words, batch, self.report_classes)
+            inputs, targets = self._read(module, batch, sparse=False), self.words.class_of[batch.targets]
+            sums += losses_of(module, inputs, batch.packing, targets, self.sampler.reported).sum(axis=1)
             n += batch.n_predictions // 2
         if not n:
             return None
-        forward, backward = exponentials(sums / n)  # the loop reports infinite ones
+        forward, backward = map(perplexity_of, (sums / n).tolist())
         return Score(float(sums.sum() / n), {"forward_perplexity": forward, "backward_perplexity": backward})
 
     def carried(self) -> dict[str, Tensor]:
@@ -249,7 +253,8 @@ def make_task(corpus: Corpus, options: ElmoOptions, start: Elmo | None = None) -
     words = WordTable(corpus.all_words, alphabet, classes)
     bilm = BiLM(BiLMConfig.of(options, alphabet, n_classes=len(classes) + WORD_SPECIALS, project=project))
     bilm.reset_parameters(torch.Generator().manual_seed(options.seed))
-    _expect_frequent_classes(bilm, words, training)
+    with torch.no_grad():
+        bilm.softmax_bias.copy_(log_frequencies(class_counts(words, training)))
     if start is not None:
         take_over(bilm, start.bilm)
     task = BiLMTask(bilm, words, training, held_out, options)
@@ -272,10 +277,3 @@ def _characters(corpus: Corpus) -> list[str]:
             counts[character] += n
     kept = [(-n, character) for character, n in counts.items() if n >= RARE_CHARACTER]
     return [character for _, character in sorted(kept)]
-
-
-@torch.no_grad()
-def _expect_frequent_classes(bilm: BiLM, words: WordTable, training: Sentences) -> None:
-    """Initialise the softmax bias with the log frequency of each class."""
-    counts = class_counts(words, training) + 1
-    bilm.softmax_bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))

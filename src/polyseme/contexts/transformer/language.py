@@ -15,36 +15,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner, windows
 from polyseme.contexts.transformer.network import TokenBatch
 from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.tokenizer import Ints
-from polyseme.errors import OptionError, TextError
-from polyseme.interfaces import Progress, silent
+from polyseme.errors import OptionError
 
 BEAM = 48  # beam width for words of several subwords
 LONGEST_WORD = 32  # subwords of a word that is predicted
 REREAD = 64  # words that a causal model reranks by the right side
-TEXTS_AT_ONCE = 256
-
-
-@dataclass(frozen=True)
-class TextPerplexity:
-    """Perplexity per subword, and what it was computed on."""
-
-    perplexity: float
-    bits_per_character: float  # comparable between models with different subwords
-    tokens: int  # subwords that were predicted
-    sentences: int
-    unknown: int  # subwords that are the unknown token
+MASKED_AT_ONCE = 64  # masked copies of texts that are read together
 
 
 class Place(NamedTuple):
@@ -186,57 +174,64 @@ class Expectation:
 
     # ---- whole texts
 
-    @torch.inference_mode()
-    def perplexity(self, texts: Iterable[str], progress: Progress = silent) -> TextPerplexity:
-        """The perplexity over all subwords of a stream of texts."""
-        total, n, count, characters, unknown = 0.0, 0, 0, 0, 0
-        unk = self.pieces.id_of("unk")
-        stream = iter(texts)
-        while chunk := list(islice(stream, TEXTS_AT_ONCE)):
-            for text, ids in zip(chunk, self.pieces.ids(chunk), strict=True):
-                for surprise in self._text_surprises(ids.tolist()):
-                    total, n = total + surprise, n + 1
-                count, characters = count + 1, characters + len(text)
-                unknown += int((ids == unk).sum()) if unk is not None else 0
-            progress("perplexity", n, None, perplexity=_exponential(total / max(n, 1)))
-        if not n:
-            raise TextError("there is no text to compute the perplexity of")
-        return TextPerplexity(_exponential(total / n), total / math.log(2) / max(characters, 1), n, count, unknown)
+    @property
+    def n_unpredicted(self) -> int:
+        """Subwords at the beginning of a text that nothing precedes to predict them from: 0 or 1."""
+        return 1 if self.network.causal and not self.pieces.before else 0
 
     @torch.inference_mode()
-    def surprises(self, ids: list[int]) -> list[float]:
-        """-log p of each subword; 0 for the first one in a causal model, if nothing precedes it."""
-        found = list(self._text_surprises(ids))
-        return [0.0] * (len(ids) - len(found)) + found
+    def losses(self, texts: Sequence[Ints]) -> list[NDArray[np.float64]]:
+        """-log p of the subwords of each text but the unpredicted one, ``(pieces,)``."""
+        return (
+            self._causal_losses(texts) if self.network.causal else [self._masked_losses(ids.tolist()) for ids in texts]
+        )
 
-    def _text_surprises(self, ids: list[int]) -> Iterator[float]:
-        """-log p of each subword; a causal model leaves out the first one if nothing precedes it."""
-        if self.network.causal:
-            before = len(self.pieces.before)
-            for window in windows(len(ids), self.runner.room, causal=True):
-                row = [*self.pieces.before, *ids[window.start : window.end]]
-                first = before + window.first - window.start
-                yield from self._pieces_surprise(row)[max(first, 1) - 1 :]
-            return
+    def _masked_losses(self, ids: list[int]) -> NDArray[np.float64]:
+        """Each subword is masked in turn."""
         mask = self._mask()
         rows = [self._around(ids[:place], [mask], ids[place + 1 :]) for place in range(len(ids))]
-        for start in range(0, len(rows), 64):
-            some = rows[start : start + 64]
-            scores = self._log_probabilities(some, [row.at for row in some])
-            yield from (float(-scores[n, ids[start + n]]) for n in range(len(some)))
+        losses = np.zeros(len(ids))
+        for start in range(0, len(rows), MASKED_AT_ONCE):
+            chosen = rows[start : start + MASKED_AT_ONCE]
+            scores = self._log_probabilities(chosen, [row.at for row in chosen])
+            targets = torch.tensor(ids[start : start + MASKED_AT_ONCE])
+            losses[start : start + len(chosen)] = -scores.gather(1, targets[:, None])[:, 0].numpy()
+        return losses
 
-    def _pieces_surprise(self, row: list[int]) -> list[float]:
-        """-log p of every subword but the first, with a causal model."""
-        if len(row) < 2:
-            return []
-        where = torch.arange(len(row) - 1)
-        scores = torch.log_softmax(self.network.expected(self._padded([row]), torch.zeros_like(where), where), dim=1)
-        found: list[float] = (-scores.gather(1, torch.tensor(row[1:])[:, None])[:, 0]).tolist()
+    def _causal_losses(self, texts: Sequence[Ints]) -> list[NDArray[np.float64]]:
+        before = self.pieces.before
+        jobs = [
+            (number, window)
+            for number, ids in enumerate(texts)
+            for window in windows(len(ids), self.runner.room, causal=True)
+        ]
+        rows = [[*before, *texts[number][window.start : window.end].tolist()] for number, window in jobs]
+        parts: list[list[NDArray[np.float64]]] = [[np.zeros(0)] for _ in texts]
+        for (number, window), losses in zip(jobs, self._row_losses(rows), strict=True):
+            first = len(before) + window.first - window.start
+            parts[number].append(losses[max(first, 1) - 1 :])
+        return [np.concatenate(losses) for losses in parts]
+
+    def _row_losses(self, rows: Sequence[list[int]]) -> list[NDArray[np.float64]]:
+        """-log p of every subword but the first of each row, with a causal model."""
+        lengths = [len(row) for row in rows]
+        found = [np.zeros(0)] * len(rows)
+        longest_first = sorted((n for n, length in enumerate(lengths) if length > 1), key=lambda n: -lengths[n])
+        for chosen in _by_budget(longest_first, lengths):
+            batch = self._padded([rows[n] for n in chosen])
+            sizes = np.array([lengths[n] - 1 for n in chosen])
+            inputs, places = torch.nonzero(torch.arange(sizes[0]) < torch.from_numpy(sizes)[:, None], as_tuple=True)
+            scores = torch.log_softmax(self.network.expected(batch, inputs, places), dim=1)
+            losses = -scores.gather(1, batch.ids[inputs, places + 1][:, None])[:, 0]
+            ends = np.cumsum(sizes)
+            for n, part in zip(chosen, np.split(losses.numpy().astype(np.float64), ends[:-1]), strict=True):
+                found[n] = part
         return found
 
     def _surprise(self, rows: Sequence[list[int]], starts: Sequence[int]) -> list[float]:
         """For each row, the sum of -log p from the position in ``starts`` on."""
-        return [sum(self._pieces_surprise(row)[start - 1 :]) for row, start in zip(rows, starts, strict=True)]
+        losses = self._row_losses(rows)
+        return [float(row[start - 1 :].sum()) for row, start in zip(losses, starts, strict=True)]
 
     # ---- generation
 
@@ -264,10 +259,6 @@ class Expectation:
                 if end in new or not new:
                     break
         return found[given:]
-
-
-def _exponential(mean: float) -> float:
-    return math.exp(mean) if mean < 700 else math.inf
 
 
 def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> list[tuple[list[int], float]]:

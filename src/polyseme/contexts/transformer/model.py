@@ -28,13 +28,7 @@ from polyseme.arrays import FloatArray
 from polyseme.contexts.fine_tuning import Tuned
 from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
 from polyseme.contexts.transformer.inference_speed import in_int8, packed
-from polyseme.contexts.transformer.language import (
-    LONGEST_WORD,
-    Expectation,
-    Place,
-    TextPerplexity,
-    split_at_masks,
-)
+from polyseme.contexts.transformer.language import LONGEST_WORD, Expectation, Place, split_at_masks
 from polyseme.contexts.transformer.network import Network, TokenBatch, build, configuration, state
 from polyseme.contexts.transformer.options import PRECISIONS, ShapeOptions, TransformerOptions
 from polyseme.contexts.transformer.tokenizer import Cut, Ints, Pieces
@@ -42,14 +36,15 @@ from polyseme.contexts.transformer.tuning import WordLayers, WordReader
 from polyseme.disk.files import parsed_settings
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
+    MASK,
     ContextEncoder,
     EncodedSentence,
+    LanguageModel,
     LayerChoice,
     Layers,
-    Progress,
     Sentence,
+    WordLosses,
     several,
-    silent,
     tokens_given,
 )
 from polyseme.neural.mix import ScalarMix
@@ -116,7 +111,7 @@ class Given(NamedTuple):
     spans: list[tuple[int, int]]
 
 
-class TransformerEncoder(Model, ContextEncoder):
+class TransformerEncoder(Model, ContextEncoder, LanguageModel):
     """A network, its tokenizer, and the weights of the layer mix."""
 
     method: ClassVar[str] = "transformer"
@@ -278,8 +273,13 @@ class TransformerEncoder(Model, ContextEncoder):
 
     @property
     def language(self) -> str | None:
-        """``masked`` or ``causal`` if it has ``substitutes``, ``fill`` and ``perplexity``; None without an LM head."""
+        """``masked`` or ``causal``; None without the head of a language model."""
         return "masked" if self.network.is_masked_lm else "causal" if self.network.is_causal_lm else None
+
+    @property
+    def continues(self) -> bool:
+        """Whether it has ``generate``: causal ones have."""
+        return self.language == "causal"
 
     @cached_property
     def expectation(self) -> Expectation:
@@ -288,16 +288,12 @@ class TransformerEncoder(Model, ContextEncoder):
             raise OptionError("this model is not a language model: its files hold an encoder without a head for words")
         return Expectation(self.runner)
 
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
         """The words that the model predicts in place of a word, with their probabilities, best first.
 
         They have as many subwords as the word there (at most 32), which is not itself used.
         """
-        if topn < 1:
-            raise OptionError(f"topn must be at least 1, not {topn}")
         given = self._given(sentence)
-        if not 0 <= position < len(given.tokens):
-            raise OptionError(f"the sentence has {len(given.tokens)} tokens: there is no position {position}")
         cut = self.pieces.cut([given.text])[0]
         first, last = cut.words(given.spans, self.pieces.bare)[position].tolist()
         ids = cut.ids.tolist()
@@ -307,30 +303,25 @@ class TransformerEncoder(Model, ContextEncoder):
 
     def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
         """The predicted subwords for every ``[MASK]`` of a text, with their probabilities."""
-        parts = split_at_masks(text, "[MASK]", self.pieces.specials.get("mask_token", "[MASK]"))
+        parts = split_at_masks(text, MASK, self.pieces.specials.get("mask_token", MASK))
         if topn < 1 or len(parts) < 2:
             raise OptionError(
-                "mark the position to fill with [MASK]" if topn > 0 else f"topn must be at least 1, not {topn}"
+                f"mark the position to fill with {MASK}" if topn > 0 else f"topn must be at least 1, not {topn}"
             )
         if self.language == "causal" and len(parts) > 2:
             raise OptionError("a left-to-right model fills one [MASK], not several")
         return self.expectation.fill(self.pieces.between_masks(list(map(self.segmentation.normalised, parts))), topn)
 
-    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word, summed over its subwords; in a causal model the first subword may count 0."""
-        found = []
-        for sentence in sentences:
-            given = self._given(sentence)
-            cut = self.pieces.cut([given.text])[0]
-            spans = cut.words(given.spans, self.pieces.bare)  # (words, 2)
-            sums = np.concatenate([[0.0], np.cumsum(self.expectation.surprises(cut.ids.tolist()))])
-            found.append((sums[spans[:, 1]] - sums[spans[:, 0]]).astype(np.float32).reshape(len(given.tokens)))
-        return found
-
-    def perplexity(self, sentences: Iterable[Sentence], progress: Progress = silent) -> TextPerplexity:
-        """The perplexity per subword over a stream of sentences. A masked model reads a sentence once per subword."""
-        texts = (self._given(sentence).text for sentence in several(sentences))
-        return self.expectation.perplexity(texts, progress)
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every subword; of the first one only where something precedes it, or both sides are read."""
+        given = [self._given(sentence) for sentence in sentences]
+        cuts = self.pieces.cut([sentence.text for sentence in given])
+        losses = self.expectation.losses([cut.ids for cut in cuts])
+        missing, unknown = self.expectation.n_unpredicted, self.pieces.id_of("unk")
+        for sentence, cut, of_pieces in zip(given, cuts, losses, strict=True):
+            spans = np.maximum(cut.words(sentence.spans, self.pieces.bare) - missing, 0)
+            n_unknown = 0 if unknown is None else int((cut.ids == unknown).sum())
+            yield WordLosses(of_pieces[None], spans, sum(map(len, sentence.tokens)), n_unknown)
 
     def generate(
         self, text: str = "", length: int = 50, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
@@ -341,8 +332,10 @@ class TransformerEncoder(Model, ContextEncoder):
         ``temperature`` 0 always takes the most likely subword; ``top_k`` (0: all) and ``top_p`` restrict sampling to
         the most likely ones, by their number or their total probability.
         """
-        if self.language != "causal":
-            raise OptionError("only a left-to-right language model can continue a text")
+        if not self.continues:
+            raise OptionError(
+                f"this {self.method} model cannot continue a text: that takes a left-to-right one, as of gpt"
+            )
         if length < 1 or temperature < 0 or top_k < 0 or not 0 < top_p <= 1:
             raise OptionError("length must be at least 1, temperature and top_k at least 0, top_p between 0 and 1")
         ids = self.pieces.ids([self.segmentation.normalised(text)])[0].tolist()

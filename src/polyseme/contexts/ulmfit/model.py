@@ -16,15 +16,14 @@ Fine-tuning an AWD-LSTM with a task: long texts are read in stretches, with the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -33,11 +32,20 @@ from polyseme.contexts.fine_tuning import Tuned
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
-from polyseme.errors import FormatError, OptionError, TextError
-from polyseme.interfaces import ContextEncoder, EncodedSentence, LayerChoice, Layers, Sentence
-from polyseme.neural.lstm import State
+from polyseme.errors import FormatError, OptionError
+from polyseme.interfaces import (
+    ContextEncoder,
+    EncodedSentence,
+    LanguageModel,
+    LayerChoice,
+    Layers,
+    Sentence,
+    WordLosses,
+)
+from polyseme.neural.batches import BudgetBatches
+from polyseme.neural.lstm import State, stretches
 from polyseme.neural.packing import Packing
-from polyseme.neural.softmax import Sampling
+from polyseme.neural.softmax import Sampling, log_losses
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.byte_pairs import BytePairs
@@ -105,22 +113,10 @@ class UlmfitLayers(nn.Module):
 
 SENTENCES_AT_ONCE = 512
 UNITS_AT_ONCE = 4096
-LONGEST_PIECE = 4096  # units of a sentence that are read at once; the state is carried over
 LEAST_ROWS = 4  # rows at every step: with fewer, matrix products add in another order
 
 
-@dataclass(frozen=True)
-class Surprise:
-    """Perplexity per unit, and what it was computed on."""
-
-    perplexity: float
-    tokens: int
-    sentences: int
-    unknown: int
-    bits_per_character: float
-
-
-class Ulmfit(Trainable, ContextEncoder):
+class Ulmfit(Trainable, ContextEncoder, LanguageModel):
     """An AWD-LSTM and its units."""
 
     method: ClassVar[str] = "ulmfit"
@@ -214,55 +210,55 @@ class Ulmfit(Trainable, ContextEncoder):
 
     @property
     def language(self) -> str:
-        """``causal``: it predicts units from one side, and has ``substitutes`` and ``perplexity``."""
+        """``causal``: it predicts units from those of one side."""
         return "causal"
 
-    @torch.inference_mode()
-    def perplexity(self, sentences: Iterable[Sentence]) -> Surprise:
-        """The perplexity over units and the boundary after each sentence, with the full softmax."""
-        total, n, read, unknown, characters = 0.0, 0, 0, 0, 0
-        for words in self.token_lists(sentences):
-            units = self._turned(self.units.numbers(words)[0])
-            row = [BOUNDARY, *units, BOUNDARY]
-            states = None
-            for start in range(0, len(row) - 1, LONGEST_PIECE):
-                piece = torch.tensor(row[start : start + LONGEST_PIECE + 1])
-                found = self.module(piece[:-1], [1] * (len(piece) - 1), states)
-                states = found.states
-                total -= float(self.module.log_probabilities(found.dropped).gather(1, piece[1:, None]).sum())
-            n, read, unknown = n + len(row) - 1, read + 1, unknown + units.count(UNKNOWN)
-            characters += sum(map(len, words)) + 1
-        if not n:
-            raise TextError("there is no text to read")
-        return Surprise(float(np.exp(min(total / n, 700.0))), n, read, unknown, total / math.log(2) / characters)
+    @property
+    def continues(self) -> bool:
+        """Whether it has ``generate``: a model that reads backward cannot continue a text."""
+        return self.options.direction == "forward"
+
+    def word_losses(self, sentences: Sequence[Sentence]) -> Iterator[WordLosses]:
+        """-log p of every unit and of the boundary after each sentence (before it, if it reads backward)."""
+        lists = self.tokenize_all(sentences)
+        numbered = [self.units.numbers(words) for words in lists]
+        losses: dict[int, NDArray[np.float64]] = {}
+        sizes = [len(units) + 1 for units, _ in numbered]
+        for rows in BudgetBatches(sizes, tokens=UNITS_AT_ONCE, seed=0).in_order():
+            losses.update(zip(rows.tolist(), self._unit_losses([numbered[row][0] for row in rows]), strict=True))
+        for number, (words, (units, counts)) in enumerate(zip(lists, numbered, strict=True)):
+            ends = np.cumsum(np.array(counts, dtype=np.int64))
+            spans = np.stack([ends - np.array(counts, dtype=np.int64), ends], axis=1)
+            yield WordLosses(losses[number][None], spans, sum(map(len, words)), units.count(UNKNOWN))
 
     @torch.inference_mode()
-    def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """-log p of every word, summed over its units, given the words before it (after it, if it reads backward)."""
-        found = []
-        for words in sentences:
-            units, sizes = self.units.numbers(list(words))
-            row, states, losses = [BOUNDARY, *self._turned(units)], None, [np.zeros(0, dtype=np.float32)]
-            for start in range(0, len(row) - 1, LONGEST_PIECE):
-                piece = torch.tensor(row[start : start + LONGEST_PIECE + 1])
-                read = self.module(piece[:-1], [1] * (len(piece) - 1), states)
-                states = read.states
-                chances = self.module.log_probabilities(read.dropped).gather(1, piece[1:, None])
-                losses.append(-chances[:, 0].numpy())
-            each = np.array(self._turned(np.concatenate(losses).tolist()), dtype=np.float32)
-            ends = np.cumsum(sizes, dtype=np.int64)
-            sums = np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)])
-            found.append((sums[ends] - sums[ends - np.array(sizes, dtype=np.int64)]).astype(np.float32))
-        return found
+    def _unit_losses(self, texts: list[list[int]]) -> list[NDArray[np.float64]]:
+        """For each text -log p of its units in text order, then of the boundary that ends it, ``(units + 1,)``."""
+        rows = [[BOUNDARY, *self._turned(text), BOUNDARY] for text in texts]
+        packing = Packing.of([len(row) - 1 for row in rows])
+        index = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+        for number, row in enumerate(rows):
+            index[number, : len(row)] = row
+        reading, predicted = (index[packing.row, packing.time[0] + later] for later in (0, 1))
+        packed, start, states = [], 0, None
+        for sizes in stretches(packing.sizes, UNITS_AT_ONCE):
+            end = start + sum(sizes)
+            states = states and [State(h[:, : sizes[0]], c[:, : sizes[0]]) for h, c in states]
+            read = self.module(torch.from_numpy(reading[start:end]), sizes, states)
+            targets = torch.from_numpy(predicted[start:end])
+            packed.append(log_losses(read.dropped, targets, self.module.table, self.module.bias).numpy())
+            start, states = end, read.states
+        whole = np.zeros(index.shape)
+        whole[packing.row, packing.time[0]] = np.concatenate(packed)
+        read_losses = [whole[number, : len(row) - 1] for number, row in enumerate(rows)]
+        if self.options.direction == "forward":
+            return read_losses
+        return [np.append(losses[:-1][::-1], losses[-1]) for losses in read_losses]
 
     @torch.inference_mode()
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> list[tuple[str, float]]:
+    def expected(self, sentence: Sentence, position: int, topn: int) -> list[tuple[str, float]]:
         """The units that the model predicts in place of a word, with their probabilities, best first."""
-        if topn < 1:
-            raise OptionError(f"topn must be at least 1, not {topn}")
         words = self.tokens_of(sentence)
-        if not 0 <= position < len(words):
-            raise OptionError(f"the sentence has {len(words)} tokens: there is no position {position}")
         seen = words[:position] if self.options.direction == "forward" else words[position + 1 :]
         chances = torch.exp(self._next(self._turned(self.units.numbers(seen)[0]))[0])
         chances[:SPECIALS] = 0
@@ -290,7 +286,7 @@ class Ulmfit(Trainable, ContextEncoder):
         seed: int = 1,
     ) -> str:
         """``prompt`` as given, continued by ``length`` sampled units; a sentence boundary becomes a new line."""
-        if self.options.direction != "forward":
+        if not self.continues:
             raise OptionError("a model that reads backward cannot continue a text: train one with direction=forward")
         sampling = Sampling(temperature, top_k, top_p, seed)
         given = self.units.numbers(self.tokenize(prompt))[0]

@@ -18,8 +18,9 @@ from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import SPECIALS, Ints, Units, learn_units, stream_of
 from polyseme.errors import TrainingError, as_given
+from polyseme.interfaces import perplexity_of
 from polyseme.neural.lstm import State, rows_of_states, states_of_rows
-from polyseme.neural.softmax import ClassSampler, classes_to_report, log_losses, sampled_softmax_loss
+from polyseme.neural.softmax import ClassSampler, log_frequencies, log_losses, sampled_softmax_loss
 from polyseme.options import keeping_shape
 from polyseme.text.corpus import Corpus
 from polyseme.training.optimisers import ParameterGroup
@@ -89,7 +90,6 @@ class LanguageModelTask(BatchTask):
         self.reports = max(1, round(len(training) / REPORT_UNITS))
         counts = np.bincount(training, minlength=len(module.table))
         self.sampler = ClassSampler(counts, options.negative or len(counts))
-        self.report_classes = classes_to_report(counts)
         self.states: list[State] = []
 
     def n_steps(self, epoch: int) -> int:
@@ -124,9 +124,9 @@ class LanguageModelTask(BatchTask):
                 read, targets = self.held_out.step(0, index)
                 found = module(read.reshape(-1).to(self.device), [read.shape[1]] * len(read), states)
                 states, wanted = found.states, targets.reshape(-1).to(self.device)
-                losses = log_losses(found.dropped, wanted, module.table, module.bias, self.report_classes)
+                losses = log_losses(found.dropped, wanted, module.table, module.bias, self.sampler.reported)
                 total, n = total + float(losses.sum()), n + len(wanted)
-        return Score(total / n, {"perplexity": float(np.exp(min(total / n, 700.0)))})
+        return Score(total / n, {"perplexity": perplexity_of(total / n)})
 
     def carried(self) -> dict[str, Tensor]:
         return rows_of_states(self.states)
@@ -151,7 +151,8 @@ def make_task(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> t
         raise TrainingError("the text is too short to learn from: it has no words to predict")
     torch.manual_seed(options.seed)
     module = AwdLstm(len(units), options)
-    _expect_frequent_units(module, text)
+    with torch.no_grad():
+        module.bias.copy_(log_frequencies(np.bincount(text, minlength=len(module.table))))
     if start is not None:
         _take_over(module, units, start)
     return LanguageModelTask(module, text, kept_out, options, further=start is not None), units
@@ -178,13 +179,6 @@ def _units(corpus: Corpus, options: UlmfitOptions, start: Ulmfit | None) -> Unit
         return units
     known = start.units.index
     return Units(units.kind, [*start.units.known, *(unit for unit in units.known if unit not in known)])
-
-
-@torch.no_grad()
-def _expect_frequent_units(module: AwdLstm, text: Ints) -> None:
-    """Initialise the softmax bias with the log frequency of each unit."""
-    counts = np.bincount(text, minlength=len(module.table)) + 1
-    module.bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
 
 
 @torch.no_grad()

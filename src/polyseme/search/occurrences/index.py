@@ -35,7 +35,7 @@ from polyseme.search.occurrences.cells import Cells
 from polyseme.search.occurrences.cluster import SHARED
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.short_codes import CODES, KINDS, MIXED, Projection, encode_states
-from polyseme.search.occurrences.uses import Substitutes, expected_words, find_senses, offers_substitutes
+from polyseme.search.occurrences.uses import expected_words, find_senses, offers_substitutes
 from polyseme.store import safetensors_file as tensor_file
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import FUNCTION
@@ -234,7 +234,7 @@ class Index:
     ) -> list[str]:
         """What the index's model expects in a place of a sentence, the likeliest first; nothing if it predicts none."""
         tokens, place = locate(sentence, position, word, self.encoder, self._share)
-        if not (isinstance(self.encoder, Substitutes) and offers_substitutes(self.encoder)):
+        if not offers_substitutes(self.encoder):
             return []
         return expected_words(self, self.encoder, tokens[place], [(tokens, place)])[:topn]
 

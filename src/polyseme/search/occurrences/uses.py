@@ -15,14 +15,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, principal_plane, unit_rows
 from polyseme.errors import OptionError
-from polyseme.interfaces import ContextEncoder, Sentence
+from polyseme.interfaces import ContextEncoder, LanguageModel
 from polyseme.search.concordance.concordance import SORTS, Concordance
 from polyseme.search.concordance.patterns import Matches
 from polyseme.search.occurrences.cluster import cluster, silhouettes
@@ -41,16 +41,9 @@ _OFFERED = 100  # words that the language model is asked for at one position
 _NEAR = 4  # tokens on either side that describe a context
 
 
-@runtime_checkable
-class Substitutes(Protocol):
-    """A language model that says what it would expect in a place: words with their probabilities, best first."""
-
-    def substitutes(self, sentence: Sentence, position: int, topn: int = 10) -> Sequence[tuple[str, float]]: ...
-
-
-def offers_substitutes(encoder: ContextEncoder) -> bool:
+def offers_substitutes(encoder: ContextEncoder) -> TypeGuard[LanguageModel]:
     """Whether uses are labelled by what the model expects; a biLM that came without its softmax expects nothing."""
-    return encoder.language is not None
+    return isinstance(encoder, LanguageModel) and encoder.language is not None
 
 
 def find_senses(index: Index, word: str, rows: slice, *, max_senses: int, layer: int, apart: float) -> WordSenses:
@@ -118,20 +111,22 @@ def _readable(tokens: list[str]) -> float:
 
 def _label(index: Index, found: WordSenses, typical: list[Hit], label: int) -> list[str]:
     encoder = index.encoder
-    if isinstance(encoder, Substitutes) and offers_substitutes(encoder):
+    if offers_substitutes(encoder):
         places = [(index.corpus.sentence(hit.sentence), hit.token) for hit in typical]
         return expected_words(index, encoder, found.word, places)[:SUBSTITUTES]
     return _context_words(index, found.hits, found.labels, label)
 
 
-def expected_words(index: Index, encoder: Substitutes, word: str, places: Sequence[tuple[list[str], int]]) -> list[str]:
+def expected_words(
+    index: Index, encoder: LanguageModel, word: str, places: Sequence[tuple[list[str], int]]
+) -> list[str]:
     """What the language model would say in some places instead of a word, the likeliest first.
 
     Where each direction expects words separately, both expect frequent ones, and their product p→(w)·p←(w) counts that
     twice; divided by p(w) it is counted once: p(w | left, right) ∝ p(w | left)·p(w | right) / p(w), where the two sides
     are independent given w.
     """
-    twice = index.encoder.language == "both-ways"
+    twice = encoder.language == "both-ways"
     expected: dict[str, float] = defaultdict(float)
     for tokens, position in places:
         found = encoder.substitutes(tokens, position, topn=_OFFERED)

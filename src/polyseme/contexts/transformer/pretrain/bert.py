@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
+import torch
 from transformers import BertForMaskedLM, BertForPreTraining
 
 from polyseme.contexts.transformer.network import Network
@@ -29,7 +30,6 @@ from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, Pi
 from polyseme.contexts.transformer.pretrain.objectives import MaskedTask
 from polyseme.contexts.transformer.pretrain.start import (
     bert_config,
-    expect_frequent,
     fresh,
     further,
     given_pieces,
@@ -45,6 +45,7 @@ from polyseme.contexts.transformer.subwords import learn_wordpieces
 from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.contexts.transformer.trained import TrainedTransformer
 from polyseme.errors import OptionError, TrainingError
+from polyseme.neural.softmax import log_frequencies
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
@@ -80,7 +81,8 @@ def train_bert(cls: type[B], corpus: Corpus, options: BertOptions, run: Run) -> 
         options = _that_fit(network, options)
     task = make_task(network, pieces, corpus, options)
     if started is None:
-        expect_frequent(network.whole.cls.predictions.bias, _frequencies(task, network))
+        with torch.no_grad():
+            network.whole.cls.predictions.bias.copy_(log_frequencies(_frequencies(task, network)))
     fit(task, options, run)
     about = About(segmentation=corpus.segmentation, corpus=corpus.facts, curve=run.curve)
     mix = run.start.mix if isinstance(run.start, Bert) else None

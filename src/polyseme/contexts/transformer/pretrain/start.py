@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import (
@@ -22,7 +21,7 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.offline import offline
 from polyseme.contexts.transformer.options import ShapeOptions, initial_deviation
-from polyseme.contexts.transformer.tokenizer import Ints, Pieces
+from polyseme.contexts.transformer.tokenizer import Pieces
 from polyseme.errors import OptionError
 from polyseme.store.model import Model
 
@@ -146,13 +145,6 @@ def copied(start: TransformerEncoder, seed: int) -> tuple[Network, Pieces]:
 def _own_pieces(start: TransformerEncoder) -> Pieces:
     files = start.pieces.files()
     return Pieces.read(files["tokenizer.json"], files["tokenizer_config.json"], where="the model's tokenizer")
-
-
-@torch.no_grad()
-def expect_frequent(bias: Tensor, frequencies: Ints) -> None:
-    """Initialise the output bias with the log frequency of each subword."""
-    counts = frequencies.astype(np.float64) + 1
-    bias.copy_(torch.from_numpy(np.log(counts / counts.sum())).to(bias.dtype))
 
 
 def given_pieces(models: Mapping[str, Any], *needed: str) -> Pieces | None:

@@ -37,7 +37,7 @@ from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.options import XlmOptions, check_inner, initial_deviation, with_shape, with_shape_of
 from polyseme.contexts.transformer.pretrain.corpus_tokens import PieceCorpus, PieceTable, split
 from polyseme.contexts.transformer.pretrain.objectives import CausalTask, MaskedTask
-from polyseme.contexts.transformer.pretrain.start import expect_frequent, fresh, given_pieces, look_at_neighbours
+from polyseme.contexts.transformer.pretrain.start import fresh, given_pieces, look_at_neighbours
 from polyseme.contexts.transformer.pretrain.training_examples import Example, Masking, StreamExamples, TrainingExamples
 from polyseme.contexts.transformer.subwords import learn_byte_pairs
 from polyseme.contexts.transformer.tokenizer import Ints, Pieces
@@ -46,6 +46,7 @@ from polyseme.data.parallel import Parallel
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import EncodedSentence, LayerChoice, Layers, Sentence
 from polyseme.neural.mix import ScalarMix
+from polyseme.neural.softmax import log_frequencies
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
 from polyseme.text.corpus import Corpus
@@ -175,9 +176,10 @@ class Xlm(TrainedTransformer):
         """The most likely language of a text, by the frequencies of its subwords."""
         return self.languages[self.runner.language_of(self.pieces.ids([self.segmentation.normalised(text)])[0])]
 
-    def generate(self, text: str = "", length: int = 50, **_: Any) -> str:
-        """Not supported: XLM in ``transformers`` generates by filling masks, which a causal model has not learned."""
-        raise OptionError("xlm models give vectors and probabilities: train gpt to continue a text")
+    @property
+    def continues(self) -> bool:
+        """Never: XLM in ``transformers`` generates by filling masks, which a causal model has not learned."""
+        return False
 
     def parts(self) -> Parts:
         """The parts of every Transformer, and the languages."""
@@ -373,7 +375,9 @@ def train_xlm(cls: type[X], data: dict[str, Corpus | Parallel], options: XlmOpti
     tables = {name: PieceTable(text, pieces, texts="sentence") for name, text in texts.items()}
     frequencies = _frequencies(tables, languages, network.vocabulary_size, start)
     if start is None:
-        expect_frequent(network.whole.pred_layer.proj.bias, (frequencies.mean(axis=0) * 1e9).astype(np.int64))
+        counts = (frequencies.mean(axis=0) * 1e9).astype(np.int64)
+        with torch.no_grad():
+            network.whole.pred_layer.proj.bias.copy_(log_frequencies(counts))
     task = make_task(network, pieces, tables, languages, pairs, options)
     fit(task, options, run)
     about = About(segmentation=_plain(texts), corpus=_facts(data), curve=run.curve)
