@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
 import numpy as np
@@ -18,7 +19,7 @@ from polyseme.catalog import METHODS
 from polyseme.display import points_picture, shown
 from polyseme.errors import FormatError, TextError, as_given, used_as
 from polyseme.interfaces import EncodedSentence
-from polyseme.search.concordance.concordance import Line
+from polyseme.search.kwic.concordance import Line
 from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
 from polyseme.search.occurrences.uses import UsedSo
 
@@ -42,6 +43,11 @@ def test_sentence_encoders_that_learn_their_own_words_need_torch_and_not_transfo
     code = f"import polyseme.sentences.encoders, sys; print([m for m in ({heavy}) if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_public_name_is_hidden_by_a_package_of_the_same_name() -> None:
+    for room in (polyseme, polyseme.search):
+        assert not [name for name in room.__all__ if isinstance(getattr(room, name), ModuleType)]
 
 
 def test_a_hit_shows_its_word_in_brackets_with_what_stands_around_it() -> None:

@@ -14,7 +14,7 @@ MODULES = {
     "polyseme.linear": "polyseme.arrays",
     "polyseme.search.agreement": "polyseme.evaluate.tag_agreement",
     "polyseme.search.build": "polyseme.search.occurrences.build",
-    "polyseme.search.concordances": "polyseme.search.concordance.concordance",
+    "polyseme.search.concordances": "polyseme.search.kwic.concordance",
     "polyseme.search.index": "polyseme.search.occurrences.index",
     "polyseme.search.listing": "polyseme.search.occurrences.uses",
     "polyseme.text.examples": "polyseme.data.examples",

@@ -18,7 +18,7 @@ from polyseme.disk.files import PlainFile
 from polyseme.disk.mapped import watching
 from polyseme.errors import FileChanged
 from polyseme.search import TextIndex
-from polyseme.search.concordance.concordance import concordance
+from polyseme.search.kwic.concordance import concordance
 from polyseme.text.corpus import Corpus
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors

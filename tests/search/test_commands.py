@@ -21,7 +21,7 @@ from polyseme.demo import Demo, peoples_daily
 from polyseme.disk.description import checksum
 from polyseme.errors import FormatError
 from polyseme.search import Index
-from polyseme.search.concordance.concordance import collation_key
+from polyseme.search.kwic.concordance import collation_key
 from polyseme.store.folder import model_fingerprint
 from polyseme.text.corpus import Corpus
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 from polyseme.errors import OptionError
-from polyseme.search.concordance.concordance import Concordance, association, concordance
+from polyseme.search.kwic.concordance import Concordance, association, concordance
 from polyseme.text.corpus import Corpus
 
 SENTENCES = [

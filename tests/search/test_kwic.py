@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from polyseme.cli.kwic import kwic_lines, trimmed, trimmed_left
 from polyseme.search import build_index
-from polyseme.search.concordance.concordance import Line
+from polyseme.search.kwic.concordance import Line
 from polyseme.search.occurrences.hits import Hit
 from polyseme.text.corpus import Corpus
 

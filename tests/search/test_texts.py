@@ -13,7 +13,7 @@ from polyseme.arrays import unit_rows
 from polyseme.cli.main import main
 from polyseme.errors import FormatError, OptionError, PolysemeError
 from polyseme.search import TextIndex
-from polyseme.search.concordance.concordance import concordance
+from polyseme.search.kwic.concordance import concordance
 from polyseme.search.texts.bm25 import Counting
 from polyseme.search.texts.text_index import fused
 from polyseme.sentences.lift import lift

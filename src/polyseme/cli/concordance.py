@@ -12,7 +12,7 @@ from polyseme.cli.show import OneOf, choice_option, force_option, json_option, p
 from polyseme.cli.terminal import say
 
 if TYPE_CHECKING:
-    from polyseme.search.concordance.concordance import Concordance, Line
+    from polyseme.search.kwic.concordance import Concordance, Line
     from polyseme.text.corpus import Corpus
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -67,7 +67,7 @@ def concordance(
     """
     if collocates and documents:
         raise click.UsageError("--collocates and --documents print different tables: choose one")
-    from polyseme.search.concordance.concordance import concordance as look_for
+    from polyseme.search.kwic.concordance import concordance as look_for
 
     found = look_for(_opened(corpus), query, mode, tag=tag)
     most = topn or (None if out else 20)

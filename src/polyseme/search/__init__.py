@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.search.concordance.concordance import Concordance, concordance
+    from polyseme.search.kwic.concordance import Concordance, concordance
     from polyseme.search.occurrences.build import IndexOptions, build_index
     from polyseme.search.occurrences.hits import Hit, Sense, WordSenses
     from polyseme.search.occurrences.index import Index
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Imported at first use: a question does not wait for what makes an index.
 _LAZY = {
-    "Concordance": "concordance.concordance",
+    "Concordance": "kwic.concordance",
     "Hit": "occurrences.hits",
     "Index": "occurrences.index",
     "IndexOptions": "occurrences.build",
@@ -23,7 +23,7 @@ _LAZY = {
     "TextIndex": "texts.text_index",
     "WordSenses": "occurrences.hits",
     "build_index": "occurrences.build",
-    "concordance": "concordance.concordance",
+    "concordance": "kwic.concordance",
 }
 
 __all__ = [

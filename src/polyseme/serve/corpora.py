@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 
 from polyseme.errors import OptionError
-from polyseme.search.concordance.concordance import Concordance, Line, concordance
+from polyseme.search.kwic.concordance import Concordance, Line, concordance
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Worker
 from polyseme.serve.library import Library

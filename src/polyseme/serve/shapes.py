@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
-from polyseme.search.concordance.concordance import Line
+from polyseme.search.kwic.concordance import Line
 from polyseme.search.occurrences.uses import UsedSo
 
 

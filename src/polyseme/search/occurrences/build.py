@@ -35,7 +35,7 @@ from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError, TrainingError
 from polyseme.interfaces import ContextEncoder, Progress
 from polyseme.options import make_options, option, options_to_json
-from polyseme.search.concordance.patterns import words_beside
+from polyseme.search.kwic.patterns import words_beside
 from polyseme.search.occurrences import build, index_folder
 from polyseme.search.occurrences.cells import Cells, build_cells
 from polyseme.search.occurrences.cluster import learn_apart

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from polyseme.arrays import FloatArray, principal_plane, unit_rows
 from polyseme.errors import OptionError
 from polyseme.interfaces import ContextEncoder, LanguageModel
-from polyseme.search.concordance.concordance import SORTS, Concordance
-from polyseme.search.concordance.patterns import Matches
+from polyseme.search.kwic.concordance import SORTS, Concordance
+from polyseme.search.kwic.patterns import Matches
 from polyseme.search.occurrences.cluster import cluster, silhouettes
 from polyseme.search.occurrences.hits import Hit, Sense, WordSenses, excerpt
 from polyseme.search.occurrences.sorting import even_sample

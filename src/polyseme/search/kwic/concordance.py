@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from polyseme.display import rows_table
 from polyseme.errors import OptionError
-from polyseme.search.concordance.patterns import Matches, Places, decoded, find, tags_like, words_of
+from polyseme.search.kwic.patterns import Matches, Places, decoded, find, tags_like, words_of
 from polyseme.search.occurrences.hits import excerpt
 from polyseme.search.texts.text_units import short_names
 from polyseme.search.word_selection import has_letter
