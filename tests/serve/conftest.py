@@ -34,7 +34,7 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 
 DIM = 16
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -209,13 +209,13 @@ def sentences() -> list[str]:
 # ---- the page in a browser
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     reason = "playwright is not installed (pip install playwright)"
     playwright = pytest.importorskip("playwright.sync_api", reason=reason)
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("no Chromium on this machine (Debian's package chromium; scripts/browser.py installs it)")
+        pytest.skip("no Chromium on this machine (Debian's chromium-headless-shell; scripts/browser.py installs it)")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
