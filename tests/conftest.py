@@ -8,6 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Workers that run side by side get a core each, and libraries of linear algebra one thread: the models of tests are so
+# small that threads mostly wait for each other, for fifty times as long as they compute where cores are busy.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+if WORKER and hasattr(os, "sched_setaffinity"):
+    CORES = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {CORES[int(WORKER) % len(CORES)]})
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when they are imported
+
 # The same examples on every run, so that results are reproducible. `--hypothesis-profile=default` tries others.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
