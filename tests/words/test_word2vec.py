@@ -156,7 +156,7 @@ def test_a_start_of_another_length_is_refused(topics):
         ([["猫"] * 9] * 9, {}, "needs two"),
         ([["猫", "狗"]], {"min_count": 2}, "give more text, or min_count=1"),
         ([["猫"], ["狗"]], {}, "in the same sentence"),
-        ([["猫", "狗"] * 9] * 9, {"lr": 1e30}, "lower lr"),
+        ([["猫", "狗"] * 9] * 9, {"lr": 1000}, "lower lr"),
     ],
     ids=["one word", "none frequent", "never together", "diverging"],
 )
