@@ -316,9 +316,9 @@ def plan_fit(
     **options: Any,
 ) -> FitPlan:
     """Everything ``fit`` needs: examples read, encoders opened, options checked. Folds and seeds reuse it."""
-    from polyseme.tasks.fit import FitPlan, with_head
-
     row = catalog.find_task(task)
+    with needed_for(f"fit {task}"):
+        from polyseme.tasks.fit import FitPlan, with_head
     known = {field.name for cls in reading_options(row.learns_from) for field in dataclasses.fields(cls)}
     reading = {name: options.pop(name) for name in list(options) if name in known}
     checked: Any = make_options(_named(row.options), options)
@@ -339,9 +339,10 @@ def plan_fit(
 
 def load_task(path: str | Path) -> TaskModel:
     """The task model at ``path``: a polyseme folder, or a supervised fastText file."""
-    from polyseme.tasks.fit import as_task
-
-    return as_task(load(path), path)
+    model = load(path)
+    with needed_for(f"{path}: predicting"):
+        from polyseme.tasks.fit import as_task
+    return as_task(model, path)
 
 
 def _named_models(options: Any) -> dict[str, Any]:

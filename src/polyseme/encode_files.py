@@ -28,7 +28,8 @@ import numpy as np
 from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import Scratch, new_files
 from polyseme.disk.disk_space import CheckedFile
-from polyseme.errors import MissingExtra, OptionError, advice, as_given
+from polyseme.errors import OptionError, advice, as_given
+from polyseme.extras import needed_for
 from polyseme.interfaces import (
     CHARACTERS_AT_ONCE,
     UNKNOWN,
@@ -291,7 +292,8 @@ class _Hdf5(_Writer):
     """One dataset per sentence, named by its number, and ``sentence_to_index``, the JSON of {text: number}."""
 
     def __init__(self, path: Path) -> None:
-        import h5py
+        with needed_for("writing HDF5"):
+            import h5py
 
         self._disk = CheckedFile(path, "w+")
         self._h5py: Any = h5py
@@ -441,11 +443,9 @@ class _Parquet(_Writer):
     """One row per token (or sentence), with a column of vectors for each layer."""
 
     def __init__(self, path: Path) -> None:
-        try:
+        with needed_for("writing Parquet"):
             import pyarrow
             import pyarrow.parquet
-        except ImportError:
-            raise MissingExtra("writing Parquet", "parquet", "pyarrow") from None
         self._arrow, self._path = pyarrow, path
         self._writer: Any = None
         self._held: list[tuple[int, str, list[str], FloatArray]] = []

@@ -15,7 +15,13 @@ from types import ModuleType
 
 from polyseme.errors import MissingExtra
 
-EXTRAS = dict.fromkeys(("torch", "transformers", "tokenizers", "huggingface_hub", "h5py"), "neural")  # package → extra
+EXTRAS = {  # package → extra
+    **dict.fromkeys(("torch", "transformers", "tokenizers", "huggingface_hub", "h5py"), "neural"),
+    **dict.fromkeys(("fastapi", "uvicorn", "httptools"), "serve"),
+    "matplotlib": "plot",
+    "pyarrow": "parquet",
+    "sacrebleu": "bench",
+}
 
 
 class ExtraFinder(MetaPathFinder):

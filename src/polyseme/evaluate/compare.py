@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from polyseme import catalog
-from polyseme.api import load, options_of, recognise, train
-from polyseme.errors import OptionError, PolysemeError
+from polyseme.api import class_of, load, options_of, recognise, train
+from polyseme.errors import MissingExtra, OptionError, PolysemeError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import Progress, silent
 from polyseme.text.corpus import Corpus, is_corpus
+
+log = logging.getLogger(__name__)
 
 # The figure of a report that is compared: the first of these that it has a value of.
 FIGURES = ("spearman", "accuracy", "auc", "f1", "recall", "bleu", "perplexity", "forward")
@@ -112,8 +115,7 @@ def compare_paths(
 
     ``methods`` are by default all that give word vectors; ``minutes`` is for those that are trained by time.
     """
-    names = [row.name for row in catalog.METHODS if row.kind == "words"] if methods is None else methods
-    for name in names:
+    for name in methods or ():
         catalog.find(name)
     for file in files:  # a wrong name among them is reported before any work
         recognise_kind(file)
@@ -122,12 +124,28 @@ def compare_paths(
         if not _is_text(path):
             entries.append(examine(path, load(path), files))
             continue
+        if methods is None:
+            methods = _word_methods()
         corpus = Corpus.open(path) if is_corpus(path) else Corpus.build(path, progress=progress)
-        for name, model, seconds in train_methods(corpus, names, minutes=minutes, progress=progress):
+        for name, model, seconds in train_methods(corpus, methods, minutes=minutes, progress=progress):
             entry = examine(name if len(paths) == 1 else f"{path} {name}", model, files)
             entry.cpu_seconds = seconds
             entries.append(entry)
     return Comparison(entries, list(files))
+
+
+def _word_methods() -> list[str]:
+    """The methods that give word vectors, but for those that need what is not installed."""
+    names = []
+    for row in catalog.METHODS:
+        if row.kind == "words":
+            try:
+                class_of(row.name)
+            except MissingExtra as error:
+                log.warning("left out: %s", error)
+            else:
+                names.append(row.name)
+    return names
 
 
 def _is_text(path: str) -> bool:
@@ -162,6 +180,7 @@ def train_methods(
         if "corpus" not in catalog.find(method).learns_from:
             wanted = " and ".join(catalog.find(method).learns_from)
             raise OptionError(f"{method} is not trained on plain text but on {wanted}: train it first, then compare it")
+        class_of(method)  # what it needs is missed before the others are trained
     for method in methods:
         known = {each.name for each in dataclasses.fields(options_of(method))}
         options: dict[str, Any] = {"minutes": minutes} if minutes is not None and "minutes" in known else {}

@@ -16,8 +16,8 @@ import numpy as np
 
 from polyseme.data.parallel import Parallel
 from polyseme.data.training_data import recognise_data
-from polyseme.errors import MissingExtra
 from polyseme.evaluate.report import EvaluationSettings, Report
+from polyseme.extras import needed_for
 from polyseme.sentences.bag_of_words import cosines, unit_vectors
 from polyseme.text.segment import mostly_chinese
 from polyseme.words.nearest import best_of_blocks
@@ -70,11 +70,9 @@ def _in_its_direction(model: Any, pairs: Parallel) -> Parallel:
 
 
 def _translated(model: Any, pairs: Parallel) -> Report:
-    try:
+    with needed_for("BLEU"):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise MissingExtra("BLEU", "bench", "sacrebleu") from None
     wanted = [target for _, target in pairs]
     written = [found.text for found in model.translate(source for source, _ in pairs)]
     bleu = BLEU(tokenize="zh" if mostly_chinese("".join(wanted[:SAMPLE])) else "13a")

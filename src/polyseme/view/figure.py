@@ -10,21 +10,28 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from polyseme.disk.atomic import check_file, new_files
-from polyseme.errors import MissingExtra, OptionError
+from polyseme.errors import OptionError
+from polyseme.extras import needed_for
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: str | Path, *, force: bool = False) -> None:
-    """Refuse a place where no picture can go, or where a file is that may not be replaced; call it before long work."""
+    """Refuse a place where no picture can go, or where a file is that may not be replaced; call it before long work.
+
+    It also tells whether there is something to draw with.
+    """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(f"a plot must be a file of type {', '.join(SUFFIXES)}, not {path.name}")
     check_file(path, force=force)
+    with needed_for("drawing"):
+        find_spec("matplotlib")
 
 
 @contextmanager
@@ -32,12 +39,10 @@ def figure(path: str | Path, width: float = 7.0, height: float = 4.2, *, force: 
     """The axes of a plot that is written to ``path`` when the work on it is done; the suffix tells the format."""
     path = Path(path)
     check_picture(path, force=force)
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("drawing", "plot", "matplotlib") from None
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     with rc_context({"text.parse_math": False}):  # a dollar sign in a word does not begin a formula
         drawn = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(drawn)
