@@ -28,8 +28,8 @@ from polyseme.arrays import unit_rows
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.demo import peoples_daily
-from polyseme.evaluate import logistic
 from polyseme.evaluate.tag_agreement import neighbour_scores
+from polyseme.evaluate.transfer import Scaling, fit_logistic
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import Loop
 from polyseme.training.run import Run
@@ -309,8 +309,8 @@ def _votes(x: Any, word: Any, tag: Any) -> float:
 def _probe(x: Any, tag: Any, held_out: Any) -> float:
     """The accuracy of a logistic regression trained on some words and tested on words of other sentences."""
     learned, asked = (np.flatnonzero(some)[:PROBED] for some in (~held_out, held_out))
-    scaled = logistic.Scaling.of(x[learned])
-    told = logistic.fit(scaled(x[learned]), np.eye(int(tag.max()) + 1, dtype=np.float32)[tag[learned]], PENALTY)
+    scaled = Scaling.of(x[learned])
+    told = fit_logistic(scaled(x[learned]), np.eye(int(tag.max()) + 1, dtype=np.float32)[tag[learned]], PENALTY)
     return float((told.chances(scaled(x[asked])).argmax(axis=1) == tag[asked]).mean())
 
 

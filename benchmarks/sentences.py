@@ -27,8 +27,8 @@ import numpy as np
 import polyseme
 from polyseme.arrays import unit_rows
 from polyseme.errors import FormatError
-from polyseme.evaluate.context import best_threshold, compared
 from polyseme.evaluate.kinds import evaluate_file
+from polyseme.evaluate.sentence_pairs import best_threshold, compared
 from polyseme.interfaces import EncodedSentence
 from polyseme.search import TextIndex
 from polyseme.search.occurrences.short_codes import encode_states

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from kneser_ney import KneserNey
 from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimension
 from polyseme.evaluate.report import read_lines
-from polyseme.evaluate.similarity import read_pairs
+from polyseme.evaluate.word_pairs import read_pairs
 from polyseme.text.corpus import Corpus
 from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.windows import WordStream, split_sentences

@@ -14,9 +14,9 @@ import polyseme
 from polyseme.cli.main import main
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, TextError
-from polyseme.evaluate.context import best_threshold
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
+from polyseme.evaluate.sentence_pairs import best_threshold
 from polyseme.interfaces import EncodedSentence
 from polyseme.sentences.lift import lift
 from polyseme.text.corpus import Corpus

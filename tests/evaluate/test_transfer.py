@@ -15,10 +15,9 @@ import polyseme
 from polyseme.cli.main import polyseme as command
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.evaluate import logistic
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings
-from polyseme.evaluate.transfer import features, goal_of, read_examples
+from polyseme.evaluate.transfer import Scaling, features, fit_logistic, goal_of, read_examples
 from polyseme.sentences.lift import lift
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
@@ -67,8 +66,8 @@ def test_the_regression_is_scikit_learns(n_classes: int, sparse: bool, penalty: 
 
     rows, chosen = noisy_rows(400, n_classes)
     given = csr_array(np.where(rows > 1, rows, 0)) if sparse else rows
-    scaled = logistic.Scaling.of(given)(given)
-    ours = logistic.fit(scaled, np.eye(n_classes)[chosen], penalty)
+    scaled = Scaling.of(given)(given)
+    ours = fit_logistic(scaled, np.eye(n_classes)[chosen], penalty)
     # Of two classes scikit-learn penalises the difference of the weights, which here are opposite numbers.
     strength = penalty / 2 if n_classes == 2 else penalty
     peer = LogisticRegression(C=1 / (strength * len(rows)), tol=1e-8, max_iter=5000).fit(scaled, chosen)
@@ -77,9 +76,9 @@ def test_the_regression_is_scikit_learns(n_classes: int, sparse: bool, penalty: 
 
 def test_scaling_makes_the_penalty_mean_the_same_to_vectors_of_any_length() -> None:
     rows, chosen = noisy_rows(300, 3)
-    small, large = (logistic.Scaling.of(x)(x) for x in (rows, rows * 1000))
+    small, large = (Scaling.of(x)(x) for x in (rows, rows * 1000))
     assert (small**2).sum(axis=1).mean() == pytest.approx(1, abs=1e-4)
-    one, other = (logistic.fit(x, np.eye(3)[chosen], 1e-3).chances(x) for x in (small, large))
+    one, other = (fit_logistic(x, np.eye(3)[chosen], 1e-3).chances(x) for x in (small, large))
     np.testing.assert_allclose(one, other, atol=1e-3)
 
 
@@ -143,7 +142,7 @@ def test_sick_relatedness_is_scikit_learns_regression_on_soft_labels(shared_data
     found = evaluate_file(glove, train, EvaluationSettings(test=trial)).whole
     encoder = lift(glove, "sentences")
     examples, tested = read_examples(train, EvaluationSettings()), read_examples(trial, EvaluationSettings())
-    scaling = logistic.Scaling.of(features(encoder, examples), blocks=2)
+    scaling = Scaling.of(features(encoder, examples), blocks=2)
     rows, targets = scaling(features(encoder, examples)), goal_of(examples).targets(examples)
     row, step = np.nonzero(targets)
     peer = LogisticRegression(C=1 / (found["penalty"] * len(rows)), solver="newton-cholesky")

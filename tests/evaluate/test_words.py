@@ -12,7 +12,7 @@ import polyseme
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.kinds import evaluate_file, recognise_kind
 from polyseme.evaluate.report import EvaluationSettings, read_lines
-from polyseme.evaluate.similarity import read_pairs
+from polyseme.evaluate.word_pairs import read_pairs
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words.vectors import WordVectors
 

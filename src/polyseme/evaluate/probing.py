@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from polyseme.data.statistics import fold_of_rows
 from polyseme.errors import OptionError, TrainingError, close_matches
-from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
+from polyseme.evaluate.transfer import Logistic, Rows, Scaling, best_logistic, fit_logistic
 from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.bag_of_words import SparseEncoder
 from polyseme.text.corpus import Corpus, is_corpus
@@ -43,7 +43,7 @@ Tokens = list[str]
 Probe = tuple[list[Tokens], NDArray[np.int64]]  # sentences and the class of each
 
 
-def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
+def evaluate_probing(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """How well each of the tasks of ``settings.probe`` can be told from the vectors, and how well from words."""
     for name in settings.probe:
         if name not in TASKS:
@@ -126,7 +126,7 @@ def _row(
     encoder: SentenceEncoder, name: str, sentences: Sequence[Tokens], classes: NDArray[np.int64]
 ) -> dict[str, Any]:
     encode: Any = encoder.encode_sparse if isinstance(encoder, SparseEncoder) else encoder.encode
-    rows: logistic.Rows = encode(sentences)
+    rows: Rows = encode(sentences)
     fold = fold_of_rows(classes, np.arange(len(classes)), TESTED, seed=1)
     known = np.asarray(abs(rows).sum(axis=1)).ravel()[fold == 0] > 0
     return {
@@ -140,21 +140,21 @@ def _row(
     }
 
 
-def _accuracy(rows: logistic.Rows, classes: NDArray[np.int64], tested: NDArray[np.bool_]) -> float:
+def _accuracy(rows: Rows, classes: NDArray[np.int64], tested: NDArray[np.bool_]) -> float:
     """The share of the tested rows that a regression on the others tells right."""
     targets = np.eye(int(classes.max()) + 1, dtype=np.float32)[classes]
-    scaled = logistic.Scaling.of(rows[~tested])(rows)
+    scaled = Scaling.of(rows[~tested])(rows)
     held = ~tested & (np.cumsum(~tested) % CHOSEN_ON == 0)
     train = ~tested & ~held
 
-    def right(fitted: logistic.Logistic, asked: NDArray[np.bool_]) -> float:
+    def right(fitted: Logistic, asked: NDArray[np.bool_]) -> float:
         return float((fitted.chances(scaled[asked]).argmax(axis=1) == classes[asked]).mean())
 
-    penalty, start = logistic.best(scaled[train], targets[train], lambda fitted: right(fitted, held))
-    return right(logistic.fit(scaled[~tested], targets[~tested], penalty, start), tested)
+    penalty, start = best_logistic(scaled[train], targets[train], lambda fitted: right(fitted, held))
+    return right(fit_logistic(scaled[~tested], targets[~tested], penalty, start), tested)
 
 
-def _counts(sentences: Sequence[Tokens]) -> logistic.Rows:
+def _counts(sentences: Sequence[Tokens]) -> Rows:
     """How often each word is in each sentence, ``(n, V)``."""
     from scipy.sparse import csr_array
 

@@ -1,4 +1,6 @@
-"""Retrieval 检索: is the right text among the nearest? Queries, the texts that are searched, and gold numbers.
+"""Texts: is the right one found, how good is a translation, how surprising is plain text? 检索、翻译与困惑度
+
+Retrieval: queries, the texts that are searched, and gold numbers.
 
     recall@k   the share of the right texts among the k nearest, mean over the queries
     MRR        mean of 1 / rank of the first right text
@@ -8,6 +10,21 @@ Järvelin and Kekäläinen, Cumulated Gain-based Evaluation of IR Techniques, 20
 are named by the number of their line, from 1; empty lines are not searched. The numbers of the right ones follow a tab
 at the end of each query, or a line for each query in a file of their own (``gold``), with commas or blanks between
 several. Of texts with equal cosines the first is nearest.
+
+Translation: two columns, a text and its translation.
+
+    a translation model   BLEU and chrF of what it writes for the texts of its language (beam search)
+    any other             how often a text's translation is the nearest of all translations, in both directions
+
+Papineni et al., BLEU, 2002; Popović, chrF, 2015; both by sacrebleu, whose signature says how text was cut. The search
+is that of Artetxe and Schwenk, Massively Multilingual Sentence Embeddings, 2019, with plain cosines.
+
+Perplexity: of any text, segmented like the language model's training text.
+
+    perplexity = exp( mean of -log p of a prediction ),  bits = Σ -log₂ p / characters of the words
+
+Words outside the softmax count as one class ("unknown"), so perplexities are only comparable over the same vocabulary;
+``used`` of ``total`` predictions are of known words.
 """
 
 from __future__ import annotations
@@ -19,19 +36,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray
+from polyseme.data.parallel import Parallel
+from polyseme.data.training_data import recognise_data
 from polyseme.errors import FormatError, OptionError
 from polyseme.evaluate.report import EvaluationSettings, Report, every_line, read_lines
+from polyseme.extras import needed_for
 from polyseme.sentences.bag_of_words import cosines, unit_vectors
+from polyseme.text.corpus import Corpus
+from polyseme.text.segment import mostly_chinese
+from polyseme.words.nearest import best_of_blocks
 
+SAMPLE = 200  # texts by which a script, and the language that a model reads, are told
 _BLOCK = 1 << 22  # cosines held at a time
 
 
-def fits(lines: list[str]) -> bool:
-    """Never by content: queries are text like any other, and are recognised by the texts named next to them."""
-    return False
+# ---- retrieval
 
 
-def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
+def evaluate_retrieval(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """A row for each depth; the mean reciprocal rank is the same in all of them."""
     if settings.texts is None:
         raise OptionError("retrieval needs the texts to search, one per line: give their file as texts")
@@ -100,3 +122,87 @@ def read_queries(path: Path, gold: str | Path | None) -> tuple[list[str], list[l
     if not queries or not all(found):
         raise FormatError(f"{where} has a query without a gold number")
     return queries, found
+
+
+# ---- translation
+
+
+def holds_translations(path: Path) -> bool:
+    """Whether the file is parallel text."""
+    told = recognise_data(path)
+    return told is not None and told.kind == "parallel"
+
+
+def evaluate_translation(model: Any, path: Path, settings: EvaluationSettings) -> Report:
+    """One row: bleu and chrf, or the accuracies of the search."""
+    pairs = Parallel.read(path)
+    if getattr(model, "translates", False):
+        return _translated(model, _in_its_direction(model, pairs))
+    encoder = settings.as_texts(model)
+    first, second = (unit_vectors(encoder, [pair[side] for pair in pairs]) for side in (0, 1))
+    row = {
+        "section": "total",
+        "forward": _share_found(first, second),
+        "backward": _share_found(second, first),
+        "used": len(pairs),
+        "total": len(pairs),
+    }
+    return Report("translation", [row])
+
+
+def _share_found(asked: Any, searched: Any) -> float:
+    """The share of texts whose own translation is nearest; of equally near ones the first counts."""
+    n = len(searched) if isinstance(searched, np.ndarray) else searched.shape[0]
+    step = max(1, _BLOCK // max(n, 1))
+    right = 0
+    for start in range(0, n, step):
+        scores = cosines(searched, asked[start : start + step])  # (n, q)
+        places, best = best_of_blocks([scores], scores.shape[1], 1)
+        own = start + np.arange(len(places))
+        right += int(np.count_nonzero((places[:, 0] == own) & np.isfinite(best[:, 0])))
+    return right / n
+
+
+def _in_its_direction(model: Any, pairs: Parallel) -> Parallel:
+    """The pairs, or the same turned round where the model knows more words of the second column."""
+    sample = [pairs[number] for number in range(min(len(pairs), SAMPLE))]
+    shares = [model.share_known([pair[side] for pair in sample]) for side in (0, 1)]
+    return pairs if shares[0] >= shares[1] else pairs.reversed()
+
+
+def _translated(model: Any, pairs: Parallel) -> Report:
+    with needed_for("BLEU"):
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    wanted = [target for _, target in pairs]
+    written = [found.text for found in model.translate(source for source, _ in pairs)]
+    bleu = BLEU(tokenize="zh" if mostly_chinese("".join(wanted[:SAMPLE])) else "13a")
+    row = {
+        "section": "total",
+        "bleu": bleu.corpus_score(written, [wanted]).score,
+        "chrf": CHRF().corpus_score(written, [wanted]).score,
+        "signature": str(bleu.get_signature()),
+        "used": len(pairs),
+        "total": len(pairs),
+    }
+    return Report("translation", [row])
+
+
+# ---- perplexity
+
+
+def evaluate_perplexity(model: Any, path: Path, settings: EvaluationSettings) -> Report:
+    """Perplexity of both directions, and their geometric mean."""
+    corpus = Corpus.build(path, segment=model.about.segmentation or "auto")
+    found = model.perplexity(iter(corpus))
+    ways = {"forward": found.forward, "backward": found.backward}
+    row = {
+        "section": "total",
+        **(ways if found.forward is not None else {}),
+        "bits": found.bits_per_character,
+        "perplexity": found.perplexity,
+        "sentences": found.sentences,
+        "used": found.tokens - found.unknown,
+        "total": found.tokens,
+    }
+    return Report("perplexity", [row])

@@ -6,13 +6,22 @@
 Conneau and Kiela, SentEval: An Evaluation Toolkit for Universal Sentence Representations, 2018. The encoder stays as it
 is. One file is tested by folds: each row is predicted by a regression that has not seen it, whose penalty was chosen on
 another fold. With a file to test on, the penalty is chosen on ``dev``, or on a tenth of the training rows.
-What differs: L-BFGS to the end instead of Adam with early stopping, and vectors are scaled (logistic.py), so that no
+What differs: L-BFGS to the end instead of Adam with early stopping, and vectors are scaled, so that no
 choice of batch, rate or patience shows in the figures.
+
+The regression has an L2 penalty, on classes or on distributions over them:
+
+    minimise  -1/n Σ_i Σ_k t_ik log p_ik + λ/2 |W|²,   p_i = softmax(x_i W + b)
+
+The rows are centred and scaled once, each block of columns by one number, so that rows have the mean square 1: λ means
+the same to vectors of any length and scale. Dense rows of moderate width are also turned to their main axes, which
+changes nothing but how soon L-BFGS is done: there each direction is given the step that suits it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +33,6 @@ from polyseme.data.rows import LabelledText, Pair
 from polyseme.data.statistics import fold_of_rows
 from polyseme.data.training_data import recognise_data
 from polyseme.errors import OptionError
-from polyseme.evaluate import logistic
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import SentenceEncoder
 from polyseme.sentences.bag_of_words import SparseEncoder
@@ -33,6 +41,13 @@ from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 
 INNER = 10  # one part in so many tells which penalty is best, where no file does
 COARSE_STEPS = 10  # of a scale that is too long to give every whole number a class
+PENALTIES = tuple(10.0**-power for power in range(1, 8))  # from the strongest: each start is the end before it
+PATIENCE = 2  # weaker penalties in a row that were no better, after which none weaker is tried
+TURNED = 1200  # columns up to which main axes cost less than they save
+STEPS = 300
+
+Rows = Any  # (n, D): a float32 array, or a sparse one
+Floats = NDArray[np.float64]
 
 
 def holds_examples(path: Path) -> bool:
@@ -46,7 +61,7 @@ def holds_classes(path: Path) -> bool:
     return holds_examples(path) and not Examples.read(path).scored
 
 
-def evaluate(model: Any, path: Path, settings: EvaluationSettings) -> Report:
+def evaluate_transfer(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """How well a regression on the model's vectors does on a file of labelled texts or pairs."""
     examples = read_examples(path, settings)
     row = measure(settings.as_texts(model), examples, settings)
@@ -71,7 +86,7 @@ def measure(encoder: SentenceEncoder, examples: Examples, settings: EvaluationSe
             raise OptionError(f"the {name} file {other.path} holds another kind of labels than {examples.path}")
     pairs = examples.kind == "pairs"
     rows = features(encoder, examples)
-    scaling = logistic.Scaling.of(rows, blocks=2 if pairs else 1)
+    scaling = Scaling.of(rows, blocks=2 if pairs else 1)
     targets = goal.targets(examples)
     tested = named.get("test") or named.get("dev")
     if tested is None:
@@ -98,12 +113,12 @@ def texts_of(row: Any) -> tuple[str, ...]:
     return (row.first, row.second)
 
 
-def features(encoder: SentenceEncoder, examples: Examples) -> logistic.Rows:
+def features(encoder: SentenceEncoder, examples: Examples) -> Rows:
     """What the regression reads, ``(n, D)`` or for pairs ``(n, 2D)``; each distinct text is encoded once."""
     sides = list(zip(*map(texts_of, examples), strict=True))
     place = {text: number for number, text in enumerate(dict.fromkeys(text for side in sides for text in side))}
     encode = encoder.encode_sparse if isinstance(encoder, SparseEncoder) else encoder.encode
-    vectors: logistic.Rows = encode(list(place))
+    vectors: Rows = encode(list(place))
     found = [vectors[[place[text] for text in side]] for side in sides]
     if len(found) == 1:
         return found[0]
@@ -182,15 +197,15 @@ def goal_of(examples: Examples) -> Goal:
 
 # ---- how it is tested
 
-Judge = Callable[[logistic.Logistic], float]
+Judge = Callable[["Logistic"], float]
 
 
-def _judge(goal: Goal, rows: logistic.Rows, examples: Examples) -> Judge:
+def _judge(goal: Goal, rows: Rows, examples: Examples) -> Judge:
     return lambda fitted: next(iter(goal.figures(fitted.chances(rows), examples).values()))
 
 
 def _by_folds(
-    rows: logistic.Rows, targets: NDArray[Any], goal: Goal, examples: Examples, n: int
+    rows: Rows, targets: NDArray[Any], goal: Goal, examples: Examples, n: int
 ) -> tuple[Figures, dict[str, Any]]:
     """Each row predicted by the regression of the folds it is not in; the next fold chose its penalty."""
     fold = _folds(examples, goal, n)
@@ -202,8 +217,8 @@ def _by_folds(
         inner = ~test & (fold == (number + 1) % n) if n > 2 else ~test & (np.cumsum(~test) % 2 == 0)
         train = ~test & ~inner
         held = examples.subset(np.flatnonzero(inner))
-        penalty, start = logistic.best(rows[train], targets[train], _judge(goal, rows[inner], held))
-        fitted = logistic.fit(rows[~test], targets[~test], penalty, start)
+        penalty, start = best_logistic(rows[train], targets[train], _judge(goal, rows[inner], held))
+        fitted = fit_logistic(rows[~test], targets[~test], penalty, start)
         chances[test] = fitted.chances(rows[test])
         each.append(next(iter(goal.figures(chances[test], examples.subset(np.flatnonzero(test))).values())))
     found = {**goal.figures(chances, examples), **goal.chance(examples)}
@@ -211,20 +226,20 @@ def _by_folds(
 
 
 def _by_files(
-    rows: logistic.Rows,
+    rows: Rows,
     targets: NDArray[Any],
     goal: Goal,
     examples: Examples,
-    dev: tuple[logistic.Rows, Examples] | None,
-) -> tuple[logistic.Logistic, dict[str, Any]]:
+    dev: tuple[Rows, Examples] | None,
+) -> tuple[Logistic, dict[str, Any]]:
     """The regression of all rows, its penalty chosen on ``dev`` or on a tenth of them."""
     if dev is not None:
-        penalty, fitted = logistic.best(rows, targets, _judge(goal, *dev))
+        penalty, fitted = best_logistic(rows, targets, _judge(goal, *dev))
     else:
         inner = _folds(examples, goal, INNER) == 0
         judge = _judge(goal, rows[inner], examples.subset(np.flatnonzero(inner)))
-        penalty, start = logistic.best(rows[~inner], targets[~inner], judge)
-        fitted = logistic.fit(rows, targets, penalty, start)
+        penalty, start = best_logistic(rows[~inner], targets[~inner], judge)
+        fitted = fit_logistic(rows, targets, penalty, start)
     return fitted, {"penalty": penalty, "trained_on": rows.shape[0]}
 
 
@@ -237,7 +252,115 @@ def _folds(examples: Examples, goal: Goal, n: int) -> NDArray[np.int64]:
     return fold_of_rows(classes, np.arange(len(examples)), n, seed=1)
 
 
-def _scaled(
-    encoder: SentenceEncoder, examples: Examples | None, scaling: logistic.Scaling
-) -> tuple[logistic.Rows, Examples] | None:
+def _scaled(encoder: SentenceEncoder, examples: Examples | None, scaling: Scaling) -> tuple[Rows, Examples] | None:
     return None if examples is None else (scaling(features(encoder, examples)), examples)
+
+
+# ---- the regression
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What training rows say of the columns: centre, scale and main axes."""
+
+    centre: NDArray[np.float32]  # (D,); zeros for sparse rows, which stay sparse
+    scale: NDArray[np.float32]  # (D,)
+    axes: NDArray[np.float32] | None  # (D, D)
+
+    @classmethod
+    def of(cls, rows: Rows, blocks: int = 1) -> Scaling:
+        """``blocks`` of columns of equal width are scaled each by itself."""
+        dense = isinstance(rows, np.ndarray)
+        centre = rows.mean(axis=0) if dense else np.zeros(rows.shape[1])
+        squares = rows.var(axis=0) if dense else np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
+        lengths = squares.reshape(blocks, -1).sum(axis=1)
+        scale = np.repeat(1 / np.sqrt(np.where(lengths > 0, lengths, 1) * blocks), rows.shape[1] // blocks)
+        made = cls(centre.astype(np.float32), scale.astype(np.float32), None)
+        if not dense or rows.shape[1] > TURNED:
+            return made
+        scaled = made(rows)
+        axes = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))[1]
+        return cls(made.centre, made.scale, axes.astype(np.float32))
+
+    def __call__(self, rows: Rows) -> Rows:
+        if not isinstance(rows, np.ndarray):
+            return rows.multiply(self.scale[None]).tocsr()
+        scaled = (rows - self.centre) * self.scale
+        return scaled if self.axes is None else scaled @ self.axes
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A fitted regression."""
+
+    weights: NDArray[np.float32]  # (D, K)
+    bias: NDArray[np.float32]  # (K,)
+
+    def chances(self, rows: Rows) -> NDArray[np.float32]:
+        """The chance of each class, ``(n, K)``."""
+        return np.exp(_log_softmax(np.asarray(rows @ self.weights) + self.bias))
+
+
+def fit_logistic(rows: Rows, targets: NDArray[Any], penalty: float, start: Logistic | None = None) -> Logistic:
+    """The regression of ``targets`` ``(n, K)``, distributions, on the rows; ``start`` is a guess near it."""
+    from scipy.optimize import minimize
+
+    n, width = rows.shape
+    n_classes = targets.shape[1]
+    targets = targets.astype(np.float32)
+    squares = (rows * rows).mean(axis=0) if isinstance(rows, np.ndarray) else rows.multiply(rows).mean(axis=0)
+    # The curvature is about p(1 - p) x² + λ: in these units it is about the same along every column.
+    unit = 1 / np.sqrt(np.asarray(squares, dtype=np.float64).ravel() / (2 * n_classes) + penalty)
+    unit = np.append(unit, np.sqrt(2 * n_classes))[:, None]  # the bias at the end
+
+    def loss(values: Floats) -> tuple[float, Floats]:
+        inside = values.reshape(width + 1, n_classes) * unit
+        weights, bias = inside[:-1].astype(np.float32), inside[-1].astype(np.float32)
+        logs = _log_softmax(np.asarray(rows @ weights) + bias)
+        error = (np.exp(logs) - targets) / np.float32(n)
+        slope = np.empty_like(inside)
+        slope[:-1] = np.asarray(rows.T @ error) + penalty * inside[:-1]
+        slope[-1] = error.sum(axis=0)
+        value = -float((targets * logs).sum(dtype=np.float64)) / n + penalty / 2 * float((inside[:-1] ** 2).sum())
+        return value, (slope * unit).ravel()
+
+    begin = np.zeros((width + 1, n_classes))
+    if start is not None:
+        begin[:-1], begin[-1] = start.weights, start.bias
+        begin /= unit
+    found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-5})
+    values = (found.x.reshape(width + 1, n_classes) * unit).astype(np.float32)
+    return Logistic(values[:-1], values[-1])
+
+
+def _by_penalty(
+    rows: Rows, targets: NDArray[Any], penalties: Sequence[float] = PENALTIES
+) -> Iterator[tuple[float, Logistic]]:
+    """A regression for each penalty, from the strongest to the weakest."""
+    found: Logistic | None = None
+    for penalty in penalties:
+        found = fit_logistic(rows, targets, penalty, found)
+        yield penalty, found
+
+
+def best_logistic(
+    rows: Rows, targets: NDArray[Any], judge: Callable[[Logistic], float], penalties: Sequence[float] = PENALTIES
+) -> tuple[float, Logistic]:
+    """The penalty whose regression ``judge`` likes most, and that regression; of equals the strongest penalty."""
+    chosen: tuple[float, float, Logistic] | None = None
+    worse = 0
+    for penalty, found in _by_penalty(rows, targets, penalties):
+        value = judge(found)
+        if chosen is None or value > chosen[0]:
+            chosen, worse = (value, penalty, found), 0
+        else:
+            worse += 1
+        if worse == PATIENCE:
+            break
+    assert chosen is not None
+    return chosen[1], chosen[2]
+
+
+def _log_softmax(values: NDArray[Any]) -> NDArray[np.float32]:
+    values = values - values.max(axis=1, keepdims=True)
+    return np.asarray(values - np.log(np.exp(values).sum(axis=1, keepdims=True)), dtype=np.float32)
