@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from polyseme.evaluate.tag_agreement import neighbour_scores
+from polyseme.evaluate.tag_agreement import Agreement, WordAgreement, neighbour_scores
 
 
 def by_hand(vectors: np.ndarray, tags: np.ndarray, k: int) -> tuple[float, float]:
@@ -39,3 +40,13 @@ def test_an_occurrence_does_not_count_itself() -> None:
     tags = np.arange(20) % 20  # every tag is there once: only itself would agree
     share, vote = neighbour_scores(np.eye(20, dtype=np.float32), tags, 5)
     assert share == vote == 0
+
+
+def test_programs_get_the_means_and_every_word() -> None:
+    words = [
+        WordAgreement("里", 300, {"f": 200, "q": 100}, 0.9, 0.95, 0.55, 2 / 3),
+        WordAgreement("会", 400, {"v": 300, "n": 100}, 0.7, 0.85, 0.65, 3 / 4),
+    ]
+    record = json.loads(json.dumps(Agreement(words).to_json(), ensure_ascii=False))
+    assert (record["share"], record["vote"], record["chance"]) == pytest.approx((0.8, 0.9, 0.6))
+    assert [word["tags"] for word in record["words"]] == [{"f": 200, "q": 100}, {"v": 300, "n": 100}]

@@ -88,8 +88,8 @@ class Comparison:
         for file in self.files:
             asked = {e.name: e.reports[file].whole.get("used") for e in self.entries if file in e.reports}
             if len(set(asked.values())) > 1:
-                told = ", ".join(f"{name} {used}" for name, used in asked.items())
-                yield f"{Path(file).name}: models were scored on different numbers of items, those they know ({told})"
+                counts = ", ".join(f"{name} {used}" for name, used in asked.items())
+                yield f"{Path(file).name}: models were scored on different numbers of items, those they know ({counts})"
         for entry in self.entries:
             for failure in dict.fromkeys(entry.failures.values()):
                 yield f"{entry.name}: {failure}"
@@ -182,7 +182,7 @@ def train_methods(
             raise OptionError(f"{method} is not trained on plain text but on {wanted}: train it first, then compare it")
         class_of(method)  # what it needs is missed before the others are trained
     for method in methods:
-        known = {each.name for each in dataclasses.fields(options_of(method))}
+        known = {option.name for option in dataclasses.fields(options_of(method))}
         options: dict[str, Any] = {"minutes": minutes} if minutes is not None and "minutes" in known else {}
         begun = _cpu_seconds()
         model = train(method, corpus, progress=progress, **options)

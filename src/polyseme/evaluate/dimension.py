@@ -77,14 +77,14 @@ class DimensionReport:
     @property
     def ranges(self) -> dict[int, tuple[int, int]]:
         """per cent → the least and greatest dimension around the best one whose loss is at most so much greater."""
-        found = {}
+        ranges = {}
         for share in SHARES:
             good = np.array(self.losses) <= (1 + share / 100) * min(self.losses)
             below, above = good[: self.best][::-1], good[self.best - 1 :]
             low = self.best - (len(below) if below.all() else int(np.argmin(below))) + 1
             high = self.best + (len(above) if above.all() else int(np.argmin(above))) - 1
-            found[share] = (low, high)
-        return found
+            ranges[share] = (low, high)
+        return ranges
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -208,9 +208,9 @@ def scores_by_dimension(
             model = WordVectors(Vocabulary(whole.index_to_key, whole.vocabulary.counts), whole.vectors[:, :dim])
         else:
             model = train(method, corpus, dim=dim, progress=progress, **options)
-        found = {}
+        scores = {}
         for file in files:
             report = evaluate_file(model, file)
-            found[report.file] = report.whole.get(figure_of(report))
-        rows.append({"dim": dim, **found})
+            scores[report.file] = report.whole.get(figure_of(report))
+        rows.append({"dim": dim, **scores})
     return rows

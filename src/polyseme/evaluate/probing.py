@@ -60,19 +60,19 @@ def sentences_of(path: Path, model: Any, at_most: int) -> list[Tokens]:
     """Distinct sentences of a text or corpus that are neither short nor long, spread over all of it."""
     segmentation = getattr(getattr(model, "about", None), "segmentation", None)
     corpus = Corpus.open(path) if is_corpus(path) else Corpus.build(path, segment=segmentation or "auto")
-    found: dict[tuple[str, ...], None] = {}
+    chosen: dict[tuple[str, ...], None] = {}
     for number in np.random.default_rng(1).permutation(len(corpus)).tolist():
         tokens = tuple(corpus.sentence(number))
         if SHORTEST <= len(tokens) <= LONGEST:
-            found.setdefault(tokens)
-        if len(found) == at_most:
+            chosen.setdefault(tokens)
+        if len(chosen) == at_most:
             break
-    if len(found) < FEW:
+    if len(chosen) < FEW:
         raise TrainingError(
-            f"{path} has {len(found)} distinct sentences of {SHORTEST} to {LONGEST} words, but "
+            f"{path} has {len(chosen)} distinct sentences of {SHORTEST} to {LONGEST} words, but "
             f"probing needs {FEW}: give more text"
         )
-    return [list(tokens) for tokens in found]
+    return [list(tokens) for tokens in chosen]
 
 
 # ---- the tasks
@@ -104,16 +104,16 @@ def content(sentences: list[Tokens]) -> Probe:
 def order(sentences: list[Tokens]) -> Probe:
     """Every second sentence with two neighbouring words exchanged that differ."""
     rng = np.random.default_rng(2)
-    found, classes = [], []
+    changed, classes = [], []
     for number, tokens in enumerate(sentences):
         places = [place for place in range(len(tokens) - 1) if tokens[place] != tokens[place + 1]]
         if not places:
             continue
         place = int(rng.choice(places))
         exchanged = [*tokens[:place], tokens[place + 1], tokens[place], *tokens[place + 2 :]]
-        found.append(exchanged if number % 2 else tokens)
+        changed.append(exchanged if number % 2 else tokens)
         classes.append(number % 2)
-    return found, np.array(classes)
+    return changed, np.array(classes)
 
 
 TASKS: dict[str, Callable[[list[Tokens]], Probe]] = {"length": length, "content": content, "order": order}

@@ -26,9 +26,7 @@ class EvaluationSettings:
     case: str = "ignore"  # ignore: "Athens" may be answered by "athens"; keep
     method: str = "add"  # of analogies: add (3CosAdd) or mul (3CosMul)
     unseen: str = "skip"  # of similarity: skip pairs with a word outside the vocabulary, or make it of subwords
-    as_texts: Callable[[Any], SentenceEncoder] = (
-        _lifted  # how a model becomes a sentence encoder, where texts are asked
-    )
+    as_texts: Callable[[Any], SentenceEncoder] = _lifted  # how a model becomes an encoder of texts
     layers: LayerChoice = "mean"  # of a context encoder, where words in their context are compared
     dev: str | Path | None = None  # that the threshold (word-in-context) or penalty (transfer) is chosen on
     texts: str | Path | None = None  # of retrieval: the texts that are searched, one per line
@@ -99,7 +97,7 @@ def _encoding(data: bytes, whole: bool) -> str:
     try:
         encodings.decoder("utf-8").decode(data, final=whole)
     except UnicodeDecodeError:
-        found = encodings.detect(data, whole=whole)
-        wide = found in ("utf-16-le", "utf-16-be") and b"\0" in data  # which numbers and separators have
-        return found if found and (wide or found in ("big5", encodings.WESTERN)) else "gb18030"
+        detected = encodings.detect(data, whole=whole)
+        wide = detected in ("utf-16-le", "utf-16-be") and b"\0" in data  # which numbers and separators have
+        return detected if detected and (wide or detected in ("big5", encodings.WESTERN)) else "gb18030"
     return "utf-8" if b"\0" not in data else encodings.detect(data, whole=whole) or "utf-8"

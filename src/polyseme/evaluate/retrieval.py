@@ -75,13 +75,13 @@ def evaluate_retrieval(model: Any, path: Path, settings: EvaluationSettings) -> 
             _ranks(row, [place[number] for number in numbers])
             for row, numbers in zip(block, gold[start : start + step], strict=True)
         ]
-    mrr = float(np.mean([1 / own.min() for own in ranks]))
+    mrr = float(np.mean([1 / right_ranks.min() for right_ranks in ranks]))
     rows = [
         {
             "section": f"at {depth}",
-            "recall": float(np.mean([np.mean(own <= depth) for own in ranks])),
+            "recall": float(np.mean([np.mean(right_ranks <= depth) for right_ranks in ranks])),
             "mrr": mrr,
-            "ndcg": float(np.mean([_ndcg(own, depth) for own in ranks])),
+            "ndcg": float(np.mean([_ndcg(right_ranks, depth) for right_ranks in ranks])),
             "used": len(queries),
             "total": len(queries),
         }
@@ -113,15 +113,15 @@ def read_queries(path: Path, gold: str | Path | None) -> tuple[list[str], list[l
     if len(queries) != len(numbers):
         raise FormatError(f"{path} has {len(queries):,} queries, and {where} {len(numbers):,} lines of numbers")
     try:
-        found = [sorted({int(number) for number in line.replace(",", " ").split()}) for line in numbers]
+        gold_numbers = [sorted({int(number) for number in line.replace(",", " ").split()}) for line in numbers]
     except ValueError:
         raise FormatError(
             f"{where} has a line without gold numbers: they follow a tab at the end of a query, "
             "or are in a file of their own"
         ) from None
-    if not queries or not all(found):
+    if not queries or not all(gold_numbers):
         raise FormatError(f"{where} has a query without a gold number")
-    return queries, found
+    return queries, gold_numbers
 
 
 # ---- translation
@@ -129,8 +129,8 @@ def read_queries(path: Path, gold: str | Path | None) -> tuple[list[str], list[l
 
 def holds_translations(path: Path) -> bool:
     """Whether the file is parallel text."""
-    told = recognise_data(path)
-    return told is not None and told.kind == "parallel"
+    recognised = recognise_data(path)
+    return recognised is not None and recognised.kind == "parallel"
 
 
 def evaluate_translation(model: Any, path: Path, settings: EvaluationSettings) -> Report:
@@ -158,8 +158,8 @@ def _share_found(asked: Any, searched: Any) -> float:
     for start in range(0, n, step):
         scores = cosines(searched, asked[start : start + step])  # (n, q)
         places, best = best_of_blocks([scores], scores.shape[1], 1)
-        own = start + np.arange(len(places))
-        right += int(np.count_nonzero((places[:, 0] == own) & np.isfinite(best[:, 0])))
+        numbers = start + np.arange(len(places))
+        right += int(np.count_nonzero((places[:, 0] == numbers) & np.isfinite(best[:, 0])))
     return right / n
 
 
@@ -175,7 +175,7 @@ def _translated(model: Any, pairs: Parallel) -> Report:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     wanted = [target for _, target in pairs]
-    written = [found.text for found in model.translate(source for source, _ in pairs)]
+    written = [translation.text for translation in model.translate(source for source, _ in pairs)]
     bleu = BLEU(tokenize="zh" if mostly_chinese("".join(wanted[:SAMPLE])) else "13a")
     row = {
         "section": "total",
@@ -194,15 +194,15 @@ def _translated(model: Any, pairs: Parallel) -> Report:
 def evaluate_perplexity(model: Any, path: Path, settings: EvaluationSettings) -> Report:
     """Perplexity of both directions, and their geometric mean."""
     corpus = Corpus.build(path, segment=model.about.segmentation or "auto")
-    found = model.perplexity(iter(corpus))
-    ways = {"forward": found.forward, "backward": found.backward}
+    perplexity = model.perplexity(iter(corpus))
+    ways = {"forward": perplexity.forward, "backward": perplexity.backward}
     row = {
         "section": "total",
-        **(ways if found.forward is not None else {}),
-        "bits": found.bits_per_character,
-        "perplexity": found.perplexity,
-        "sentences": found.sentences,
-        "used": found.tokens - found.unknown,
-        "total": found.tokens,
+        **(ways if perplexity.forward is not None else {}),
+        "bits": perplexity.bits_per_character,
+        "perplexity": perplexity.perplexity,
+        "sentences": perplexity.sentences,
+        "used": perplexity.tokens - perplexity.unknown,
+        "total": perplexity.tokens,
     }
     return Report("perplexity", [row])

@@ -46,12 +46,19 @@ from polyseme.text.segment import Segmentation, has_han
 
 SAMPLE = 50  # lines that a file is recognised by
 
-Scored = tuple[FloatArray, list[float], int]  # cosines, judgements, pairs with vectors on both sides
 _PLACES = re.compile(r"\d+-\d+")
 _ANSWERS = {"T": True, "F": False, "1": True, "0": False, "true": True, "false": False}
 
 
 # ---- semantic textual similarity
+
+
+class ScoredPairs(NamedTuple):
+    """The pairs of a set as a model and as people score them."""
+
+    cosines: FloatArray
+    people: list[float]
+    used: int  # pairs with vectors on both sides
 
 
 def fits_sts(lines: list[str]) -> bool:
@@ -92,11 +99,13 @@ def evaluate_sts(model: Any, path: Path, settings: EvaluationSettings) -> Report
     if not any(map(len, sets.values())):
         raise FormatError(f"{path} has no file of sentence pairs with scores (docs/evaluate.md)")
     scored = {name: _scored(encoder, pairs) for name, pairs in sets.items()}
-    rows = [_set_row(name, *found) for name, found in scored.items()] if len(sets) > 1 else []
+    rows = [_set_row(name, *result) for name, result in scored.items()] if len(sets) > 1 else []
     joined = [_mean("mean of the sets", rows, weighted=False), _mean("mean weighted by pairs", rows, weighted=True)]
-    cosines = np.concatenate([found[0] for found in scored.values()])
-    people = [number for found in scored.values() for number in found[1]]
-    whole = _set_row("total" if not rows else "all pairs together", cosines, people, sum(f[2] for f in scored.values()))
+    cosines = np.concatenate([result.cosines for result in scored.values()])
+    people = [number for result in scored.values() for number in result.people]
+    whole = _set_row(
+        "total" if not rows else "all pairs together", cosines, people, sum(result.used for result in scored.values())
+    )
     return Report("sts", [*rows, *(joined if rows else []), whole])
 
 
@@ -113,17 +122,17 @@ def _scored_pairs_if_any(file: Path) -> Examples | None:
     return pairs if len(pairs) else None
 
 
-def _scored(encoder: SentenceEncoder, pairs: Examples) -> Scored:
+def _scored(encoder: SentenceEncoder, pairs: Examples) -> ScoredPairs:
     rows: list[Any] = list(pairs)
     left, right = (unit_vectors(encoder, [getattr(row, side) for row in rows]) for side in ("first", "second"))
     cosines, filled = paired_cosines(left, right)
-    return cosines, [float(row.label) for row in rows], int(filled.sum())
+    return ScoredPairs(cosines, [float(row.label) for row in rows], int(filled.sum()))
 
 
 def _set_row(section: str, cosines: FloatArray, people: list[float], used: int) -> dict[str, Any]:
     # Rounded, so that pairs of equal texts share their rank whatever the rounding errors.
-    found = correlations(people, np.round(cosines.astype(np.float64), 6).tolist())
-    return {"section": section, **found, "used": used, "total": len(people)}
+    figures = correlations(people, np.round(cosines.astype(np.float64), 6).tolist())
+    return {"section": section, **figures, "used": used, "total": len(people)}
 
 
 def _mean(section: str, rows: list[dict[str, Any]], *, weighted: bool) -> dict[str, Any]:
@@ -210,15 +219,15 @@ def compared(encoder: ContextEncoder, path: Path, layers: LayerChoice) -> tuple[
 
 
 def _word_vectors(encoder: ContextEncoder, uses: list[Use], layers: LayerChoice) -> FloatArray:
-    found = np.zeros((len(uses), encoder.dim), dtype=np.float32)
+    vectors = np.zeros((len(uses), encoder.dim), dtype=np.float32)
     cutting = getattr(encoder, "segmentation", Segmentation())
     sentences = encoder.encode_tokens([use.sentence for use in uses], layers=layers)
     for row, (use, sentence) in enumerate(zip(uses, sentences, strict=True)):
         spans = token_spans(use.sentence, sentence.tokens, cutting)
         covering = [i for i, (start, end) in enumerate(spans) if start < use.end and end > use.start]
         if covering:
-            found[row] = sentence.layers[0][covering].mean(axis=0)
-    return found
+            vectors[row] = sentence.layers[0][covering].mean(axis=0)
+    return vectors
 
 
 def read_pairs(path: Path) -> list[WordPair]:

@@ -13,8 +13,8 @@ counting once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,11 @@ class Agreement:
 
     words: list[WordAgreement]
 
+    def to_json(self) -> dict[str, Any]:
+        """For programs: the means, then every word."""
+        means = {name: getattr(self, name) for name in ("share", "vote", "chance", "commonest")}
+        return {**means, "words": [asdict(word) for word in self.words]}
+
     @property
     def share(self) -> float:
         """Mean share of neighbours with the query's own tag."""
@@ -84,16 +89,16 @@ def tag_agreement(
     corpus = index.corpus
     if corpus.tags is None:
         raise TextError(f"{corpus.path} has no tags, so neighbours cannot be compared")
-    found = []
+    agreements = []
     words = [word for word in index.words if index.count(word) >= max(min_count, 2)]
     for place, word in enumerate(words):
         rows = index.occurrences(word)
         tags = np.asarray(corpus.tags[index.tokens(slice(rows.start, rows.stop))]).astype(np.int64)
         counts = np.sort(np.bincount(tags))[::-1]
         if len(counts) > 1 and counts[1] >= second:
-            found.append(_word_agreement(word, index.uses(word, layer), tags, corpus.tag_names, k))
+            agreements.append(_word_agreement(word, index.uses(word, layer), tags, corpus.tag_names, k))
         progress("compare neighbours", place + 1, len(words))
-    return Agreement(found)
+    return Agreement(agreements)
 
 
 def neighbour_scores(vectors: FloatArray, tags: NDArray[np.int64], k: int) -> tuple[float, float]:
@@ -107,8 +112,8 @@ def neighbour_scores(vectors: FloatArray, tags: NDArray[np.int64], k: int) -> tu
         scores = vectors[block] @ vectors.T  # (b, n)
         scores[np.arange(len(block)), block] = -np.inf  # an occurrence is not its own neighbour
         near = np.argpartition(-scores, k - 1, axis=1)[:, :k]
-        own = tags[near] == tags[block, None]
-        same += int(own.sum())
+        agrees = tags[near] == tags[block, None]
+        same += int(agrees.sum())
         closeness = np.take_along_axis(scores, near, axis=1)
         votes = np.zeros((len(block), n_tags))
         # One vote each; the closeness, well below one vote in sum, decides between equal numbers.

@@ -52,8 +52,8 @@ Floats = NDArray[np.float64]
 
 def holds_examples(path: Path) -> bool:
     """Whether a file is certainly a table of labelled texts or pairs."""
-    told = recognise_data(path)
-    return told is not None and told.kind in ("texts", "pairs")
+    recognised = recognise_data(path)
+    return recognised is not None and recognised.kind in ("texts", "pairs")
 
 
 def holds_classes(path: Path) -> bool:
@@ -90,16 +90,16 @@ def measure(encoder: SentenceEncoder, examples: Examples, settings: EvaluationSe
     targets = goal.targets(examples)
     tested = named.get("test") or named.get("dev")
     if tested is None:
-        found, facts = _by_folds(scaling(rows), targets, goal, examples, settings.folds)
+        result, facts = _by_folds(scaling(rows), targets, goal, examples, settings.folds)
         known = rows
     else:
         chosen_on = named["dev"] if len(named) == 2 else None
         known = features(encoder, tested)
         fitted, facts = _by_files(scaling(rows), targets, goal, examples, _scaled(encoder, chosen_on, scaling))
         figures = goal.figures(fitted.chances(scaling(known)), tested)
-        found = {**figures, **goal.chance(tested)}
+        result = {**figures, **goal.chance(tested)}
     answered = int(np.count_nonzero(np.asarray(abs(known).sum(axis=1)).ravel()))
-    return {**found, **facts, "used": answered, "total": known.shape[0]}
+    return {**result, **facts, "used": answered, "total": known.shape[0]}
 
 
 # ---- rows
@@ -119,10 +119,10 @@ def features(encoder: SentenceEncoder, examples: Examples) -> Rows:
     place = {text: number for number, text in enumerate(dict.fromkeys(text for side in sides for text in side))}
     encode = encoder.encode_sparse if isinstance(encoder, SparseEncoder) else encoder.encode
     vectors: Rows = encode(list(place))
-    found = [vectors[[place[text] for text in side]] for side in sides]
-    if len(found) == 1:
-        return found[0]
-    first, second = found
+    by_side = [vectors[[place[text] for text in side]] for side in sides]
+    if len(by_side) == 1:
+        return by_side[0]
+    first, second = by_side
     if isinstance(vectors, np.ndarray):
         return np.concatenate([np.abs(first - second), first * second], axis=1)
     from scipy.sparse import hstack
@@ -146,8 +146,8 @@ class ClassTargets:
     def figures(self, chances: NDArray[Any], examples: Examples) -> Figures:
         """Accuracy first; of two classes also F1 of the later one."""
         predicted = [self.labels[place] for place in chances.argmax(axis=1)]
-        found = classification(self.gold(examples), predicted, self.labels)
-        return {name: found[name] for name in ("accuracy", "f1", "macro_f1") if name in found}
+        figures = classification(self.gold(examples), predicted, self.labels)
+        return {name: figures[name] for name in ("accuracy", "f1", "macro_f1") if name in figures}
 
     def gold(self, examples: Examples) -> list[str]:
         """The label of each row by name."""
@@ -211,7 +211,7 @@ def _by_folds(
     fold = _folds(examples, goal, n)
     n = int(fold.max()) + 1
     chances = np.zeros(targets.shape, dtype=np.float32)
-    each = []
+    by_fold = []
     for number in range(n):
         test = fold == number
         inner = ~test & (fold == (number + 1) % n) if n > 2 else ~test & (np.cumsum(~test) % 2 == 0)
@@ -220,9 +220,9 @@ def _by_folds(
         penalty, start = best_logistic(rows[train], targets[train], _judge(goal, rows[inner], held))
         fitted = fit_logistic(rows[~test], targets[~test], penalty, start)
         chances[test] = fitted.chances(rows[test])
-        each.append(next(iter(goal.figures(chances[test], examples.subset(np.flatnonzero(test))).values())))
-    found = {**goal.figures(chances, examples), **goal.chance(examples)}
-    return found, {"deviation": float(np.std(each)), "folds": n}
+        by_fold.append(next(iter(goal.figures(chances[test], examples.subset(np.flatnonzero(test))).values())))
+    figures = {**goal.figures(chances, examples), **goal.chance(examples)}
+    return figures, {"deviation": float(np.std(by_fold)), "folds": n}
 
 
 def _by_files(
@@ -328,8 +328,8 @@ def fit_logistic(rows: Rows, targets: NDArray[Any], penalty: float, start: Logis
     if start is not None:
         begin[:-1], begin[-1] = start.weights, start.bias
         begin /= unit
-    found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-5})
-    values = (found.x.reshape(width + 1, n_classes) * unit).astype(np.float32)
+    minimum = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-5})
+    values = (minimum.x.reshape(width + 1, n_classes) * unit).astype(np.float32)
     return Logistic(values[:-1], values[-1])
 
 
@@ -337,10 +337,10 @@ def _by_penalty(
     rows: Rows, targets: NDArray[Any], penalties: Sequence[float] = PENALTIES
 ) -> Iterator[tuple[float, Logistic]]:
     """A regression for each penalty, from the strongest to the weakest."""
-    found: Logistic | None = None
+    fitted: Logistic | None = None
     for penalty in penalties:
-        found = fit_logistic(rows, targets, penalty, found)
-        yield penalty, found
+        fitted = fit_logistic(rows, targets, penalty, fitted)
+        yield penalty, fitted
 
 
 def best_logistic(
@@ -349,10 +349,10 @@ def best_logistic(
     """The penalty whose regression ``judge`` likes most, and that regression; of equals the strongest penalty."""
     chosen: tuple[float, float, Logistic] | None = None
     worse = 0
-    for penalty, found in _by_penalty(rows, targets, penalties):
-        value = judge(found)
+    for penalty, fitted in _by_penalty(rows, targets, penalties):
+        value = judge(fitted)
         if chosen is None or value > chosen[0]:
-            chosen, worse = (value, penalty, found), 0
+            chosen, worse = (value, penalty, fitted), 0
         else:
             worse += 1
         if worse == PATIENCE:

@@ -60,8 +60,8 @@ class Lookup:
 
     def rows(self, words: Iterable[str]) -> list[int] | None:
         """Their rows; None if one of them is unknown."""
-        found = [self._rows.get(self.fold(word), -1) for word in words]
-        return None if -1 in found else found
+        rows = [self._rows.get(self.fold(word), -1) for word in words]
+        return None if -1 in rows else rows
 
 
 # ---- similarity
@@ -216,19 +216,19 @@ def read_sections(lines: list[str]) -> dict[str, list[Question]]:
 def _right(lookup: Lookup, questions: NDArray[np.int64], method: str) -> NDArray[np.bool_]:
     """Which of the questions, (Q, 4) rows a b c d, are answered right."""
     right = np.zeros(len(questions), dtype=bool)
-    open_ones = np.arange(len(questions))
+    unanswered = np.arange(len(questions))
     banned = questions[:, :3]
     for _ in range(TRIES):
-        answers = answer(lookup.model, questions[open_ones, :3], banned, lookup.n_rows, method)
-        again = np.zeros(len(open_ones), dtype=bool)
-        for place, (question, row) in enumerate(zip(open_ones.tolist(), answers.tolist(), strict=True)):
+        answers = answer(lookup.model, questions[unanswered, :3], banned, lookup.n_rows, method)
+        again = np.zeros(len(unanswered), dtype=bool)
+        for place, (question, row) in enumerate(zip(unanswered.tolist(), answers.tolist(), strict=True)):
             *given, expected = (lookup.folded[r] for r in questions[question])
             if row >= 0:
                 again[place] = lookup.folded[row] in given
                 right[question] = not again[place] and lookup.folded[row] == expected
         banned = np.column_stack([banned, answers])[again]
-        open_ones = open_ones[again]
-        if not len(open_ones):
+        unanswered = unanswered[again]
+        if not len(unanswered):
             break
     return right
 
