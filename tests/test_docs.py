@@ -71,7 +71,17 @@ def test_both_readmes_have_the_same_code_and_the_same_sections():
     assert [b.split() for b in blocks(english)] == [b.split() for b in blocks(chinese)]
 
 
-@pytest.mark.parametrize("name", READMES)
+def test_the_method_that_contributing_walks_through_is_the_one_in_the_code():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    code = "".join(
+        (ROOT / "src/polyseme/sentences" / name).read_text("utf-8") for name in ("encoders.py", "options.py")
+    )
+    classes = [block for block in blocks if "class " in block]
+    assert len(classes) == 3
+    assert [line for block in classes for line in block.splitlines() if line not in code] == []
+
+
+@pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
 def test_every_file_a_readme_links_to_is_there(name):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", (ROOT / name).read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
