@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
+from tests.processes import run_command, run_program
 
 import polyseme
 from polyseme.cli.main import main
@@ -25,8 +26,7 @@ LINES = ["小明 打 电话 给 朋友 。", "", "小明 喜欢 看 书 。", "�
 
 
 def run(*arguments, stdin=b""):
-    command = [sys.executable, "-m", "polyseme", "encode", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False)
+    return run_command("encode", *arguments, stdin=stdin)
 
 
 def call(*arguments, command="encode"):
@@ -125,19 +125,20 @@ def test_json_lines_go_out_as_they_come_in(folder):
         assert process.stderr.read() == b""
 
 
+FULL_DISK = """
+import resource
+from polyseme.cli.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+main()
+"""
+
+
 @pytest.mark.parametrize("suffix", ["h5", "npy", "jsonl"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(folder, tmp_path, suffix):
-    resource = pytest.importorskip("resource")
+    pytest.importorskip("resource")
     (tmp_path / "w.vec").write_text("1 500\n打" + " 0.123456" * 500 + "\n", encoding="utf-8")
     (tmp_path / "t.txt").write_text("打 打 打 打 打\n" * 200, encoding="utf-8")
-    command = [sys.executable, "-m", "polyseme", "encode", "w.vec", "t.txt", "-o", f"out.{suffix}"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
-    )
+    done = run_program(FULL_DISK, "encode", "w.vec", "t.txt", "-o", f"out.{suffix}", cwd=tmp_path)
     assert done.returncode == 1
     said = f"polyseme: no space left on {tmp_path}, nothing was replaced: free some space and start again\n"
     assert done.stderr.decode() == said

@@ -14,15 +14,15 @@ import click
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
+from tests.processes import run_command
 
 from polyseme.api import class_of, options_of
 from polyseme.catalog import COMPOSED, METHODS, TASKS
 from polyseme.cli.main import COMMANDS, polyseme
 
 
-def run(*arguments, stdin="", **keywords):
-    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, encoding="utf-8", **keywords)
+def run(*arguments, cwd=None):
+    return run_command(*arguments, cwd=cwd, text=True)
 
 
 def test_help_lists_every_command_without_heavy_imports():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.processes import run_command
 
 from polyseme.search import build_index
 from polyseme.sentences.lift import lift
@@ -67,7 +67,5 @@ def test_no_command_hands_an_escape_sequence_to_the_terminal(
 
 
 def test_json_keeps_the_words_as_they_are(folder: Path) -> None:
-    command = [sys.executable, "-m", "polyseme", "neighbours", str(folder / "vectors"), EVIL[0], "--json"]
-    printed = subprocess.run(command, capture_output=True, check=True).stdout
-    (answer,) = json.loads(printed)
+    (answer,) = json.loads(run_command("neighbours", folder / "vectors", EVIL[0], "--json").stdout)
     assert {found["word"] for found in answer["neighbours"]} == set(EVIL[1:])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.processes import run_command as run
 
 import polyseme
 from polyseme.cli.corpus import corpus
@@ -30,11 +29,6 @@ from polyseme.text.segment import METHODS, Segmentation
 from polyseme.text.source import Source, SourceReader
 
 TEXT = "他打了个电话。\n她说：“好！”\n\n第二篇，他去打电话。\n"
-
-
-def run(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False)
 
 
 @pytest.fixture
@@ -132,8 +126,7 @@ def test_corpus_from_stdin_with_a_dictionary(tmp_path: Path) -> None:
 def test_mistakes_are_one_line(novel: Path, arguments: list[str], code: int, message: str) -> None:
     (novel.parent / "empty.txt").touch()
     (novel.parent / "junk.bin").write_bytes(bytes(range(256)) * 9)
-    command = [sys.executable, "-m", "polyseme", *arguments]
-    done = subprocess.run(command, input=b"", capture_output=True, cwd=novel.parent, check=False)
+    done = run(*arguments, cwd=novel.parent)
     assert done.returncode == code
     assert message in done.stderr.decode()
     assert len(done.stderr.decode().strip().splitlines()) == 1

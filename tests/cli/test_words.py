@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import run_command
 
 import polyseme
 
 VEC = "5 2\n国王 1 1\n男人 1 0\n女人 0 1\n王后 0.1 2\n\xa0x 5 -6\n"
 
 
-def run(*arguments: Any, **keywords: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **keywords)
+def run(*arguments: Any, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return run_command(*arguments, stdin=stdin, cwd=cwd, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_training_ends_with_how_good_how_long_and_what_next_and_info_keeps_to_wh
 
 
 def test_words_come_from_a_pipe_and_unknown_ones_do_not_stop_it(vec: Path) -> None:
-    done = run("neighbours", vec, "-n", 1, "--json", input="男人\n男子\n\n女人\n")
+    done = run("neighbours", vec, "-n", 1, "--json", stdin="男人\n男子\n\n女人\n")
     assert done.returncode == 1
     records = json.loads(done.stdout)
     assert [record["word"] for record in records] == ["男人", "男子", "女人"]
@@ -91,7 +91,8 @@ def test_the_prompt_answers_until_the_end(vec: Path) -> None:
         pytest.skip("a terminal is opened the POSIX way here")
     master, slave = os.openpty()
     os.write(master, "男人\n男子\n国王 女人 - 男人\n\x04".encode())
-    done = run("neighbours", vec, "-n", 1, stdin=slave, timeout=60)
+    command = [sys.executable, "-m", "polyseme", "neighbours", vec, "-n", "1"]
+    done = subprocess.run(command, stdin=slave, capture_output=True, text=True, encoding="utf-8", timeout=60)
     os.close(master)
     os.close(slave)
     assert done.returncode == 0
@@ -138,7 +139,7 @@ def test_convert_goes_round_by_the_names_of_the_files(vec: Path, tmp_path: Path)
     assert first.index_to_key == last.index_to_key
     np.testing.assert_array_equal(first.vectors, last.vectors)
     assert (tmp_path / "a.bin").read_bytes().startswith(b"5 2\n")
-    run("convert", "folder", "tables", "--to", "projector", cwd=tmp_path, check=True)
+    run("convert", "folder", "tables", "--to", "projector", cwd=tmp_path)
     assert len((tmp_path / "tables" / "vectors.tsv").read_text().splitlines()) == 5
 
 
@@ -158,12 +159,12 @@ def test_evaluate_prints_sections_and_json(vec: Path, tmp_path: Path) -> None:
 
 def test_evaluate_reads_stdin(vec: Path) -> None:
     pairs = "男人\t国王\t7\n男人\t女人\t1\n国王\t王后\t9\n"
-    (report,) = json.loads(run("evaluate", vec, "-", "--json", input=pairs).stdout)
+    (report,) = json.loads(run("evaluate", vec, "-", "--json", stdin=pairs).stdout)
     assert (report["file"], report["kind"], report["rows"][0]["used"]) == ("stdin", "similarity", 3)
-    failed = run("evaluate", vec, "-", input="")
+    failed = run("evaluate", vec, "-", stdin="")
     assert failed.returncode == 1
     assert failed.stderr.startswith("polyseme: stdin ")  # and not the place of its copy
-    assert "give - once" in run("evaluate", vec, "-", "-", input=pairs).stderr
+    assert "give - once" in run("evaluate", vec, "-", "-", stdin=pairs).stderr
 
 
 def test_word_questions_need_no_torch_and_no_compiler(vec: Path) -> None:
