@@ -13,7 +13,7 @@ from typing import Any
 from polyseme import catalog
 from polyseme.api import load, recognise
 from polyseme.disk.mapped import Watch, watching
-from polyseme.errors import FileChanged, FormatError, OptionError, PolysemeError, close_matches
+from polyseme.errors import FileChanged, FormatError, MissingExtra, OptionError, PolysemeError, close_matches
 from polyseme.facts import explained_options
 from polyseme.interfaces import ContextEncoder, SentenceEncoder
 from polyseme.search import Index, TextIndex
@@ -103,7 +103,7 @@ class Library:
                     with watching(private=True) as watch:
                         _ = item.thing.encoder
                     item.watch.also(watch)
-                except FormatError as error:  # the corpus can be searched all the same
+                except (FormatError, MissingExtra) as error:  # the corpus can be searched all the same
                     log.warning("%s", error)
 
     def hide_paths(self) -> None:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, within_square
 from polyseme.errors import OptionError
-from polyseme.tasks.model import TaskReport
 from polyseme.view.figure import figure, font_for
 from polyseme.view.word_map import clusters, plane_of
 from polyseme.words.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from polyseme.tasks.model import TaskReport
 
 COLOURS = ("#0b67a8", "#bf421d", "#237a3b", "#8448ac", "#946400", "#007a80", "#b02f72", "#5b5e66")
 _COUNTS = ("step", "tokens", "words", "epoch", "pass", "iteration", "seconds")  # what a record is counted by

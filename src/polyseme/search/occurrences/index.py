@@ -28,7 +28,7 @@ from polyseme.arrays import FloatArray, best_places, unit_rows
 from polyseme.disk.mapped import Watch, watching
 from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.display import facts_table
-from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.errors import FormatError, MissingExtra, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, Sentence, check_query
 from polyseme.search.occurrences import index_folder, short_codes
 from polyseme.search.occurrences.cells import Cells
@@ -165,10 +165,17 @@ class Index:
 
     @cached_property
     def encoder(self) -> ContextEncoder:
-        """The model the index was made with, loaded at first use."""
+        """The model the index was made with, loaded at first use: one that reads with NumPy, if torch is missing."""
         if isinstance(self._model, ContextEncoder):
             return self._model
-        return index_folder.open_encoder(self._model_record, self.path, self._model)
+        try:
+            return index_folder.open_encoder(self._model_record, self.path, self._model)
+        except MissingExtra:
+            plain = self._plain_encoder()
+            if plain is None:
+                raise
+            index_folder.check_encoder(plain, self._model_record, self.path)
+            return plain
 
     def model_path(self) -> Path:
         """Where the model is, compared with the one the index was made with."""
@@ -181,12 +188,16 @@ class Index:
 
     def read_plainly(self) -> None:
         """For a few questions: let the model read with NumPy alone, where it can, and not wait for torch."""
-        from polyseme.contexts.elmo.plain import open_plain
-
         if "encoder" not in self.__dict__ and not isinstance(self._model, ContextEncoder):
-            plain = open_plain(self.model_path())
+            plain = self._plain_encoder()
             if plain is not None:
                 self.use(plain)
+
+    def _plain_encoder(self) -> ContextEncoder | None:
+        """The model, if it is one that NumPy alone can read."""
+        from polyseme.contexts.elmo.plain import open_plain
+
+        return open_plain(self.model_path())
 
     def count(self, word: str) -> int:
         """Occurrences of a word in the index; 0 if it is not in it."""
