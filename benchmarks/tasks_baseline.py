@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from polyseme.data.examples import Examples
-from polyseme.tasks.metrics import answers
+from polyseme.learn.metrics import answers
 
 PIECES = {"sentence": r"[^。！？；!?\n]+[。！？；!?]?", "clause": r"[^，。！？；!?,\n]+"}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyseme.api import plan_fit
 from polyseme.data.examples import Examples
-from polyseme.tasks.metrics import classification
+from polyseme.learn.metrics import classification
 from polyseme.training.run import Run
 from polyseme.words.fasttext_classifier import LABEL, Supervised, SupervisedOptions, train_supervised
 from tasks_sets import SETS

@@ -17,6 +17,7 @@ MODULES = {
     "polyseme.search.concordances": "polyseme.search.kwic.concordance",
     "polyseme.search.index": "polyseme.search.occurrences.index",
     "polyseme.search.listing": "polyseme.search.occurrences.uses",
+    "polyseme.tasks.metrics": "polyseme.learn.metrics",
     "polyseme.text.examples": "polyseme.data.examples",
     "polyseme.text.parallel": "polyseme.data.parallel",
     "polyseme.words.files.published": "polyseme.words.files.models",

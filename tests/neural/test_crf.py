@@ -9,8 +9,8 @@ import pytest
 import torch
 import torchcrf
 
+from polyseme.data.schemes import allowed
 from polyseme.neural.crf import CRF
-from polyseme.tasks.schemes import allowed
 
 LENGTHS = [4, 1, 3]
 MASK = torch.arange(4)[None] < torch.tensor(LENGTHS)[:, None]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from polyseme.learn.modules import TextTokens
 from polyseme.sentences.matching import (
     Arc1Module,
     Arc2Module,
@@ -16,7 +17,6 @@ from polyseme.sentences.matching import (
     grid_max,
     unit_similarity,
 )
-from polyseme.sentences.modules import TextTokens
 
 LENGTHS = [6, 2, 1, 0]
 MASK = torch.arange(6)[None] < torch.tensor(LENGTHS)[:, None]

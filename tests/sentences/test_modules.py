@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from polyseme.learn.modules import TextTokens
 from polyseme.neural.layers import AttentionPooling
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.encoders import (
@@ -22,7 +23,6 @@ from polyseme.sentences.encoders import (
     folded,
     wide_convolution,
 )
-from polyseme.sentences.modules import TextTokens
 
 LENGTHS = [7, 1, 4]
 MASK = torch.arange(7)[None] < torch.tensor(LENGTHS)[:, None]

@@ -10,8 +10,8 @@ import polyseme
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.errors import OptionError
+from polyseme.learn.modules import TextTokens
 from polyseme.sentences import universal
-from polyseme.sentences.modules import TextTokens
 from polyseme.sentences.options import UseOptions
 from polyseme.sentences.universal import StateSumModule
 from polyseme.text.corpus import Corpus

@@ -11,10 +11,10 @@ import torch
 import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
+from polyseme.learn.modules import TextTokens
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.infersent import HierarchicalConvModule, InferenceNet, InnerAttentionModule, pair_features
 from polyseme.sentences.learned import EncoderNet
-from polyseme.sentences.modules import TextTokens
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
 from polyseme.sentences.sentence_order import NeighbourTask, neighbour_targets
 from polyseme.text.corpus import Corpus

@@ -12,8 +12,8 @@ from scipy import stats
 from seqeval.metrics import accuracy_score, f1_score, precision_score, recall_score
 from sklearn import metrics as sk
 
-from polyseme.tasks.metrics import answers, classification, confusion, per_label, per_type, scores, tagging
-from polyseme.tasks.schemes import allowed, scheme_of, stretches
+from polyseme.data.schemes import allowed, scheme_of, stretches
+from polyseme.learn.metrics import answers, classification, confusion, per_label, per_type, scores, tagging
 
 SCHEMES = {"bio": "BI", "bioes": "BIES", "bmes": "BMES"}
 

@@ -35,8 +35,8 @@ from polyseme.data.training_data import recognise_data
 from polyseme.errors import OptionError
 from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import SentenceEncoder
+from polyseme.learn.metrics import Figures, classification, scores
 from polyseme.sentences.bag_of_words import SparseEncoder
-from polyseme.tasks.metrics import Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 
 INNER = 10  # one part in so many tells which penalty is best, where no file does

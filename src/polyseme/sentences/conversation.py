@@ -29,14 +29,14 @@ from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Sentence, several
+from polyseme.learn.inputs import Inputs, PreparedTexts, fill
+from polyseme.learn.modules import TextModule
+from polyseme.learn.token_vectors import Ints
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.encoders import BiLstmMaxModule, DanModule
 from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors
-from polyseme.sentences.inputs import Inputs, PreparedTexts, fill
 from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes, run_batches
-from polyseme.sentences.modules import TextModule
 from polyseme.sentences.options import ConversationOptions
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.contexts.elmo.options import parse_filters
+from polyseme.learn.modules import Encoding, TextModule, TextTokens, with_beside
 from polyseme.neural.convolution import window_maxima
 from polyseme.neural.layers import AttentionPooling, Dropout, k_max, max_over, mean_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.learned import LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, TextTokens, with_beside
 from polyseme.sentences.options import (
     DanOptions,
     DcnnOptions,

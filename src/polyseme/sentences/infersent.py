@@ -32,11 +32,13 @@ from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
+from polyseme.learn.inputs import PreparedTexts
+from polyseme.learn.modules import Encoding, TextModule, TextTokens
+from polyseme.learn.token_vectors import Ints
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
 from polyseme.sentences.encoders import BiLstmMaxModule, RnnModule
-from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import (
     HELD_OUT,
     ClassLoss,
@@ -46,9 +48,7 @@ from polyseme.sentences.learned import (
     check_classes,
     targets_of,
 )
-from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import InferSentFileOptions, InferSentOptions, LabelOptions, PairOptions
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.training.loop import fit
 from polyseme.training.run import Run

@@ -22,12 +22,12 @@ from polyseme.contexts.transformer.tuning import begin_learning, usual_rate
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
+from polyseme.learn.modules import Encoding, TextModule
+from polyseme.learn.token_vectors import Ints
 from polyseme.neural.batches import BudgetBatches, sized_batches
 from polyseme.options import part_of
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, token_lists
-from polyseme.sentences.modules import Encoding, TextModule
 from polyseme.sentences.options import TextOptions, TuningOptions
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.text.segment import Segmentation

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.learn.modules import TextTokens
 from polyseme.neural.layers import dynamic_max, k_max
 from polyseme.sentences.encoders import dynamic_k, folded, folded_rows, wide_convolution
-from polyseme.sentences.modules import TextTokens
 
 STRETCHES = 4  # segments of a text in the last pooling
 GRID = 4  # cells on each side of a pooled similarity matrix

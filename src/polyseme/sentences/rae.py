@@ -39,12 +39,12 @@ from torch.nn import functional as F
 from polyseme.arrays import FloatArray
 from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
+from polyseme.learn.modules import Encoding, TextModule, TextTokens
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences import rae
 from polyseme.sentences.infersent import given_vectors
 from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import RaeOptions
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit

@@ -47,17 +47,17 @@ from torch.nn import functional as F
 from polyseme.arrays import FloatArray
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import WordVectorsInterface
+from polyseme.learn.inputs import PreparedTexts
+from polyseme.learn.modules import Encoding, TextModule, TextTokens
+from polyseme.learn.token_vectors import Flat, Ints, LearnedKeys, TokenLists, counted_keys, offsets_of, words
 from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
 from polyseme.neural.recurrent import Recurrent
 from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.sentences.infersent import given_vectors
-from polyseme.sentences.inputs import PreparedTexts
 from polyseme.sentences.learned import EncoderNet, LearnedEncoder
-from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import QUICK_DIM, QuickThoughtOptions, SkipThoughtOptions
-from polyseme.sentences.token_vectors import Flat, Ints, LearnedKeys, TokenLists, counted_keys, offsets_of, words
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit

@@ -29,9 +29,9 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tuning import learns_to_expect, surprise
 from polyseme.interfaces import Progress, Sentence, silent
-from polyseme.sentences.inputs import copied
-from polyseme.sentences.modules import Encoding
-from polyseme.sentences.token_vectors import Ints
+from polyseme.learn.inputs import copied
+from polyseme.learn.modules import Encoding
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences.transformer import Normalise, SentenceTransformer, SentenceTransformerOptions, Step
 from polyseme.store.model import About
 

@@ -30,11 +30,13 @@ from torch.nn import functional as F
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface
+from polyseme.learn.inputs import PreparedTexts, token_lists
+from polyseme.learn.modules import Encoding, TextModule, TextTokens
+from polyseme.learn.token_vectors import EmbeddingTable, Ints, TokenLists
 from polyseme.neural.layers import Transformer
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.encoders import DanModule
 from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors, sides_of
-from polyseme.sentences.inputs import PreparedTexts, token_lists
 from polyseme.sentences.learned import (
     HELD_OUT,
     ClassifyTask,
@@ -44,7 +46,6 @@ from polyseme.sentences.learned import (
     output_layer,
     texts_of,
 )
-from polyseme.sentences.modules import Encoding, TextModule, TextTokens
 from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
 from polyseme.sentences.sentence_order import (
     MOST_HELD_OUT,
@@ -61,7 +62,6 @@ from polyseme.sentences.sentence_order import (
     vectors_to_expand,
     words_in_both,
 )
-from polyseme.sentences.token_vectors import EmbeddingTable, Ints, TokenLists
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.text.segment import Segmentation

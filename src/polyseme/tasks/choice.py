@@ -25,12 +25,12 @@ from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress
-from polyseme.sentences.inputs import fill, segmentation_of
+from polyseme.learn.inputs import fill, segmentation_of
+from polyseme.learn.metrics import PRIMARY, Figures, check_metric
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences.learned import ExampleTask, held_out_score, output_layer, softmax
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.metrics import PRIMARY, Figures, check_metric
 from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ChoiceOptions, TaskOptions, head_options

@@ -22,8 +22,10 @@ from polyseme.data.examples import Examples
 from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
+from polyseme.learn.inputs import fill, segmentation_of
+from polyseme.learn.metrics import PRIMARY, classification, confusion, per_label
+from polyseme.learn.token_vectors import Ints
 from polyseme.options import make_options
-from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import (
     ClassifyTask,
     ClassLoss,
@@ -34,11 +36,9 @@ from polyseme.sentences.learned import (
     softmax,
     texts_of,
 )
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.encoders import Standardised, encoded_once, frozen_encoder, new_encoder, tuned_texts
-from polyseme.tasks.metrics import PRIMARY, classification, confusion, per_label
 from polyseme.tasks.model import Prediction, TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import class_scorer, tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, head_options

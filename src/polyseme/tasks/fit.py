@@ -13,11 +13,11 @@ import numpy as np
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
+from polyseme.learn.metrics import Figures
 from polyseme.options import identity_of
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
-from polyseme.tasks.metrics import Figures
 from polyseme.tasks.model import TaskModel, TaskReport
 from polyseme.tasks.options import HELD_OUT, SCORED_HEAD, TaskOptions, usual_head
 from polyseme.training.run import Run

@@ -20,10 +20,10 @@ from torch.nn import functional as F
 from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import FormatError, TrainingError
+from polyseme.learn.metrics import PRIMARY, Figures, classification, scores
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences.learned import ClassLoss, check_classes, softmax, targets_of
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
-from polyseme.tasks.metrics import PRIMARY, Figures, classification, scores
 from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TextError
+from polyseme.learn.metrics import Figures
 from polyseme.store.model import Model
-from polyseme.tasks.metrics import Figures
 from polyseme.tasks.options import TaskOptions
 from polyseme.training.run import Run
 

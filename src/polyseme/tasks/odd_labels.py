@@ -10,8 +10,8 @@ import numpy as np
 
 from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
+from polyseme.learn.metrics import PRIMARY, check_metric, classification
 from polyseme.sentences.learned import held_out_score, targets_of
-from polyseme.tasks.metrics import PRIMARY, check_metric, classification
 from polyseme.tasks.options import TaskOptions, held_out_share
 from polyseme.training.task import Score
 

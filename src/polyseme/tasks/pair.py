@@ -20,14 +20,14 @@ from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress
+from polyseme.learn.inputs import fill, segmentation_of
+from polyseme.learn.metrics import check_metric, confusion, per_label
+from polyseme.learn.token_vectors import Ints
 from polyseme.neural.batches import BudgetBatches
-from polyseme.sentences.inputs import fill, segmentation_of
 from polyseme.sentences.learned import TIE, ExampleTask, output_layer, softmax
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.goals import Classes, Goal, Scale, goal_from, goal_of, gold_labels
-from polyseme.tasks.metrics import check_metric, confusion, per_label
 from polyseme.tasks.model import Prediction, TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels, with_dev
 from polyseme.tasks.options import PairOptions, TaskOptions, head_options

@@ -18,7 +18,8 @@ from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.tuning import FirstState, PairReader
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, copied, fill
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs, copied, fill
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences.learned import BATCH_TOKENS, Batched, EncoderNet, LearnedEncoder
 from polyseme.sentences.matching import (
     Arc1Module,
@@ -30,7 +31,6 @@ from polyseme.sentences.matching import (
     compared,
 )
 from polyseme.sentences.rae import Rae
-from polyseme.sentences.token_vectors import Ints
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.sentences.tuned import TextNet, TunedTexts
 from polyseme.store.folder import Parts

@@ -19,12 +19,12 @@ from torch.nn import functional as F
 from polyseme.data.examples import Examples, Passage
 from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress
-from polyseme.sentences.inputs import segmentation_of
+from polyseme.learn.inputs import segmentation_of
+from polyseme.learn.metrics import PRIMARY, answers, check_metric
+from polyseme.learn.token_vectors import Ints
 from polyseme.sentences.learned import ExampleTask
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.metrics import PRIMARY, answers, check_metric
 from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions, SpanOptions, TaskOptions, head_options

@@ -29,9 +29,9 @@ from polyseme.contexts.transformer.tuning import PairReader, filled, padded_piec
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, silent
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
 from polyseme.neural.layers import softmax_over
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -11,7 +11,7 @@ import numpy as np
 
 from polyseme.arrays import FloatArray
 from polyseme.data.examples import Passage
-from polyseme.sentences.inputs import sentence_numbers
+from polyseme.learn.inputs import sentence_numbers
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
 

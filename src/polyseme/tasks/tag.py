@@ -27,25 +27,25 @@ from torch.nn import functional as F
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples
+from polyseme.data.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.interfaces import Sentence
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
+from polyseme.learn.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
+from polyseme.learn.modules import with_beside
+from polyseme.learn.token_vectors import Flat, Ints, offsets_of
 from polyseme.neural.batches import BudgetBatches
 from polyseme.neural.crf import CRF
 from polyseme.neural.layers import Dropout
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
 from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
-from polyseme.sentences.modules import with_beside
 from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
-from polyseme.sentences.token_vectors import Flat, Ints, offsets_of
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
-from polyseme.tasks.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
 from polyseme.tasks.model import TaskModel, TaskReport, several
 from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
-from polyseme.tasks.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.text.segment import Segmentation
 from polyseme.text.spacing import join_words
 from polyseme.training.loop import fit

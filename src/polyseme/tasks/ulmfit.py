@@ -25,12 +25,12 @@ from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Sentence
+from polyseme.learn.inputs import copied, segmentation_of
+from polyseme.learn.token_vectors import Ints
 from polyseme.neural.layers import max_over, mean_over
 from polyseme.options import make_options
-from polyseme.sentences.inputs import copied, segmentation_of
 from polyseme.sentences.learned import ClassLoss, ExampleTask, run_batches, texts_of
 from polyseme.sentences.pooled import Pooled
-from polyseme.sentences.token_vectors import Ints
 from polyseme.store.model import About
 from polyseme.tasks.options import UlmfitHeadOptions
 from polyseme.text.corpus import Corpus

@@ -105,9 +105,9 @@ def open_infersent(path: str | Path, load: Callable[[str | Path], Any]) -> Any:
             f"{file} is a pickled object, which could run code: open it with the authors' program "
             "and save model.state_dict()"
         )
+    from polyseme.learn.inputs import Inputs
     from polyseme.neural.weights import Tensors
     from polyseme.sentences.infersent import PublishedInferSent
-    from polyseme.sentences.inputs import Inputs
 
     found = Tensors(file)
     if any(name.startswith("encoder.") for name in found.names):  # saved together with its classifier

@@ -19,12 +19,9 @@ from torch import Tensor, nn
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectorsInterface, silent, tokens_given
-from polyseme.neural.layers import Dropout
-from polyseme.options import part_of
-from polyseme.sentences.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
-from polyseme.sentences.modules import TextTokens
-from polyseme.sentences.options import DIM, InputOptions, TextOptions
-from polyseme.sentences.token_vectors import (
+from polyseme.learn.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
+from polyseme.learn.modules import TextTokens
+from polyseme.learn.token_vectors import (
     FixedVectors,
     Ints,
     LearnedKeys,
@@ -34,6 +31,9 @@ from polyseme.sentences.token_vectors import (
     TokenLists,
     TokenVectorSource,
 )
+from polyseme.neural.layers import Dropout
+from polyseme.options import part_of
+from polyseme.sentences.options import DIM, InputOptions, TextOptions
 from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import Model

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.data.schemes import TaggedStretch, stretches
 from polyseme.errors import OptionError
-from polyseme.tasks.schemes import TaggedStretch, stretches
 from polyseme.text.segment import has_han
 
 Figures = dict[str, float]

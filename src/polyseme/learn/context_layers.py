@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
-from polyseme.neural.mix import ScalarMix
-from polyseme.sentences.token_vectors import (
+from polyseme.learn.token_vectors import (
     Flat,
     Ints,
     SourceModule,
@@ -26,6 +25,7 @@ from polyseme.sentences.token_vectors import (
     TokenVectorSource,
     offsets_of,
 )
+from polyseme.neural.mix import ScalarMix
 
 IN_MEMORY = 1 << 30  # bytes of an encoder's vectors; if there are more, they are kept in a file
 
