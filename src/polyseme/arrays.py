@@ -41,6 +41,7 @@ def principal_plane(rows: FloatArray) -> FloatArray:
 
 
 FloatArray = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 
 def within_square(plane: FloatArray) -> FloatArray:

@@ -10,16 +10,19 @@ import transformers
 from tiny_transformers import TEXTS
 
 import polyseme
+from polyseme.contexts.fine_tuning import begin_tuning, transformer_of
 from polyseme.contexts.transformer.encode import Runner
-from polyseme.contexts.transformer.tuning import FirstState, PairReader, begin_learning
+from polyseme.contexts.transformer.tuning import PairReader
 from polyseme.data.examples import Examples
-from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
+from polyseme.learn.options import TuningOptions
+from polyseme.learn.pieces import FirstState, PieceBatch
+from polyseme.sentences.transformer import TunedTexts, to_tune
 from polyseme.store.model import About
 
 
 def test_its_own_loss_is_that_of_transformers_text_by_text(folders):
     folder = folders("gpt2")
-    tuned = TunedTexts(encoder_to_tune(polyseme.load(folder), 64, About()), None, lm_weight=0.5)
+    tuned = TunedTexts(to_tune(polyseme.load(folder), TuningOptions(max_pieces=64), About()), lm_weight=0.5)
     prepared = tuned.prepare(TEXTS)
     whole = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
     with torch.no_grad():
@@ -34,7 +37,7 @@ def test_its_own_loss_is_that_of_transformers_text_by_text(folders):
 
 def test_a_text_stands_between_the_pieces_of_start_and_end(folders):
     folder = folders("gpt2")
-    tuned = TunedTexts(encoder_to_tune(polyseme.load(folder), 16, About()), None)
+    tuned = TunedTexts(to_tune(polyseme.load(folder), TuningOptions(max_pieces=16), About()))
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     for text, ids in zip(TEXTS, tuned.prepare(TEXTS).sequences, strict=True):
         inside = tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -53,7 +56,7 @@ def test_a_pair_is_one_input_with_a_delimiter_and_has_the_loss_of_transformers(f
     state = FirstState(gpt.network, lm_weight=0.5)
     state.training, gpt.network.training = True, False
     with torch.no_grad():
-        states, losses = state(*reader.together(cut))
+        states, _, losses = state(PieceBatch(*reader.together(cut)))
         for (first, second), (ids, _), found, loss in zip(pairs, cut, states, losses, strict=True):
             a, b = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second))
             end = tokenizer.eos_token_id
@@ -69,8 +72,8 @@ def test_the_first_state_of_a_pair_and_its_gradients_in_training_are_those_of_tr
     bert = polyseme.load(folder)
     reader = PairReader(Runner(bert.network, bert.pieces, limit=40))
     ids, mask, types = reader.together(reader.cut([(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]))
-    begin_learning(bert.network, 0.0, sparse=False)
-    found, _ = FirstState(bert.network).train()(ids, mask, types)
+    begin_tuning(bert.network, 0.0, sparse=False)
+    found = FirstState(bert.network).train()(PieceBatch(ids, mask, types)).vectors
     whole = transformers.AutoModel.from_pretrained(folder, local_files_only=True).eval()
     expected = whole(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state[:, 0]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
@@ -102,9 +105,7 @@ def test_it_is_asked_for_by_its_weight_and_other_encoders_have_none(folders):
     rows = Examples.of([(TEXTS[k % 3], TEXTS[k % 2], float(k % 5)) for k in range(8)], scored=True)
     for head_name in ("cosine", "cross"):
         learned = [polyseme.fit("pair", rows, encoder=gpt, head=head_name, lm_weight=w, **more) for w in (0.5, 0.0)]
-        inner = [
-            getattr(model.features, "encoder", None) or model.features.learner.encoder.encoder for model in learned
-        ]
+        inner = [transformer_of(next(iter(model.reader.parts().models.values()))) for model in learned]
         assert not torch.allclose(*(encoder.network.whole(ids).logits for encoder in inner), atol=1e-4)
     same = [polyseme.fit("classify", texts, encoder=bert, lm_weight=w, **more).probabilities(TEXTS) for w in (0.5, 0.0)]
     np.testing.assert_array_equal(*same)

@@ -161,7 +161,7 @@ def test_fit_pair_reads_the_dynamic_pooling(fifty_lines: list[str], tmp_path: Pa
     rows = [(fifty_lines[i], fifty_lines[j], str(int(i // 5 == j // 5))) for i, j in places]
     options = {"head": "linear", "epochs": 2, "threads": 1}
     task = polyseme.fit("pair", polyseme.Examples.of(rows), encoder=model, out=tmp_path / "task", **options)
-    assert task.features.dim == 4 * 8 + 16 + 3
+    assert task.reader.dim == 4 * 8 + 16 + 3
     pairs = [(first, second) for first, second, _ in rows[:5]]
     opened = polyseme.load(tmp_path / "task")
     before, after = ([found.probability for found in model.predict(pairs)] for model in (task, opened))

@@ -11,10 +11,9 @@ import torch
 import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
-from polyseme.learn.modules import TextTokens
+from polyseme.learn.modules import TextTokens, compared
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.infersent import HierarchicalConvModule, InferenceNet, InnerAttentionModule, pair_features
-from polyseme.sentences.learned import EncoderNet
+from polyseme.sentences.infersent import HierarchicalConvModule, InnerAttentionModule, classifier
 from polyseme.sentences.options import INFERSENT_ENCODERS, InferSentOptions, QuickThoughtOptions
 from polyseme.sentences.sentence_order import NeighbourTask, neighbour_targets
 from polyseme.text.corpus import Corpus
@@ -28,16 +27,16 @@ QUESTIONS = {
 
 def test_the_features_of_a_pair_are_the_papers_and_two_of_them_do_not_know_the_order():
     u, v = torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 0.5]])
-    assert pair_features(u, v).tolist() == [[1, -2, 3, 0.5, 2, 2.5, 3, -1]]
-    torch.testing.assert_close(pair_features(u, v)[:, 4:], pair_features(v, u)[:, 4:])
+    assert compared(u, v).tolist() == [[1, -2, 3, 0.5, 2, 2.5, 3, -1]]
+    torch.testing.assert_close(compared(u, v)[:, 4:], compared(v, u)[:, 4:])
 
 
 def test_the_classifier_is_linear_unless_asked_otherwise():
     torch.manual_seed(0)
-    net = InferenceNet(EncoderNet(torch.nn.Identity(), torch.nn.Identity()), 2, 3, InferSentOptions(classifier=5))
+    layers = classifier(8, 3, InferSentOptions(classifier=5))
     x, y = torch.randn(4, 8), torch.randn(4, 8)
-    bias = net.output(torch.zeros(1, 8))
-    torch.testing.assert_close(net.output(x + y) - bias, net.output(x) - bias + net.output(y) - bias)
+    bias = layers(torch.zeros(1, 8))
+    torch.testing.assert_close(layers(x + y) - bias, layers(x) - bias + layers(y) - bias)
 
 
 def test_inner_attention_is_a_weighted_sum_of_projected_states():

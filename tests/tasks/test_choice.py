@@ -17,8 +17,12 @@ from transformers import AutoModel, AutoTokenizer
 import polyseme
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.tasks.choice import ChoiceNet, ChoiceTask, choice_loss
+from polyseme.interfaces import silent
+from polyseme.learn.goals import Choices
+from polyseme.learn.modules import Encoding
+from polyseme.tasks.choice import ChoiceNet, padded_scores
 from polyseme.tasks.options import CHOICE_HEADS, ChoiceOptions, head_options
+from polyseme.training.task import Part
 
 QUICK = {
     "threads": 1, "epochs": 25, "batch_size": 8, "lr": 0.01, "patience": 0, "dropout": 0.0, "input_dropout": 0.0,
@@ -67,7 +71,8 @@ def test_a_context_is_read_once_by_a_frozen_encoder(vectors):
 def test_the_loss_and_its_gradient_are_those_of_softmax_over_the_alternatives_of_each_row():
     counts, targets = [2, 4, 3], [1, 0, 2]
     scores = torch.randn(9, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    choice_loss(scores, counts, torch.tensor(targets)).backward()
+    goal, wanted = Choices(), np.array(targets)
+    goal.loss(padded_scores(scores, counts), wanted).backward()
     expected, start = [], 0
     for count, target in zip(counts, targets, strict=True):
         own = scores.detach().double().numpy()[start : start + count]
@@ -79,21 +84,21 @@ def test_the_loss_and_its_gradient_are_those_of_softmax_over_the_alternatives_of
         torch.nn.functional.cross_entropy(part[None], torch.tensor([target]))
         for part, target in zip(torch.split(scores, counts), targets, strict=True)
     ]
-    assert choice_loss(scores, counts, torch.tensor(targets)).item() == pytest.approx(sum(each).item(), rel=1e-6)
+    assert goal.loss(padded_scores(scores, counts), wanted).item() == pytest.approx(sum(each).item(), rel=1e-6)
 
 
 def test_dropout_is_the_same_for_all_alternatives_of_a_row():
-    class Features(nn.Module):
-        def forward(self, batch):
-            return batch, 0.0
+    class First(nn.Module):
+        def forward(self, features):
+            return features[:, :1]
 
-    net = ChoiceNet(Features(), nn.Sequential(nn.Dropout(0.5), nn.Identity())).train()
-    found, _ = net(torch.ones(5, 64), torch.tensor([0, 0, 1, 1, 1]))
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[2], found[4])
-    assert not torch.equal(found[0], found[2])
-    assert set(found.unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(net.eval()(torch.ones(5, 64))[0], torch.ones(5, 64))
+    net = ChoiceNet(nn.Identity(), nn.Sequential(nn.Dropout(0.5), First())).train()
+    scores = torch.stack([net.scores(torch.ones(5, 64), torch.tensor([2, 3])) for _ in range(32)])  # (32, 2, 3)
+    assert torch.equal(scores[:, 0, 0], scores[:, 0, 1])
+    assert torch.equal(scores[:, 1, 0], scores[:, 1, 2])
+    assert not torch.equal(scores[:, 0, 0], scores[:, 1, 0])
+    assert set(scores[:, 1].unique().tolist()) == {0.0, 2.0}
+    assert net.eval().scores(torch.ones(5, 64), torch.tensor([2, 3]))[1].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_transformer_scores_the_first_state_of_both_texts_as_transformers_has_it(folder, tmp_path):
@@ -102,7 +107,7 @@ def test_a_transformer_scores_the_first_state_of_both_texts_as_transformers_has_
     model.save(tmp_path / "m")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     bert = AutoModel.from_pretrained(folder).eval()
-    bert.load_state_dict(model.features.encoder.network.whole.base_model.state_dict())
+    bert.load_state_dict(model.reader.encoder.network.whole.base_model.state_dict())
     given = tokenizer([context] * 2, alternatives, padding=True, return_tensors="pt")
     layer = model.net.output[-1]
     with torch.no_grad():
@@ -180,13 +185,13 @@ def test_what_is_added_to_the_loss_is_the_mean_over_the_alternatives(vectors):
 
     class Features(nn.Module):
         def forward(self, pair):
-            n = len(pair[0].mask)
-            return torch.zeros(n, 4), torch.tensor(3.0 * n)  # 3 for each input
+            n = len(pair.first.mask)
+            return Encoding(torch.zeros(n, 4), penalty=torch.full((n,), 3.0))  # 3 for each input
 
-    own = head_options("choice", ChoiceOptions(head="dan", threads=1))
+    settings = head_options("choice", ChoiceOptions(head="dan", threads=1, batch_size=8))
     model = polyseme.fit("choice", choices(8), encoder=vectors, head="dan", threads=1, epochs=0)
-    task = ChoiceTask(model, choices(8), None, own, lambda *_: None)
+    task = model.learning(choices(8), None, settings, silent)
     task.module = ChoiceNet(Features(), nn.Sequential(nn.Dropout(0.0), nn.Linear(4, 1)))
-    rows = np.arange(8)
     expected = sum(np.log(len(row.alternatives)) for row in choices(8)) + 3 * 8  # all scores are equal
-    assert task.loss_of(rows).item() == pytest.approx(expected, rel=1e-5)
+    assert task.n_steps(0) == 1
+    assert task.loss(0, 0, Part())[0].item() == pytest.approx(expected, rel=1e-5)

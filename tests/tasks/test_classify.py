@@ -15,8 +15,8 @@ from polyseme.cli.flags import option_flags
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, PolysemeError, TrainingError
 from polyseme.interfaces import ContextEncoder, EncodedSentence
+from polyseme.learn.goals import class_weights
 from polyseme.learn.token_vectors import FixedVectors
-from polyseme.sentences.learned import class_weights
 from polyseme.tasks.options import CLASSIFY_HEADS, ClassifyOptions, head_options
 
 SMALL = {

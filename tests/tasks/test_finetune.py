@@ -12,13 +12,13 @@ from transformers import BertConfig, BertModel
 
 import polyseme
 from polyseme.api import plan_fit
+from polyseme.contexts.fine_tuning import usual_rate
 from polyseme.contexts.transformer.network import Network
-from polyseme.contexts.transformer.tuning import usual_rate
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
-from polyseme.sentences.learned import ClassifyTask
-from polyseme.sentences.transformer import Dense, SentenceTransformer
-from polyseme.sentences.tuned import TunedTexts, encoder_to_tune
+from polyseme.interfaces import silent
+from polyseme.learn.options import TuningOptions
+from polyseme.sentences.transformer import Dense, SentenceTransformer, TunedTexts, to_tune
 from polyseme.tasks.options import ClassifyOptions, PairOptions, TagOptions, head_options, held_out_share, tuned_epochs
 from polyseme.text.corpus import Corpus
 
@@ -114,7 +114,7 @@ def test_pairs_learned_in_a_random_order_are_read_as_the_mean_of_both(bert, tmp_
     found = model.probabilities(rows)
     np.testing.assert_allclose(model.probabilities([row[::-1] for row in rows]), found, atol=1e-6)
     np.testing.assert_array_equal(again.probabilities(rows), found)  # the orders drawn depend on the seed alone
-    network, pieces = model.features.encoder.network, model.features.encoder.pieces
+    network, pieces = model.reader.encoder.network, model.reader.encoder.pieces
     first, second = rows[0]
     with torch.no_grad():
         states = []
@@ -161,7 +161,7 @@ def test_lower_layers_learn_more_slowly_and_those_below_the_top_ones_not_at_all(
     assert all(f"encoder.layer.{top}." in name for name in moved)
 
     own = head_options("classify", model.options, len(texts))
-    task = ClassifyTask(TunedTexts(model.encoder, own), model.output, texts, None)
+    task = model.learning(texts, None, own, silent)
     rates = {name.rsplit("network.", 1)[-1]: group.lr_factor for name, group in task.groups(0).items()}
     layer = "whole.bert.encoder.layer."
     known = [rates[f"{layer}{number}."] for number in range(top + 1)]
@@ -181,20 +181,20 @@ def test_a_model_of_sentence_transformers_is_tuned_by_the_transformer_in_it(bert
 def test_vectors_in_training_are_those_of_the_sentence_encoder(bert):
     encoder = SentenceTransformer(bert, ("mean", "max"), [Dense(2 * bert.dim, 6)])
     texts = ["房间很干净。", "好", "", "服务员的态度 unbelievable 极了，下次还来。"]
-    tuned = TunedTexts(encoder, None)
+    tuned = TunedTexts(encoder)
     with torch.no_grad():
         vectors = tuned.net.eval()(tuned.prepare(texts).batch(np.arange(4))).vectors.numpy()
     np.testing.assert_allclose(vectors, encoder.encode(texts), atol=1e-5)
 
 
 def test_of_a_long_text_both_ends_are_read(bert):
-    encoder = encoder_to_tune(bert, 12, bert.about)
+    encoder = to_tune(bert, TuningOptions(max_pieces=12), bert.about)
     long = "一二三四五六七八九十百千万上下左右大小多少"
     np.testing.assert_allclose(encoder.encode([long]), encoder.encode([long[:5] + long[-5:]]), atol=1e-6)
 
 
 def test_the_pieces_that_are_not_read_stay_as_they_are(bert, monkeypatch):
-    monkeypatch.setattr("polyseme.contexts.transformer.tuning.LARGE_TABLE", 1)
+    monkeypatch.setattr("polyseme.contexts.transformer.network.LARGE_TABLE", 1)
     texts = Examples.of(reviews(16))
     model = polyseme.fit("classify", texts, encoder=bert, encoder_mode="finetune", weight_decay=0.1, **SMALL)
     tables = [one.network.whole.get_input_embeddings().weight for one in (bert, model.encoder.encoder)]

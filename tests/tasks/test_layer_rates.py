@@ -14,11 +14,13 @@ from tests.tasks.test_span import questions
 
 import polyseme
 from polyseme.data.examples import Examples
-from polyseme.sentences.learned import ClassifyTask, ExampleTask, output_layer
-from polyseme.tasks.encoders import new_encoder
+from polyseme.interfaces import silent
+from polyseme.learn.learning import Learning
+from polyseme.tasks.classify import Classify
 from polyseme.tasks.options import ClassifyOptions, head_options
 from polyseme.text.corpus import Corpus
 from polyseme.training.optimisers import Optimiser
+from polyseme.training.run import Run
 
 SMALL = {"threads": 1, "epochs": 1, "batch_size": 8, "lr": 0.05, "seed": 1, "encoder_mode": "finetune"}
 
@@ -81,7 +83,7 @@ def test_under_every_head_an_encoder_that_may_not_learn_stays(task, head, name, 
     assert [tensor for tensor in given if not np.array_equal(given[tensor], learned[tensor])] == []
 
 
-def rates(task: ExampleTask) -> dict[str, float]:
+def rates(task: Learning) -> dict[str, float]:
     """How far one step at the rate 1 moves each weight whose gradient is 1; 0 where it is frozen."""
     weights = dict(task.module.named_parameters())
     optimiser = Optimiser(weights, "sgd")
@@ -95,12 +97,19 @@ def rates(task: ExampleTask) -> dict[str, float]:
     return {name: -found[0] for name, found in moves.items()}
 
 
+def learning_under_rnn(encoder: Any, **options: Any) -> tuple[Learning, Any]:
+    """The training of a recurrent head, and the encoder in it that learns."""
+    given = ClassifyOptions(head="rnn", encoder_mode="finetune", **options)
+    settings = head_options("classify", given)
+    goal = Classify.goal_of(texts(), settings)
+    model = Classify.new(texts(), [encoder], given, settings, goal, encoder.about, Run())
+    return model.learning(texts(), None, settings, silent), model.encoder.inputs.encoders[0]
+
+
 def rates_under_rnn(encoder: Any, network: str, **options: Any) -> dict[str, float]:
     """The rates of the weights of an encoder's network (an attribute) under a recurrent head, by their names in it."""
-    own = head_options("classify", ClassifyOptions(head="rnn", encoder_mode="finetune", **options))
-    made = new_encoder("rnn", [row.text for row in texts()], [encoder], encoder.about, own)
-    task = ClassifyTask(made, output_layer(made.dim, 2, own), texts(), None)
-    names = {weight: name for name, weight in getattr(made.inputs.encoders[0], network).named_parameters()}
+    task, encoder = learning_under_rnn(encoder, **options)
+    names = {weight: name for name, weight in getattr(encoder, network).named_parameters()}
     by_weight = dict(zip(task.module.parameters(), rates(task).values(), strict=True))
     assert {rate for weight, rate in by_weight.items() if weight not in names} == {1.0}  # the head's
     return {name: by_weight[weight] for weight, name in names.items()}
@@ -148,3 +157,17 @@ def test_the_layers_of_ulmfit_are_its_lstms():
     assert {name.rpartition(".")[0]: rate for name, rate in found.items()} == {
         "layers.1": 0.5, "layers.0": 0.25, "": 0.125,
     }  # fmt: skip
+
+
+def test_with_gradual_unfreezing_each_epoch_one_layer_more_learns_from_the_top(elmo):
+    task, encoder = learning_under_rnn(elmo, unfreezing="gradual", epochs=4)
+    names = {weight: name for name, weight in encoder.bilm.named_parameters()}
+    parts, learning = by_part(names.values()), []
+    optimiser = Optimiser(dict(task.module.named_parameters()))
+    for epoch in range(4):
+        optimiser.arrange(task.groups(epoch))
+        thawed = {name for weight, name in names.items() if weight.requires_grad}
+        learning.append([part for part, members in parts.items() if members <= thawed])
+        assert all(members <= thawed or not members & thawed for members in parts.values())
+        assert all(weight.requires_grad for weight in task.module.parameters() if weight not in names)
+    assert learning == [[], ["layers.1."], ["layers.1.", "layers.0."], ["layers.1.", "layers.0.", ""]]

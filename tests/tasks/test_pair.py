@@ -11,10 +11,10 @@ from tests.tasks.test_classify import CountingEncoder
 
 import polyseme
 from polyseme.data.examples import Examples
+from polyseme.data.labels import spread
 from polyseme.errors import OptionError, PolysemeError
-from polyseme.sentences.learned import ClassLoss
-from polyseme.sentences.options import LabelOptions
-from polyseme.tasks.goals import Classes, Scale
+from polyseme.learn.goals import Classes, ClassLoss, Scale
+from polyseme.learn.options import LabelOptions
 from polyseme.tasks.options import PAIR_HEADS
 
 SMALL = {
@@ -84,7 +84,9 @@ def test_scores_are_learned_and_kept_within_their_scale(head, regression, vector
 def test_a_score_is_a_distribution_over_the_whole_numbers():
     scale = Scale(1, 5, "distribution")
     np.testing.assert_allclose(
-        scale.spread(np.array([3.6, 1.0, 5.0])), [[0, 0, 0.4, 0.6, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 1]], atol=1e-6
+        spread(np.array([3.6, 1.0, 5.0]), scale.steps),
+        [[0, 0, 0.4, 0.6, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 1]],
+        atol=1e-6,
     )
     sure = np.full((1, 5), -50.0, dtype=np.float32)
     sure[0, 2:4] = np.log([0.4, 0.6])

@@ -10,7 +10,7 @@ import pytest
 import polyseme
 from polyseme.data.examples import Answer, Examples, Passage
 from polyseme.errors import OptionError, TrainingError
-from polyseme.tasks.span import SpanTask, _Found
+from polyseme.tasks.span import BestSpan, Span
 from polyseme.tasks.span_windows import PassageWindow, Readings, shared_features, window_starts
 from polyseme.text.segment import Segmentation
 
@@ -58,7 +58,7 @@ def test_it_finds_answers_and_says_where_they_stand(model, tmp_path):
 def test_a_long_passage_is_read_in_windows(model):
     filler = "天气很好。" * 120
     passage = f"{filler}他叫李红，住在上海。他喜欢跑步。"
-    assert len(passage) > model.own.window
+    assert len(passage) > model.reader.options.window
     found = model.predict([(passage, "他住在哪里？")])[0]
     assert passage[found.start : found.start + len(found.text)] == found.text
     readings = Readings([Passage(passage, "谁？", [Answer("上海", passage.index("上海"))])], CHARACTERS, 100, 60)
@@ -80,7 +80,7 @@ def test_questions_may_have_no_answer():
 
 def test_windows_without_the_answer_do_not_outvote_the_one_that_has_it():
     def answered(*windows):  # of two places each: their scores as start and end, and those of "none"
-        found = _Found()
+        found = BestSpan()
         for number, (places, none) in enumerate(windows):
             spans = [(4 * number, 4 * number + 2), (4 * number + 2, 4 * number + 4)]
             scores = np.array([[place, place] for place in (*places, none)], dtype=np.float32)
@@ -96,13 +96,14 @@ def test_a_question_whose_answer_is_in_no_window_does_not_teach_that_there_is_no
     rows = [*questions(8, unanswered=True), Passage("他叫王小明。" * 9, "他叫什么？", [Answer("王小明" * 9, 2)], "x")]
     seen: list[int] = []
 
-    class Watched(SpanTask):
-        def __init__(self, *given):
-            super().__init__(*given)
-            seen.extend(window.example for window in self.windows)
+    def watched(self, *given):
+        task = learning(self, *given)
+        seen.extend(window.example for window in task.prepared.windows)
+        return task
 
+    learning = Span.learning
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polyseme.tasks.span.SpanTask", Watched)
+        patch.setattr(Span, "learning", watched)
         more = {"epochs": 1, "held_out": 0.0, "window": 20, "stride": 10}
         polyseme.fit("span", Examples.of(rows, segment="char"), **{**SMALL, **more})
     assert "1 questions have no answer that fits" in caplog.text

@@ -58,16 +58,16 @@ def test_windows_are_those_of_the_tokenizer_cut_with_a_stride(folder):
 def test_windows_overlap_even_if_the_network_reads_less_than_the_stride(folder):
     reader = CrossReader(polyseme.load(folder), SpanCrossOptions(max_pieces=40, stride=128), no_answer=False)
     rows = [Passage(PASSAGE, QUESTION, [Answer(PASSAGE[n : n + 9], n)]) for n in range(0, len(PASSAGE) - 9, 5)]
-    assert not reader.read(rows).unplaced
+    assert not reader.prepare(rows).unplaced
 
 
 def test_scores_are_a_layer_over_the_states_that_transformers_computes(folder):
     encoder = polyseme.load(folder)
     reader = CrossReader(encoder, SpanCrossOptions(max_pieces=64), no_answer=True)
     rows = [Passage("他叫李红，住在上海。", QUESTION, []), Passage("天气很好。", "谁？", [])]
-    passages = reader.read(rows)
+    passages = reader.prepare(rows)
     with torch.no_grad():
-        scores = reader.net.eval()(passages.batch(passages.windows, torch.device("cpu")))
+        scores, _ = reader.net.eval()(passages.batch(np.arange(len(passages.windows))))
         tokenizer, whole = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
         for row, found in zip(rows, scores, strict=True):
             given = tokenizer(row.question, row.passage, return_tensors="pt")

@@ -12,11 +12,14 @@ from polyseme.contexts.ulmfit.model import STRETCH
 from polyseme.contexts.ulmfit.units import UNKNOWN
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
+from polyseme.interfaces import silent
 from polyseme.sentences.pooled import Pooled
-from polyseme.tasks.options import UlmfitHeadOptions
-from polyseme.tasks.ulmfit import SteadyNorm, UlmfitTask, new_layers
+from polyseme.tasks.classify import Classify
+from polyseme.tasks.options import ClassifyOptions, head_options
+from polyseme.tasks.ulmfit import SteadyNorm
 from polyseme.text.corpus import Corpus
 from polyseme.training.optimisers import Optimiser
+from polyseme.training.run import Run
 
 SHAPE = {"dim": 10, "hidden": 14, "n_layers": 2, "min_count": 1, "batch_size": 4, "unroll": 12, "threads": 1}
 SMALL = {"head": "ulmfit", "threads": 1, "batch_size": 8, "lr": 0.02, "epochs": 5, "lm_epochs": 1}
@@ -26,6 +29,14 @@ SENTENCES = [["房间", "很", "干净", "。"], ["好"], [], ["服务", "unbeli
 def language_model(direction: str = "forward", units: str = "words"):
     corpus = Corpus.from_sentences([text for text, _ in reviews(40)])
     return polyseme.train("ulmfit", corpus, direction=direction, units=units, epochs=2, max_size=200, **SHAPE)
+
+
+def stage_3(encoder, texts, **options):
+    """The training of a classifier over a language model, which has not read the texts first, and the classifier."""
+    given = ClassifyOptions(head="ulmfit", lm_epochs=0, **options)
+    settings = head_options("classify", given)
+    model = Classify.new(texts, [encoder], given, settings, Classify.goal_of(texts, settings), encoder.about, Run())
+    return model.learning(texts, None, settings, silent), model
 
 
 @pytest.fixture(scope="module")
@@ -77,33 +88,31 @@ def test_a_text_is_its_last_state_the_maxima_and_the_means(name, end, request):
 def test_what_is_learned_is_what_is_answered(forward):
     """The classifier that learns and the one that is kept agree."""
     texts = Examples.of(reviews(20))
-    options = UlmfitHeadOptions()
-    output = new_layers(3 * forward.dim, options, 2)
-    task = UlmfitTask(forward, output, texts, None, options, None)
+    task, model = stage_3(forward, texts)
     with torch.no_grad():
-        batch = task.texts.batch(np.arange(20))
-        in_training = task.module.eval()(batch).numpy()
+        in_training, _ = task.module.eval()(task.prepared.batch(np.arange(20)))
         vectors = torch.from_numpy(Pooled(forward, "last-max-mean", layers="top").encode(row.text for row in texts))
-        np.testing.assert_allclose(in_training, output(vectors).numpy(), atol=1e-5)
+        np.testing.assert_allclose(in_training.numpy(), model.output(vectors).numpy(), atol=1e-5)
 
 
 def test_layers_thaw_from_the_top_at_rates_that_fall_by_two_point_six(forward):
-    options = UlmfitHeadOptions(unfreezing="gradual", layer_rates=2.6)
-    task = UlmfitTask(forward, new_layers(3 * forward.dim, options, 2), Examples.of(reviews(8)), None, options, None)
+    task, model = stage_3(forward, Examples.of(reviews(8)), unfreezing="gradual", layer_rates=2.6)
+    awd = {id(weight): f"awd.{name}" for name, weight in model.encoder.encoder.module.named_parameters()}
     optimiser = Optimiser(dict(task.module.named_parameters()))
     thawed = []
     for epoch in range(5):
         optimiser.arrange(task.groups(epoch))
-        learning = {name for name, p in task.module.named_parameters() if p.requires_grad}
+        learning = {awd.get(id(p), name) for name, p in task.module.named_parameters() if p.requires_grad}
         thawed.append(
-            [any(n.startswith(f"network.awd.{part}") for n in learning) for part in ("table", "layers.0", "layers.1")]
+            [any(n.startswith(f"awd.{part}") for n in learning) for part in ("table", "layers.0", "layers.1")]
         )
         assert any(name.startswith("output.") for name in learning)
     assert thawed == [[False] * 3, [False, False, True], [False, True, True], [True] * 3, [True] * 3]
-    rates = {name: group.lr_factor for name, group in task.groups(4).items()}
-    assert rates["network.awd.layers.1."] == pytest.approx(1 / 2.6)
-    assert rates["network.awd.layers.0."] == pytest.approx(1 / 2.6**2)
-    assert rates["network."] == pytest.approx(1 / 2.6**3)
+    rates = {name.partition("network.")[2]: group.lr_factor for name, group in task.groups(4).items()}
+    assert rates == {
+        "awd.layers.1.": pytest.approx(1 / 2.6), "awd.layers.0.": pytest.approx(1 / 2.6**2),
+        "": pytest.approx(1 / 2.6**3),
+    }  # fmt: skip
 
 
 def test_one_command_does_what_two_do_and_the_given_model_stays(forward, tmp_path):

@@ -179,7 +179,7 @@ METHODS: tuple[Row, ...] = (
         "多任务深度神经网络",
         "contexts",
         ("*=texts|pairs",),
-        "polyseme.contexts.transformer.pretrain.mtdnn:MtDnn",
+        "polyseme.tasks.multitask:MtDnn",
         "polyseme.contexts.transformer.options:MtDnnOptions",
         2019,
         "Liu et al., Multi-Task Deep Neural Networks for Natural Language Understanding",

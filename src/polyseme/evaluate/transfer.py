@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.examples import Examples
+from polyseme.data.labels import MOST_STEPS, spread, steps_of
 from polyseme.data.rows import LabelledText, Pair
 from polyseme.data.statistics import fold_of_rows
 from polyseme.data.training_data import recognise_data
@@ -37,7 +38,6 @@ from polyseme.evaluate.report import EvaluationSettings, Report
 from polyseme.interfaces import SentenceEncoder
 from polyseme.learn.metrics import Figures, classification, scores
 from polyseme.sentences.bag_of_words import SparseEncoder
-from polyseme.tasks.scale import MOST_STEPS, spread, steps_of
 
 INNER = 10  # one part in so many tells which penalty is best, where no file does
 COARSE_STEPS = 10  # of a scale that is too long to give every whole number a class

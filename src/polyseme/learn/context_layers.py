@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyseme.arrays import Ints
 from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.learn.token_vectors import (
     Flat,
-    Ints,
     SourceModule,
     TokenInputs,
     TokenLists,

@@ -8,22 +8,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from polyseme.arrays import Ints
+from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.contexts.static import StaticEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectorsInterface, silent, tokens_given
 from polyseme.learn.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
-from polyseme.learn.modules import TextTokens
+from polyseme.learn.modules import TextTokens, copied, fill, weights
+from polyseme.learn.options import DIM, InputOptions, TextOptions
+from polyseme.learn.prepared import Prepared
 from polyseme.learn.token_vectors import (
     FixedVectors,
-    Ints,
     LearnedKeys,
     Letters,
     SourceModule,
@@ -33,31 +35,20 @@ from polyseme.learn.token_vectors import (
 )
 from polyseme.neural.layers import Dropout
 from polyseme.options import part_of
-from polyseme.sentences.options import DIM, InputOptions, TextOptions
-from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.sentences import ENDS
 
-NETWORK = ".network."  # in the names of weights that belong to a given encoder and are saved with it
 _ENDS = frozenset(ENDS + ".!?;")
 
 
-@dataclass(frozen=True)
-class InputBatch:
+class InputBatch(NamedTuple):
     """A batch of texts for the input module."""
 
     mask: Tensor  # (B, T)
     parts: list[tuple[Tensor, ...]]  # of each source
     sentence: Tensor | None = None
-
-    def to(self, device: torch.device) -> InputBatch:
-        """The batch on this device."""
-        if device.type == "cpu":
-            return self
-        parts = [tuple(tensor.to(device) for tensor in part) for part in self.parts]
-        return InputBatch(self.mask.to(device), parts, None if self.sentence is None else self.sentence.to(device))
 
 
 class InputModule(nn.Module):
@@ -84,14 +75,14 @@ class InputModule(nn.Module):
         return sum((found for found in sums if found is not None), start=0.0)
 
 
-class PreparedTexts:
+class PreparedTexts(Prepared):
     """Texts prepared by every source, from which batches are made."""
 
     def __init__(self, lists: TokenLists, prepared: list[TokenInputs], *, numbered: bool) -> None:
         self.lists, self.prepared, self.numbered = lists, prepared, numbered
         self.sizes: Ints = np.array([len(tokens) for tokens in lists], dtype=np.int64)
 
-    def batch(self, rows: Ints) -> InputBatch:
+    def batch(self, rows: Ints, *, learning: bool = False) -> InputBatch:
         """A batch of some of the texts. It has at least one position, even if all texts are empty."""
         sizes = self.sizes[rows]
         longest = max(int(sizes.max()), 1)
@@ -161,7 +152,7 @@ class Inputs:
         """The tokens of raw texts; lists of tokens are used as they are."""
         return token_lists(self.segmentation, texts)
 
-    def prepare(self, lists: TokenLists, *, numbered: bool = False, progress: Progress = silent) -> PreparedTexts:
+    def prepare(self, lists: TokenLists, progress: Progress = silent, *, numbered: bool = False) -> PreparedTexts:
         """Prepare texts for batches; with ``numbered``, batches contain sentence numbers too."""
         prepared = [source.prepare(lists, progress) for source in self.sources]
         return PreparedTexts(lists, prepared, numbered=numbered)
@@ -170,12 +161,11 @@ class Inputs:
 
     def parts(self, prefix: str = "inputs.") -> Parts:
         """Weights, vocabularies, and the encoders as separate models."""
-        state = {name: tensor for name, tensor in self.module.state_dict().items() if NETWORK not in name}
-        tensors = {prefix + name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
         tables: dict[str, list[str]] = {}
         for source in self.sources:
             tables.update(source.table())
-        return Parts(tensors, tables, {}, {f"encoder{n}": encoder for n, encoder in enumerate(self.encoders)})
+        encoders = {f"encoder{n}": encoder for n, encoder in enumerate(self.encoders)}
+        return Parts(weights(self.module, prefix), tables, {}, encoders)
 
     @classmethod
     def from_parts(
@@ -212,20 +202,11 @@ def _opened(encoder: Any) -> Any:
     For a ``StaticEncoder``, its word vectors, which are looked up and not encoded one by one; for a
     sentence-transformers model, its Transformer.
     """
-    found = encoder.words if isinstance(encoder, StaticEncoder) else encoder
-    found = found.encoder if isinstance(found, SentenceTransformer) else found
+    found = encoder.words if isinstance(encoder, StaticEncoder) else transformer_of(encoder) or encoder
     if not isinstance(found, (WordVectorsInterface, ContextEncoder)):
         name = getattr(found, "method", type(found).__name__)
         raise OptionError(f"method {name} gives one vector per text, but this head needs one per word")
     return found
-
-
-def copied(model: Model) -> Any:
-    """A copy of the model with its own weights."""
-    parts = model.parts()
-    tensors = {name: np.array(array) for name, array in parts.tensors.items()}
-    models = {name: copied(below) for name, below in parts.models.items()}
-    return type(model).from_parts(model.options, Parts(tensors, parts.tables, parts.files, models), model.about)
 
 
 def _learned_dim(encoders: Sequence[Any], options: InputOptions) -> int:
@@ -261,26 +242,3 @@ def _table(parts: Parts, name: str) -> list[str]:
     if name not in parts.tables:
         raise FormatError(f"the model folder was altered: its table of {name} is missing")
     return parts.tables[name]
-
-
-def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> None:
-    """Load a module's weights, except those whose names begin with ``but``.
-
-    A missing weight or one of the wrong shape is a FormatError.
-    """
-    named = module.state_dict().items()
-    state = {name: tensor for name, tensor in named if not name.startswith(but) and NETWORK not in name}
-    for name, tensor in state.items():
-        array = parts.tensors.get(prefix + name)
-        if array is None or tuple(array.shape) != tuple(tensor.shape):
-            raise FormatError(f"the model folder was altered: its weights {prefix + name!r} are missing or misshapen")
-        state[name] = torch.from_numpy(np.array(array)).to(tensor.dtype)
-    module.load_state_dict(state, strict=False)
-
-
-def segmentation_of(encoders: Sequence[Any], examples: Segmentation) -> Segmentation:
-    """The segmentation of the first encoder that has one, otherwise that of the examples."""
-    for encoder in encoders:
-        if isinstance(encoder, Model) and encoder.about.segmentation is not None:
-            return encoder.about.segmentation
-    return examples

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def check_metric(metric: str, figures: Figures) -> None:
+def check_metric(metric: str, figures: Collection[str]) -> None:
     """Refuse a metric that is not among the figures of a task."""
     if metric not in figures:
         raise OptionError(f"there is no metric {metric!r} here: there are {', '.join(figures)}")

@@ -1,12 +1,22 @@
-"""The common interface of trained sentence encoders: from a batch of token vectors to one vector per text."""
+"""The interface of networks over token vectors: a vector of each text, or features of a pair; weights as arrays."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from polyseme.neural.weights import arrays_of, load_arrays
+from polyseme.store.folder import Parts
+from polyseme.store.model import Model
+from polyseme.text.segment import Segmentation
+
+NETWORK = ".network."  # in the names of weights that belong to a given encoder and are saved with it
 
 
 class TextTokens(NamedTuple):
@@ -41,3 +51,50 @@ class TextModule(nn.Module, ABC):
 def with_beside(states: Tensor, beside: Tensor | None) -> Tensor:
     """[h; ELMo]."""
     return states if beside is None else torch.cat([states, beside], dim=2)
+
+
+class PairModule(nn.Module, ABC):
+    """Two texts as token vectors → features of the pair."""
+
+    dim: int  # of the features
+
+    @abstractmethod
+    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
+        """Features ``(B, dim)``."""
+
+
+def compared(u: Tensor, v: Tensor) -> Tensor:
+    """[u; v; |u - v|; u∗v]: ``(B, D), (B, D) -> (B, 4D)``."""
+    return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+
+
+# ---- on disk
+
+
+def weights(module: nn.Module, prefix: str, *, but: str = "/") -> dict[str, NDArray[Any]]:
+    """A module's weights by name, except those of given encoders and those whose names begin with ``but``."""
+    return arrays_of(module, prefix, lambda name: not name.startswith(but) and NETWORK not in name)
+
+
+def fill(module: nn.Module, parts: Parts, prefix: str, *, but: str = "/") -> None:
+    """Load what ``weights`` returned."""
+    load_arrays(module, parts.tensors, prefix, lambda name: not name.startswith(but) and NETWORK not in name)
+
+
+# ---- models
+
+
+def copied(model: Model) -> Any:
+    """A copy of the model with its own weights."""
+    parts = model.parts()
+    tensors = {name: np.array(array) for name, array in parts.tensors.items()}
+    models = {name: copied(below) for name, below in parts.models.items()}
+    return type(model).from_parts(model.options, Parts(tensors, parts.tables, parts.files, models), model.about)
+
+
+def segmentation_of(encoders: Sequence[Any], examples: Segmentation) -> Segmentation:
+    """The segmentation of the first encoder that has one, otherwise that of the examples."""
+    for encoder in encoders:
+        if isinstance(encoder, Model) and encoder.about.segmentation is not None:
+            return encoder.about.segmentation
+    return examples

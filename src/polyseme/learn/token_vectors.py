@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.contexts.static import looked_up
 from polyseme.interfaces import Progress, WordVectorsInterface, silent
 from polyseme.neural.convolution import window_maxima
 
-Ints = NDArray[np.int64]
 TokenLists = Sequence[Sequence[str]]
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2  # rows of a learned table; keys start at FIRST

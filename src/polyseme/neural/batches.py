@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from polyseme.arrays import Ints
 
 POOL = 64  # batches that are sorted by length together
-Ints = NDArray[np.int64]
 
 
 class BudgetBatches:

@@ -97,7 +97,8 @@ class CRF(nn.Module):
         """p(y_t = k | x) over the allowed sequences, ``(B, T, K)``: the gradient of log Z in the emissions."""
         with torch.enable_grad():
             free = emissions.detach().clone().requires_grad_()
-            partition = self._log_partition(free, mask, *(score.detach() for score in self._constrained()))
+            real = mask.clone()  # what inference mode made cannot be part of a gradient's computation
+            partition = self._log_partition(free, real, *(score.detach() for score in self._constrained()))
             (found,) = torch.autograd.grad(partition.sum(), free)
         return found * mask.unsqueeze(-1)
 

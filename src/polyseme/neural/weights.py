@@ -1,4 +1,7 @@
-"""Reads named tensors from a torch file safely: no code in it is executed, and memory is limited to the file's size."""
+"""Weights between modules, arrays and files.
+
+Torch files are read safely: no code in them is executed, and memory is limited to the file's size.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ import pickle
 import struct
 import warnings
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from polyseme.disk.files import open_plain
 from polyseme.errors import FormatError
@@ -78,3 +85,24 @@ class Tensors:
         if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
             raise FormatError(f"{self.path}: {name!r} holds numbers that are not finite")
         return tensor.float()
+
+
+def arrays_of(
+    module: nn.Module, prefix: str = "", keep: Callable[[str], bool] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The weights and buffers of a module as arrays by ``prefix`` and name, or those whose names are to ``keep``."""
+    state = {name: tensor for name, tensor in module.state_dict().items() if keep is None or keep(name)}
+    return {prefix + name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
+
+
+def load_arrays(
+    module: nn.Module, arrays: Mapping[str, NDArray[Any]], prefix: str = "", keep: Callable[[str], bool] | None = None
+) -> None:
+    """Load what ``arrays_of`` returned; a weight that is missing or of another shape is a FormatError."""
+    state = {name: tensor for name, tensor in module.state_dict().items() if keep is None or keep(name)}
+    for name, tensor in state.items():
+        array = arrays.get(prefix + name)
+        if array is None or tuple(array.shape) != tuple(tensor.shape):
+            raise FormatError(f"the model folder was altered: its weights {prefix + name!r} are missing or misshapen")
+        state[name] = torch.from_numpy(np.array(array)).to(tensor.dtype)
+    module.load_state_dict(state, strict=False)

@@ -25,17 +25,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Sentence, several
-from polyseme.learn.inputs import Inputs, PreparedTexts, fill
-from polyseme.learn.modules import TextModule
-from polyseme.learn.token_vectors import Ints
+from polyseme.learn.goals import check_classes
+from polyseme.learn.inputs import Inputs, PreparedTexts
+from polyseme.learn.learning import HELD_OUT
+from polyseme.learn.modules import TextModule, fill, weights
+from polyseme.learn.prepared import in_order, on
 from polyseme.neural.recurrent import Recurrent
 from polyseme.sentences.encoders import BiLstmMaxModule, DanModule
-from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors
-from polyseme.sentences.learned import HELD_OUT, EncoderNet, LearnedEncoder, check_classes, run_batches
+from polyseme.sentences.infersent import given_vectors, inference_task, texts_of_pairs
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.options import ConversationOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -70,8 +72,9 @@ class Conversation(LearnedEncoder):
     def encode_answers(self, texts: Sequence[Sentence]) -> FloatArray:
         """Vectors of answers ``(n, dim)``; their dot product with the vector of a turn is the score of the answer."""
         prepared = self.prepare(list(several(texts)))
-        found = run_batches(self.net, prepared, lambda encoding: self.answers.layers(encoding.vectors))
-        return found.reshape(len(prepared.sizes), self.dim)
+        with torch.inference_mode():
+            vectors = ((rows, self.answers.layers(encoding.vectors)) for rows, encoding in self.encodings(prepared))
+            return in_order(vectors, len(prepared.sizes)).reshape(-1, self.dim)
 
     def answer_scores(self, turns: Sequence[Sentence], answers: Sequence[Sentence]) -> FloatArray:
         """How well each answer fits each turn, ``(turns, answers)``."""
@@ -95,17 +98,16 @@ class Conversation(LearnedEncoder):
         texts: list[Any] = [*turns.texts]
         if pairs is not None:
             check_classes(pairs)
-            texts += [side for row in pairs for side in (row.first, row.second)]  # type: ignore[union-attr]
+            texts += texts_of_pairs(pairs)
         about = About(dialogues.segmentation, dialogues.facts, run.curve)
         encoder = cls.of(texts, given_vectors(run, options.word_vectors), about, options)
         prepared = encoder.prepare(turns.texts, run.progress)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(options.seed)
-            inference = None if pairs is None else InferenceNet(encoder.net, encoder.dim, len(pairs.labels), options)
         task: BatchTask = AnswerTask(encoder.answers, prepared, turns, options)
-        if pairs is not None and inference is not None:
-            told = InferenceTask(encoder, inference, *pairs.split(HELD_OUT, options.seed), run.progress)
-            task = MixedTask({"answers": task, "nli": told}, None, options.seed)
+        if pairs is not None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(options.seed)
+                inference = inference_task(encoder, *pairs.split(HELD_OUT, options.seed), options, run.progress)
+            task = MixedTask({"answers": task, "nli": inference}, None, options.seed)
         fit(task, options, run)
         encoder.answers.eval()
         return encoder
@@ -114,8 +116,7 @@ class Conversation(LearnedEncoder):
 
     def parts(self) -> Parts:
         below = super().parts()
-        layers = {f"answers.{name}": t.detach().cpu().numpy() for name, t in self.answers.layers.state_dict().items()}
-        return Parts({**below.tensors, **layers}, below.tables, {}, below.models)
+        return Parts({**below.tensors, **weights(self.answers.layers, "answers.")}, below.tables, {}, below.models)
 
     @classmethod
     def from_parts(cls, options: Any, parts: Parts, about: About) -> Self:
@@ -197,7 +198,7 @@ class AnswerTask(BatchTask):
         return F.cross_entropy(scores, torch.arange(len(rows), device=self.device), reduction="sum"), len(rows)
 
     def _scores(self, net: nn.Module, rows: Ints) -> Tensor:
-        batches = tuple(self.texts.batch(which).to(self.device) for which in (rows, rows + 1))
+        batches = tuple(on(self.device, self.texts.batch(turns)) for turns in (rows, rows + 1))
         scores: Tensor = net(batches)
         same = torch.from_numpy(self.turns.same[rows + 1]).to(self.device)
         twins = (same[:, None] == same[None]).fill_diagonal_(False)

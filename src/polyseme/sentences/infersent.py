@@ -24,35 +24,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
+from polyseme.learn.goals import Classes, check_classes
 from polyseme.learn.inputs import PreparedTexts
+from polyseme.learn.learning import HELD_OUT, Headed, Held, Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
-from polyseme.learn.token_vectors import Ints
+from polyseme.learn.options import LabelOptions
+from polyseme.learn.readers import Learner, Siamese, pairs_of
 from polyseme.neural.layers import max_over, mean_over, softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.options import part_of
 from polyseme.sentences.encoders import BiLstmMaxModule, RnnModule
-from polyseme.sentences.learned import (
-    HELD_OUT,
-    ClassLoss,
-    EncoderNet,
-    ExampleTask,
-    LearnedEncoder,
-    check_classes,
-    targets_of,
-)
-from polyseme.sentences.options import InferSentFileOptions, InferSentOptions, LabelOptions, PairOptions
+from polyseme.sentences.learned import LearnedEncoder
+from polyseme.sentences.options import InferSentFileOptions, InferSentOptions, PairClassifierOptions
 from polyseme.store.model import About
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import Score
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -109,67 +101,23 @@ class HierarchicalConvModule(TextModule):
         return Encoding(torch.cat(found, dim=1))
 
 
-def pair_features(u: Tensor, v: Tensor) -> Tensor:
-    """``[u; v; |u - v|; u ⊙ v]``, ``(B, D), (B, D) -> (B, 4D)``."""
-    return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
+def classifier(dim: int, n_classes: int, options: PairClassifierOptions) -> nn.Sequential:
+    """The layers above the features of a pair."""
+    between = [nn.Tanh(), nn.Dropout(options.dropout)] if options.nonlinear else []
+    size = options.classifier
+    return nn.Sequential(nn.Linear(dim, size), *between, nn.Linear(size, size), *between, nn.Linear(size, n_classes))
 
 
-class InferenceNet(nn.Module):
-    """One encoder for both texts of a pair, and the classifier above it."""
-
-    def __init__(self, net: EncoderNet, dim: int, n_classes: int, options: PairOptions) -> None:
-        super().__init__()
-        self.net = net
-        between = [nn.Tanh(), nn.Dropout(options.dropout)] if options.nonlinear else []
-        size = options.classifier
-        self.output = nn.Sequential(
-            nn.Linear(4 * dim, size), *between, nn.Linear(size, size), *between, nn.Linear(size, n_classes)
-        )
-
-    def forward(self, batch: tuple[Any, Any]) -> tuple[Tensor, list[Encoding]]:
-        """Logits ``(B, classes)``, and the encodings of both texts."""
-        sides = [self.net(side) for side in batch]
-        return self.output(pair_features(sides[0].vectors, sides[1].vectors)), sides
-
-
-class InferenceTask(ExampleTask):
-    """Training on labelled pairs with one encoder for both texts."""
-
-    module: InferenceNet
-
-    def __init__(
-        self,
-        encoder: LearnedEncoder,
-        module: InferenceNet,
-        training: Examples,
-        dev: Examples,
-        progress: Progress = silent,
-    ) -> None:
-        self.sides = [encoder.prepare(side, progress) for side in sides_of(training)]
-        super().__init__(module, self.sides[0].sizes + self.sides[1].sizes, encoder.options)
-        self.targets = np.asarray(training.targets, dtype=np.int64)
-        self.class_loss = ClassLoss(self.targets, len(training.labels), part_of(encoder.options, LabelOptions))
-        self.dev_sides = [encoder.prepare(side, progress) for side in sides_of(dev)]
-        self.dev_targets = targets_of(dev, training.labels)
-
-    def loss_of(self, rows: Ints) -> Tensor:
-        left, right = (side.batch(rows).to(self.device) for side in self.sides)
-        logits, sides = self.module((left, right))
-        total = self.class_loss(logits, self.targets[rows])
-        for encoding in sides:
-            if encoding.penalty is not None:
-                total = total + encoding.penalty.sum()
-        return total + len(rows) * self.module.net.inputs.penalty()
-
-    def evaluate(self, module: nn.Module) -> Score | None:
-        right, n = 0, len(self.dev_targets)
-        with torch.inference_mode():
-            for start in range(0, n, self.options.batch_size):
-                rows = np.arange(start, min(start + self.options.batch_size, n))
-                batch = tuple(side.batch(rows).to(self.device) for side in self.dev_sides)
-                found: FloatArray = module(batch)[0].argmax(dim=1).cpu().numpy()
-                right += int((found == self.dev_targets[rows]).sum())
-        return Score(right / n, {"accuracy": right / n}, higher_is_better=True) if n else None
+def inference_task(
+    encoder: LearnedEncoder, training: Examples, dev: Examples, options: Any, progress: Progress = silent
+) -> Learning:
+    """The training of an encoder, and of layers above [u; v; |u - v|; u∗v], on the labels of pairs."""
+    pairs, goal = Siamese(Learner(encoder)), Classes.of(training, part_of(options, LabelOptions))
+    net = Headed(pairs.net, classifier(pairs.dim, goal.n_outputs, options))
+    prepared, held = (pairs.prepare(pairs_of(part), progress) for part in (training, dev))
+    return Learning(
+        net, goal, prepared, goal.wanted(training), options, held=Held(dev, held) if len(dev) else None, unit="pairs"
+    )
 
 
 class InferSent(LearnedEncoder):
@@ -195,15 +143,14 @@ class InferSent(LearnedEncoder):
         """Train on the labels of pairs; the encoder is kept, the classifier is not."""
         check_classes(data)
         training, dev = data.split(HELD_OUT, options.seed)
-        first, second = sides_of(training)
-        if not first or not len(dev):
+        if not len(training) or not len(dev):
             raise TrainingError(f"{data.path} has too few pairs to learn from: {len(data)}")
         about = About(data.segmentation, data.facts, run.curve)
-        encoder = cls.of([*first, *second], given_vectors(run, options.word_vectors), about, options)
+        encoder = cls.of(texts_of_pairs(training), given_vectors(run, options.word_vectors), about, options)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            module = InferenceNet(encoder.net, encoder.dim, len(data.labels), options)
-        fit(InferenceTask(encoder, module, training, dev, run.progress), options, run)
+            task = inference_task(encoder, training, dev, options, run.progress)
+        fit(task, options, run)
         encoder.net.eval()
         return encoder
 
@@ -218,10 +165,9 @@ def given_vectors(run: Run, path: str | None) -> list[WordVectorsInterface]:
     return [given]
 
 
-def sides_of(examples: Examples) -> tuple[list[str], list[str]]:
-    """The first and the second texts of pairs."""
-    rows: list[Any] = list(examples)
-    return [row.first for row in rows], [row.second for row in rows]
+def texts_of_pairs(examples: Examples) -> list[str]:
+    """The first texts of all pairs, then the second ones."""
+    return [text for side in zip(*pairs_of(examples), strict=True) for text in side]
 
 
 class PublishedInferSent(InferSent):
@@ -243,4 +189,4 @@ class PublishedInferSent(InferSent):
         lists = [
             [word for word in (first, *tokens, last) if word in known] for tokens in self.inputs.token_lists(texts)
         ]
-        return self.inputs.prepare(lists, progress=progress)
+        return self.inputs.prepare(lists, progress)

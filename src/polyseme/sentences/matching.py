@@ -7,29 +7,18 @@ all texts to one length, the last layer is pooled to a fixed number of segments 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.learn.modules import TextTokens
+from polyseme.learn.modules import PairModule, TextTokens, compared
 from polyseme.neural.layers import dynamic_max, k_max
 from polyseme.sentences.encoders import dynamic_k, folded, folded_rows, wide_convolution
 
 STRETCHES = 4  # segments of a text in the last pooling
 GRID = 4  # cells on each side of a pooled similarity matrix
-
-
-class PairModule(nn.Module, ABC):
-    """Computes the features of a pair of texts."""
-
-    dim: int
-
-    @abstractmethod
-    def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
-        """The features of each pair, ``(B, dim)``."""
 
 
 def gated_convolution(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
@@ -143,11 +132,6 @@ class CnnSmModule(PairModule):
 
     def forward(self, first: TextTokens, second: TextTokens) -> Tensor:
         return compared(*(self.sentence(tokens)[-1][0].flatten(1) for tokens in (first, second)))
-
-
-def compared(u: Tensor, v: Tensor) -> Tensor:
-    """[u; v; |u - v|; u∗v]: ``(B, D), (B, D) -> (B, 4D)``."""
-    return torch.cat([u, v, (u - v).abs(), u * v], dim=1)
 
 
 class BiCnnModule(PairModule):

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import dataclass
 
+from polyseme.learn.options import MODES, LabelOptions, LearnedOptions, TextOptions
 from polyseme.options import option
-from polyseme.training.options import TrainingOptions, schedule_option
+from polyseme.training.options import schedule_option
 
 CONCATENATED = {"last-max-mean": "last", "first-max-mean": "first"}
 ATTENDING = ("surprisal", "pos")  # weighted by how much attention a reader would give a word
 POOLS = ("mean", "max", "first", "last", "tfidf", "sif", "usif", "pmean", *CONCATENATED, *ATTENDING)
-PLACES = ("input", "hidden", "both")
-MODES = ("auto", "frozen", "finetune", "multichannel")
 ACTIVATIONS = ("relu", "tanh", "identity")
 POOLINGS = ("max", "k-max", "mean")
 CELLS = ("lstm", "gru")
-BIGRAMS, LETTERS = 50, 30  # for tagging characters, for tagging words
-DIM = 100  # of word vectors trained with the task if there is no other input
 
 
 @dataclass(frozen=True)
@@ -37,95 +33,6 @@ class PooledOptions:
     residual: float = option(
         0.0, "surprisal, pos: constant added to every word's attention; 0: attention alone", minimum=0
     )
-
-
-@dataclass(frozen=True)
-class TextOptions(TrainingOptions):
-    """Options of all trained text encoders. Defaults suit thousands of short texts."""
-
-    dim: int | None = option(
-        None,
-        f"dimension of word vectors learned with the task, 0: none; default: {DIM} if no encoder is at the input",
-        minimum=0,
-    )
-    min_count: int = option(1, "minimum word count; rarer words are unknown", minimum=1)
-    input_dropout: float = option(0.2, "dropout on the token vectors", minimum=0, maximum=0.95)
-    epochs: int = option(20, "maximum number of passes over the examples", minimum=0)
-    schedule: str = schedule_option("constant")
-    warmup: int = option(0, "warm-up steps of the learning rate", minimum=0)
-    clip_norm: float = option(5.0, "maximum gradient norm (clipping); 0: no limit", minimum=0)
-    batch_size: int = option(32, "batch size: examples per step", minimum=1)
-
-
-@dataclass(frozen=True)
-class InputOptions(TextOptions):
-    """Further options of token vectors, where encoders may be given."""
-
-    encoder_mode: str = option(
-        "auto",
-        "freeze or fine-tune encoders and vectors; auto: encoders are frozen, word vectors are trained, "
-        "unless dim is given or classify has them alone under linear or mlp; multichannel: word vectors as both, added",
-        choices=MODES,
-    )
-    dropout: float = option(0.5, "dropout in the encoder", minimum=0, maximum=0.95)
-    bigrams: int | None = option(
-        None,
-        f"dimension of embeddings of token bigrams; default: {BIGRAMS} for tags of characters",
-        minimum=0,
-    )
-    letters: int | None = option(
-        None,
-        f"filters of a character CNN over each token; default: {LETTERS} for tags of words",
-        minimum=0,
-    )
-    layers: str = option("mix", "layers of an encoder: a learned weighted sum (mix), or top, mean or a number")
-    mix_penalty: float = option(0.001, "penalty λ on the weights of the sum: λ Σ w²", minimum=0)
-    elmo_at: str = option("input", "where encoder vectors are added: [x; ELMo], [h; ELMo] or both", choices=PLACES)
-
-
-@dataclass(frozen=True)
-class TuningOptions:
-    """Options for fine-tuning given encoders."""
-
-    encoder_lr: float | None = option(
-        None,
-        "learning rate of fine-tuned encoders relative to lr; default: 0.1, for Transformers "
-        "up to 256 wide 0.3, wider than 512 0.05, wider than 768 0.02; twice as much for tags",
-        minimum=0,
-    )
-    layer_rates: float = option(
-        1.1, "fine-tuning: ratio of a layer's learning rate to that of the layer below", minimum=1
-    )
-    encoder_dropout: float = option(0.0, "fine-tuning: dropout inside the Transformer", minimum=0, maximum=0.95)
-    lm_weight: float = option(
-        0.5, "fine-tuning GPT under linear, mlp, cross or cosine: weight of the language-model loss next to the task's",
-        minimum=0,
-    )  # fmt: skip
-    max_pieces: int = option(
-        256, "fine-tuning under linear, mlp, cross or cosine: maximum tokens of a text or pair; longer ones lose "
-             "their middle",
-        minimum=8,
-    )  # fmt: skip
-    top_layers: int | None = option(None, "fine-tuning: number of top layers to train; default: all", minimum=0)
-
-
-@dataclass(frozen=True)
-class LabelOptions:
-    """Options for labels."""
-
-    class_weights: str = option("none", "balanced: rare classes count more in the loss", choices=("none", "balanced"))
-    label_smoothing: float = option(
-        0.0, "label smoothing: probability that is spread evenly over all classes", minimum=0, maximum=0.9
-    )
-
-
-@dataclass(frozen=True)
-class LearnedOptions(LabelOptions, TuningOptions, InputOptions):
-    """Options of all training on labelled examples."""
-
-    for_encoders: ClassVar[tuple[str, ...]] = (  # of no use where no encoder is given
-        "encoder_mode", "layers", "mix_penalty", "elmo_at", *(field.name for field in fields(TuningOptions)),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -196,7 +103,7 @@ FROZEN = "keep pretrained word vectors frozen, or fine-tune them"
 
 
 @dataclass(frozen=True)
-class PairOptions(TextOptions):
+class PairClassifierOptions(TextOptions):
     """Options of the classifier for pairs of texts."""
 
     classifier: int = option(512, "units of the classifier's layers", minimum=1)
@@ -205,7 +112,7 @@ class PairOptions(TextOptions):
 
 
 @dataclass(frozen=True)
-class InferSentOptions(PairOptions):
+class InferSentOptions(PairClassifierOptions):
     """Options of InferSent."""
 
     encoder_mode: str = option("frozen", FROZEN, choices=("frozen", "finetune"))
@@ -321,7 +228,7 @@ SHARES = "sampling weights of the sources, such as nli=1 corpus=5"
 
 
 @dataclass(frozen=True)
-class GenSenOptions(LabelOptions, SkipThoughtOptions, PairOptions):
+class GenSenOptions(LabelOptions, SkipThoughtOptions, PairClassifierOptions):
     """Options of GenSen."""
 
     directions: str = option("bi", "unidirectional or bidirectional", choices=("uni", "bi"))

@@ -36,20 +36,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
-from polyseme.learn.token_vectors import Ints
+from polyseme.learn.prepared import on
+from polyseme.neural.batches import sized_batches
 from polyseme.sentences import rae
 from polyseme.sentences.infersent import given_vectors
-from polyseme.sentences.learned import EncoderNet, ExampleTask, LearnedEncoder
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder
 from polyseme.sentences.options import RaeOptions
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import Score
+from polyseme.training.task import BatchTask, Part, Score
 from polyseme.words.word2vec import Word2Vec, Word2VecOptions
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ class Rae(LearnedEncoder):
         device = next(self.net.parameters()).device
         for start in range(0, len(order), TEXTS_AT_ONCE):
             rows = order[start : start + TEXTS_AT_ONCE]
-            nodes = self.module.nodes(self.net.inputs(prepared.batch(rows).to(device)))
+            nodes = self.module.nodes(self.net.inputs(on(device, prepared.batch(rows))))
             vectors, owner = nodes.vectors.cpu().numpy(), nodes.text.cpu().numpy()
             for place, row in enumerate(rows.tolist()):
                 found[row] = vectors[owner == place]
@@ -345,7 +346,7 @@ def _own_vectors(corpus: Corpus, options: RaeOptions) -> WordVectorsInterface:
     return Word2Vec.train(corpus, wanted, Run())
 
 
-class UnfoldingTask(ExampleTask):
+class UnfoldingTask(BatchTask):
     """Training: encode sentences and reconstruct them."""
 
     module: EncoderNet
@@ -355,14 +356,21 @@ class UnfoldingTask(ExampleTask):
         self, encoder: Rae, training: list[list[str]], held_out: list[list[str]], progress: Progress = silent
     ) -> None:
         self.texts, self.held_out = encoder.prepare(training, progress), encoder.prepare(held_out, progress)
-        super().__init__(encoder.net, self.texts.sizes, encoder.options)
+        self.module, self.options = encoder.net, encoder.options
+        self.batches = sized_batches(self.texts.sizes, self.options.batch_size, self.options.seed)
 
-    def loss_of(self, rows: Ints) -> Tensor:
-        return self._error(self.module, self.texts, rows)[0]
+    def n_steps(self, epoch: int) -> int:
+        return self.batches.n_steps(epoch)
+
+    def loss(self, epoch: int, index: int, part: Part) -> tuple[Tensor, int]:
+        rows = self.batches.rows(epoch, index)[part.rank :: part.of]
+        if not len(rows):
+            return torch.zeros(()), 0
+        return self._error(self.module, self.texts, rows)[0], len(rows)
 
     def _error(self, module: Any, texts: Any, rows: Ints) -> tuple[Tensor, int]:
         encoder: RaeModule = module.encoder
-        nodes = encoder.nodes(module.inputs(texts.batch(rows).to(self.device)))
+        nodes = encoder.nodes(module.inputs(on(self.device, texts.batch(rows))))
         return unfolding_errors(encoder.net, nodes), len(nodes.vectors) - nodes.n_words
 
     def evaluate(self, module: nn.Module) -> Score | None:

@@ -44,12 +44,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import WordVectorsInterface
 from polyseme.learn.inputs import PreparedTexts
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
-from polyseme.learn.token_vectors import Flat, Ints, LearnedKeys, TokenLists, counted_keys, offsets_of, words
+from polyseme.learn.prepared import on
+from polyseme.learn.token_vectors import Flat, LearnedKeys, TokenLists, counted_keys, offsets_of, words
 from polyseme.neural.batches import sized_batches
 from polyseme.neural.gru import GruWeights, packed_gru
 from polyseme.neural.packing import Packing
@@ -176,7 +177,7 @@ class NeighbourTask(BatchTask):
 
     def _choices(self, net: nn.Module, rows: Ints) -> tuple[Tensor, int, int]:
         """The sum of losses, the number of sentences with neighbours, and how many have one ranked first."""
-        vectors = net(self.texts.batch(rows).to(self.device)).vectors
+        vectors = net(on(self.device, self.texts.batch(rows))).vectors
         f, g = vectors.chunk(2, dim=1)
         logits = (f @ g.t()).fill_diagonal_(-torch.inf)
         targets = torch.from_numpy(neighbour_targets(self.documents[rows])).to(self.device)
@@ -409,7 +410,7 @@ class SkipTask(WritingTask):
 
     def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(module, SkipNet)
-        vectors = module.net(self.texts.batch(rows).to(self.device)).vectors
+        vectors = module.net(on(self.device, self.texts.batch(rows))).vectors
         parts = torch.split(vectors, module.hidden, dim=1)
         found = []
         for side, step in enumerate(BESIDE):
@@ -417,7 +418,7 @@ class SkipTask(WritingTask):
             if not len(which):
                 continue
             there = rows[which] + step
-            batch = self.texts.batch(there).to(self.device)
+            batch = on(self.device, self.texts.batch(there))
             words = torch.from_numpy(self.words.padded(there, batch.mask.shape[1] + 1)).to(self.device)
             x, of = module.net.inputs(batch).x, torch.from_numpy(which).to(self.device)
             decoders = module.decoders[side * len(parts) : (side + 1) * len(parts)]

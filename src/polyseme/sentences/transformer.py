@@ -8,6 +8,11 @@ pooled, then any number of dense layers and normalisations follow:
 What differs from sentence-transformers: a text longer than the network's limit is read whole, in overlapping windows,
 where theirs is truncated; ``long_texts="cut"`` truncates it too.
 
+It is fine-tuned with a task on whole batches, with its own pooling and steps, but without a normalisation at their end:
+a layer above vectors of length one would learn slowly. A causal language model reads ``<start> text <end>``, and its
+vector is its last state. If a text has more than ``max_pieces`` tokens, its middle is omitted (Sun et al., "How to
+Fine-Tune BERT for Text Classification?", 2019, found both ends more informative than the beginning alone).
+
 Layers after the pooling in sentence encoders 池化之后的层: dense, layer norm, scaling to unit length, truncation.
 
 v = truncate(normalise(f(W u + b)))
@@ -16,6 +21,7 @@ v = truncate(normalise(f(W u + b)))
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +33,15 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.arrays import FloatArray
-from polyseme.contexts.transformer.encode import Runner
+from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.inference_speed import packed
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.tokenizer import Ints
 from polyseme.errors import FormatError
-from polyseme.interfaces import Layers, Sentence, SentenceEncoder, tokens_given
+from polyseme.interfaces import Layers, Progress, Sentence, SentenceEncoder, silent, tokens_given
+from polyseme.learn.modules import Encoding, copied
+from polyseme.learn.pieces import PieceBatch, PieceNet
+from polyseme.learn.prepared import Prepared
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
@@ -223,6 +232,11 @@ class SentenceTransformer(Model, SentenceEncoder):
         self.about = about or About.of(encoder)
         self.dim = self.steps[-1].out if self.steps else self.pooling.out
 
+    @property
+    def transformer(self) -> TransformerEncoder:
+        """The Transformer that reads."""
+        return self.encoder
+
     def tokenize(self, text: str) -> list[str]:
         """Tokenize like the encoder."""
         return self.encoder.tokenize(text)
@@ -300,3 +314,63 @@ class SentenceTransformer(Model, SentenceEncoder):
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise FormatError(f"the model folder was altered: its steps are invalid ({error})") from None
         return cls(encoder, modes, steps, options=options, about=about)
+
+
+# ---- fine-tuning
+
+
+def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about: About) -> SentenceTransformer:
+    """A copy of a Transformer as an encoder with one vector per text; training it does not change the given one."""
+    model: Any = copied(given)
+    steps: list[Step] = []
+    reading = SentenceTransformerOptions()
+    if isinstance(model, SentenceTransformer):
+        encoder, modes, steps, reading = model.encoder, model.pooling.modes, list(model.steps), model.options
+        while steps and isinstance(steps[-1], Normalise):
+            steps.pop()
+    else:
+        encoder, modes = model, ("lasttoken",) if model.network.causal else ("mean",)
+    most = min(options.max_pieces, reading.max_pieces or options.max_pieces)
+    reading = dataclasses.replace(reading, max_pieces=most, long_texts="ends", marks=encoder.network.causal)
+    return SentenceTransformer(encoder, modes, steps, options=reading, about=about)
+
+
+class PieceTexts(Prepared):
+    """Texts as token ids."""
+
+    budget = BATCH_PIECES
+
+    def __init__(self, encoder: SentenceTransformer, texts: Sequence[Sentence]) -> None:
+        self.runner, self.sequences = encoder.runner, encoder.sequences(texts)
+        around = len(self.runner.pieces.before) + len(self.runner.pieces.behind)
+        self.sizes: Ints = np.array([len(ids) + around for ids in self.sequences], dtype=np.int64)
+
+    def batch(self, rows: Ints, *, learning: bool = False) -> PieceBatch:
+        tokens = self.runner.together([self.sequences[row] for row in rows])
+        return PieceBatch(tokens.ids, torch.ones_like(tokens.ids) if tokens.mask is None else tokens.mask)
+
+
+class TextNet(PieceNet):
+    """The network, the pooling and the steps of an encoder."""
+
+    def __init__(self, encoder: SentenceTransformer, lm_weight: float) -> None:
+        super().__init__(encoder.encoder.network, lm_weight=lm_weight)
+        self.pooling, self.steps = encoder.pooling, nn.Sequential(*encoder.steps)
+
+    def forward(self, texts: PieceBatch) -> Encoding:
+        states = self.states(texts)
+        nothing = states.top.new_zeros(self.pooling.out)
+        rows = zip(states.top, states.lengths.tolist(), strict=True)
+        pooled = torch.stack([self.pooling(row[:length]) if length else nothing for row, length in rows])
+        return Encoding(self.steps(pooled), penalty=states.added)
+
+
+class TunedTexts:
+    """A sentence encoder that learns with a task."""
+
+    def __init__(self, encoder: SentenceTransformer, lm_weight: float = 0.0) -> None:
+        self.encoder, self.dim, self.net = encoder, encoder.dim, TextNet(encoder, lm_weight)
+
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PieceTexts:
+        """Texts as token ids, ready for batches."""
+        return PieceTexts(self.encoder, texts)

@@ -27,26 +27,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import Ints
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface
+from polyseme.learn.goals import check_classes
 from polyseme.learn.inputs import PreparedTexts, token_lists
+from polyseme.learn.learning import HELD_OUT, Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
-from polyseme.learn.token_vectors import EmbeddingTable, Ints, TokenLists
+from polyseme.learn.options import DIM
+from polyseme.learn.prepared import on
+from polyseme.learn.token_vectors import EmbeddingTable, TokenLists
 from polyseme.neural.layers import Transformer
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.encoders import DanModule
-from polyseme.sentences.infersent import InferenceNet, InferenceTask, given_vectors, sides_of
-from polyseme.sentences.learned import (
-    HELD_OUT,
-    ClassifyTask,
-    EncoderNet,
-    LearnedEncoder,
-    check_classes,
-    output_layer,
-    texts_of,
-)
-from polyseme.sentences.options import DIM, GenSenOptions, UseOptions
+from polyseme.sentences.infersent import given_vectors, inference_task, texts_of_pairs
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder, label_task, texts_of
+from polyseme.sentences.options import GenSenOptions, UseOptions
 from polyseme.sentences.sentence_order import (
     MOST_HELD_OUT,
     SkipNet,
@@ -96,11 +93,10 @@ class Inference(Signal):
     def __init__(self, data: Examples, segmentation: Segmentation, options: Any) -> None:
         check_classes(data)
         self.data, self.options = data, options
-        self.texts = [text for side in sides_of(data) for text in side]
+        self.texts = texts_of_pairs(data)
 
-    def task(self, encoder: LearnedEncoder, progress: Progress) -> InferenceTask:
-        module = InferenceNet(encoder.net, encoder.dim, len(self.data.labels), self.options)
-        return InferenceTask(encoder, module, *self.data.split(HELD_OUT, self.options.seed), progress)
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> Learning:
+        return inference_task(encoder, *self.data.split(HELD_OUT, self.options.seed), self.options, progress)
 
 
 class LabelSignal(Signal):
@@ -110,9 +106,8 @@ class LabelSignal(Signal):
         check_classes(data)
         self.data, self.options, self.texts = data, options, texts_of(data)
 
-    def task(self, encoder: LearnedEncoder, progress: Progress) -> ClassifyTask:
-        output = output_layer(encoder.dim, len(self.data.labels), self.options)
-        return ClassifyTask(encoder, output, *self.data.split(HELD_OUT, self.options.seed), progress)
+    def task(self, encoder: LearnedEncoder, progress: Progress) -> Learning:
+        return label_task(encoder, *self.data.split(HELD_OUT, self.options.seed), self.options, progress)
 
 
 class Writing(Signal):
@@ -189,7 +184,7 @@ class TranslateTask(WritingTask):
 
     def written(self, module: nn.Module, rows: Ints, end: int) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(module, TranslateNet)
-        vectors = module.net(self.texts.batch(rows).to(self.device)).vectors
+        vectors = module.net(on(self.device, self.texts.batch(rows))).vectors
         sizes = self.sizes[rows]
         words = torch.from_numpy(self.targets.padded(rows, int(sizes.max()) + 1)).to(self.device)
         return [module.decoder(module.words.rows(words[:, :-1]), sizes, vectors, words)]

@@ -10,12 +10,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
+from polyseme.interfaces import SentenceEncoder
 from polyseme.learn.metrics import Figures
 from polyseme.options import identity_of
-from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.model import Model
 from polyseme.tasks.classify import published_classifier
 from polyseme.tasks.model import TaskModel, TaskReport
@@ -117,8 +117,8 @@ def with_head(task: str, options: TaskOptions, encoders: Sequence[Any], train: E
     if options.head != "auto":
         return options
     learns = getattr(options, "encoder_mode", None) == "finetune"
-    tuned = learns and len(encoders) == 1 and isinstance(encoders[0], (SentenceTransformer, TransformerEncoder))
-    if tuned and task == "pair" and train.scored and isinstance(encoders[0], SentenceTransformer):
+    tuned = learns and len(encoders) == 1 and transformer_of(encoders[0]) is not None
+    if tuned and task == "pair" and train.scored and isinstance(encoders[0], SentenceEncoder):
         return dataclasses.replace(options, head=SCORED_HEAD)
     return dataclasses.replace(options, head=usual_head(task, tuned=tuned))
 

@@ -14,24 +14,19 @@ from typing import Any
 
 from polyseme.contexts.ulmfit.options import UNITS
 from polyseme.errors import OptionError
+from polyseme.learn.options import MODES, PLACES, UNFREEZING, LabelOptions, LearnedOptions
 from polyseme.options import make_options, option
 from polyseme.sentences.options import (
     CELLS,
-    MODES,
-    PLACES,
     DanOptions,
     DcnnOptions,
     HanOptions,
-    LabelOptions,
-    LearnedOptions,
     RnnOptions,
     SelfAttentionOptions,
     TextCnnOptions,
 )
 from polyseme.training.options import TrainingOptions, schedule_option
 from polyseme.words.fasttext_classifier import SupervisedOptions
-
-UNFREEZING = ("gradual", "none")
 
 
 @dataclass(frozen=True)

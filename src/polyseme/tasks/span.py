@@ -1,4 +1,4 @@
-"""Span 阅读理解: the answer to a question as a stretch of a passage, from any encoder (tasks/readers.py).
+"""Span 阅读理解: the answer to a question as a stretch of a passage, from any encoder (tasks/span_networks.py).
 
 The answer is the best start_i + end_j with i <= j < i + ``longest_answer``. Where training has questions without an
 answer, one more place stands for "none". Passages longer than a window are read in windows that overlap.
@@ -7,7 +7,7 @@ answer, one more place stands for "none". Passages longer than a window are read
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -16,31 +16,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import Ints
 from polyseme.data.examples import Examples, Passage
 from polyseme.errors import TrainingError
 from polyseme.interfaces import Progress
-from polyseme.learn.inputs import segmentation_of
-from polyseme.learn.metrics import PRIMARY, answers, check_metric
-from polyseme.learn.token_vectors import Ints
-from polyseme.sentences.learned import ExampleTask
+from polyseme.learn.goals import Goal
+from polyseme.learn.learning import Held, Learning, answers_of
+from polyseme.learn.metrics import PRIMARY, Figures, check_metric
+from polyseme.learn.metrics import answers as answer_figures
+from polyseme.learn.prepared import Prepared
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
+from polyseme.tasks.heads import one_transformer
 from polyseme.tasks.model import TaskModel, TaskReport, several
-from polyseme.tasks.odd_labels import with_dev
-from polyseme.tasks.options import ReaderOptions, SpanCrossOptions, SpanOptions, TaskOptions, head_options
-from polyseme.tasks.span_networks import CrossReader, PassageReader, Passages, PlaceNet, TokenReader
+from polyseme.tasks.options import SpanCrossOptions, SpanOptions, TaskOptions, head_options
+from polyseme.tasks.span_networks import CrossReader, PassageReader, Passages, TokenReader
 from polyseme.tasks.span_windows import PassageWindow
-from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import Score
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 log = logging.getLogger(__name__)
-
-AT_ONCE = 256  # questions of a file that are answered together
-TOGETHER = 16  # windows in a batch when no gradients are wanted
 
 
 class SpanAnswer(NamedTuple):
@@ -56,89 +53,128 @@ class Span(TaskModel):
 
     method: ClassVar[str] = "span"
     kind: ClassVar[str] = "spans"
+    at_once: ClassVar[int] = 256
+    reader: PassageReader
     Options: ClassVar[type] = SpanOptions
 
     def __init__(self, options: TaskOptions, reader: PassageReader, about: About) -> None:
         self.options, self.reader, self.about, self.labels = options, reader, about, []
-        self.own: ReaderOptions | SpanCrossOptions = head_options(self.method, options)
-        self.net = reader.net.eval()
+        self.goal, self.net = Places(head_options(self.method, options).longest_answer), reader.net.eval()
+
+    # ---- fitting
 
     @classmethod
-    def fit(
-        cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
-    ) -> Self:
-        own = head_options(cls.method, options, len(train))
-        train, dev = with_dev(train, dev, options, own)
-        about = About(segmentation_of(encoders, train.segmentation), train.facts, run.curve)
-        rows: list[Any] = list(train)
+    def goal_of(cls, train: Examples, settings: Any) -> Places:
+        return Places(settings.longest_answer)
+
+    @classmethod
+    def new(
+        cls, train: Examples, encoders: Sequence[Any], options: TaskOptions, settings: Any, goal: Any, about: About,
+        run: Run,
+    ) -> Self:  # fmt: skip
+        rows = cls.inputs_of(train)
         no_answer = any(not row.answers for row in rows)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(own.seed)
+            torch.manual_seed(settings.seed)
             reader: PassageReader = (
-                CrossReader.of(encoders, own, no_answer=no_answer)
-                if isinstance(own, SpanCrossOptions)
-                else TokenReader.of(rows, encoders, about, own, no_answer=no_answer)
+                CrossReader(one_transformer(encoders, "cross", "question and passage"), settings, no_answer=no_answer)
+                if isinstance(settings, SpanCrossOptions)
+                else TokenReader.of(rows, encoders, about, settings, no_answer=no_answer)
             )
-        model = cls(options, reader, about)
-        passages = reader.read(rows, run.progress)
+        return cls(options, reader, about)
+
+    def learning(self, train: Examples, dev: Examples | None, settings: Any, progress: Progress) -> Learning:
+        metric = self.options.metric or self.goal.primary
+        check_metric(metric, self.goal.figure_names(train))
+        passages = self.reader.prepare(self.inputs_of(train), progress)
         _tell_unplaced(train, passages)
-        fit(SpanTask(model, passages, dev, own, run.progress), own, run)
-        return model
+        passages = passages.to_learn_from(no_answer=self.reader.no_answer)
+        if not passages.windows:
+            raise TrainingError("no question has an answer in its passage: there is nothing to learn")
+        held = Held(dev, self.prepare(dev, progress)) if dev is not None and len(dev) else None
+        wanted = np.array([[window.start, window.end] for window in passages.windows], dtype=np.int64)
+        return Learning(self.net, self.goal, passages, wanted, settings, held=held, metric=metric, unit="questions")
+
+    @classmethod
+    def inputs_of(cls, examples: Any) -> list[Any]:
+        return list(examples)
 
     # ---- answers
 
     def predict(self, rows: Sequence[Any]) -> list[SpanAnswer]:
         """The answer to each ``(passage, question)``."""
         given = [Passage(row[0], row[1], []) for row in several(rows)]
-        return self.answers(self.net, self.reader.read(given))
+        answers: list[SpanAnswer] = answers_of(self.net, self.goal, self.reader.prepare(given))
+        return answers
 
-    def answers(self, net: PlaceNet, passages: Passages) -> list[SpanAnswer]:
-        """The best answer of each question over its windows."""
-        device = next(net.parameters()).device
-        best: list[_Found] = [_Found() for _ in passages.rows]
-        order = np.argsort([-len(window.spans) for window in passages.windows], kind="stable")
-        for start in range(0, len(order), TOGETHER):
-            windows = [passages.windows[place] for place in order[start : start + TOGETHER]]
-            with torch.inference_mode():
-                outputs = net(passages.batch(windows, device)).cpu().numpy()
-            for window, scores in zip(windows, outputs, strict=True):
-                best[window.example].see(window, scores, self.own.longest_answer)
-        return [found.answer(row.passage) for found, row in zip(best, passages.rows, strict=True)]
-
-    def records(self, rows: Sequence[Any], *, attention: bool = False) -> Iterator[dict[str, Any]]:
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            for row, found in zip(some, self.predict(some), strict=True):
-                name = {"id": row.id} if getattr(row, "id", "") else {}
-                yield {**name, "question": row[1], **found._asdict()}
+    def record(self, row: Any, answer: SpanAnswer) -> dict[str, Any]:
+        name = {"id": row.id} if getattr(row, "id", "") else {}
+        return {**name, "question": row[1], **answer._asdict()}
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> list[Any]:
         return list(Examples.read(path, kind="spans", unlabelled=True, **reading))
 
     def score(self, examples: Examples) -> TaskReport:
         """Exact match and F1."""
-        rows: list[Any] = list(self.check(examples))
-        found = [answer.text for answer in self.predict(rows)]
-        figures = answers([[answer.text for answer in row.answers] for row in rows], found)
-        metric = self.options.metric or PRIMARY["spans"]
-        return TaskReport(self.method, str(examples.path), len(rows), metric, figures)
+        answers = self.predict(self.inputs_of(self.check(examples)))
+        metric = self.options.metric or self.goal.primary
+        figures = self.goal.figures(answers, examples)
+        return TaskReport(self.method, str(examples.path), len(answers), metric, figures)
 
     # ---- on disk
 
     def parts(self) -> Parts:
         below = self.reader.parts()
-        own = {"no_answer": np.array([self.net.no_answer], dtype=np.int64)}
-        return Parts({**below.tensors, **own}, below.tables, below.files, below.models)
+        no_answer = np.array([self.reader.no_answer], dtype=np.int64)
+        return Parts({**below.tensors, "no_answer": no_answer}, below.tables, below.files, below.models)
 
     @classmethod
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
-        own, no_answer = head_options(cls.method, options), bool(parts.tensors.get("no_answer", np.zeros(1)).any())
-        if isinstance(own, SpanCrossOptions):
-            return cls(options, CrossReader.from_parts(parts, own, no_answer=no_answer), about)
-        return cls(options, TokenReader.from_parts(parts, about, own, no_answer=no_answer), about)
+        settings, no_answer = head_options(cls.method, options), bool(parts.tensors.get("no_answer", np.zeros(1)).any())
+        if isinstance(settings, SpanCrossOptions):
+            return cls(options, CrossReader.from_parts(parts, settings, no_answer=no_answer), about)
+        return cls(options, TokenReader.from_parts(parts, about, settings, no_answer=no_answer), about)
 
 
-class _Found:
+class Places(Goal):
+    """Where the answer starts and ends; outputs ``(B, T + 1, 2)``, the last place is "no answer"."""
+
+    primary = PRIMARY["spans"]
+    shown = ("exact_match", "f1")
+    n_outputs = 2
+
+    def __init__(self, longest_answer: int) -> None:
+        self.longest_answer = longest_answer
+
+    def wanted(self, examples: Examples) -> None:
+        """Nothing by example: the rows of batches are windows, which hold their answers."""
+
+    def loss(self, outputs: Tensor, wanted: Ints) -> Tensor:
+        last = outputs.shape[1] - 1
+        targets = torch.from_numpy(np.where(wanted >= 0, wanted, last)).to(outputs.device)
+        starts, ends = (F.cross_entropy(outputs[:, :, side], targets[:, side], reduction="sum") for side in (0, 1))
+        return (starts + ends) / 2
+
+    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: Prepared, net: nn.Module) -> list[SpanAnswer]:
+        """The best answer of each question over its windows."""
+        assert isinstance(prepared, Passages)
+        best = [BestSpan() for _ in prepared.rows]
+        for rows, places in outputs:
+            for row, scores in zip(rows.tolist(), places.numpy(), strict=True):
+                window = prepared.windows[row]
+                best[window.example].see(window, scores, self.longest_answer)
+        return [span.answer(row.passage) for span, row in zip(best, prepared.rows, strict=True)]
+
+    def figures(self, answers: list[SpanAnswer], examples: Examples) -> Figures:
+        rows: list[Any] = list(examples)
+        gold = [[answer.text for answer in row.answers] for row in rows]
+        return answer_figures(gold, [answer.text for answer in answers])
+
+    def figure_names(self, examples: Examples) -> Collection[str]:
+        return answer_figures([], [])
+
+
+class BestSpan:
     """The best answer so far of a question, and what all answers weigh together.
 
     Windows without the answer say "none" with good reason, so it counts as in the window that says it least (as in
@@ -170,50 +206,6 @@ class _Found:
         if self.span is None or self.none > self.score:
             return SpanAnswer("", -1, float(np.exp(self.none - whole)) if np.isfinite(whole) else 1.0)
         return SpanAnswer(passage[slice(*self.span)], self.span[0], float(np.exp(self.score - whole)))
-
-
-class SpanTask(ExampleTask):
-    """Questions through a reader."""
-
-    module: PlaceNet
-    unit = "questions"
-
-    def __init__(self, model: Span, passages: Passages, dev: Examples | None, own: Any, progress: Progress) -> None:
-        # A window without its question's answer teaches something only where "no answer" is an answer, and not if the
-        # answer is in no window at all.
-        unplaced = {*passages.unplaced}
-        self.windows = [
-            window for window in passages.windows
-            if window.start >= 0 or (model.net.no_answer and window.example not in unplaced)
-        ]  # fmt: skip
-        if not self.windows:
-            raise TrainingError("no question has an answer in its passage: there is nothing to learn")
-        self.model, self.passages = model, passages
-        sizes = np.array([len(window.spans) for window in self.windows], dtype=np.int64)
-        super().__init__(model.net, sizes, own)
-        self.metric = model.options.metric or PRIMARY["spans"]
-        check_metric(self.metric, answers([], []))
-        held: list[Any] = list(dev) if dev is not None else []
-        self.dev = model.reader.read(held, progress) if held else None
-
-    def loss_of(self, rows: Ints) -> Tensor:
-        windows = [self.windows[row] for row in rows]
-        outputs = self.module(self.passages.batch(windows, self.device))
-        last = outputs.shape[1] - 1
-        wanted = [
-            [window.start if window.start >= 0 else last, window.end if window.end >= 0 else last] for window in windows
-        ]
-        targets = torch.tensor(wanted, device=self.device)
-        starts, ends = (F.cross_entropy(outputs[:, :, side], targets[:, side], reduction="sum") for side in (0, 1))
-        return (starts + ends) / 2 + len(rows) * self.module.penalty()
-
-    def evaluate(self, module: nn.Module) -> Score | None:
-        if self.dev is None:
-            return None
-        assert isinstance(module, PlaceNet)
-        found = [answer.text for answer in self.model.answers(module, self.dev)]
-        figures = answers([[answer.text for answer in row.answers] for row in self.dev.rows], found)
-        return Score(figures[self.metric], figures, higher_is_better=True)
 
 
 def _tell_unplaced(train: Examples, passages: Passages) -> None:

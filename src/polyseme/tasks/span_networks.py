@@ -12,27 +12,30 @@ cross     a Transformer that reads question and passage as one input and is fine
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyseme.contexts.fine_tuning import Given
+from polyseme.arrays import Ints
 from polyseme.contexts.transformer.encode import Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
-from polyseme.contexts.transformer.network import Network, TokenBatch
+from polyseme.contexts.transformer.network import Network
 from polyseme.contexts.transformer.tuning import PairReader, filled, padded_pieces
 from polyseme.data.examples import Passage
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, silent
-from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, copied, fill
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts
+from polyseme.learn.modules import fill, weights
+from polyseme.learn.pieces import PieceBatch, PieceNet
+from polyseme.learn.prepared import Prepared
 from polyseme.neural.layers import softmax_over
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.transformer import SentenceTransformer
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.options import ReaderOptions, SpanCrossOptions
@@ -48,38 +51,47 @@ from polyseme.tasks.span_windows import (
 from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 NEVER = -1e30
 
 
-class Passages(ABC):
-    """Passages and their questions in windows."""
+class Passages(Prepared):
+    """Passages and their questions in windows, which are the rows of batches."""
 
-    rows: Sequence[Passage]
-    windows: Sequence[PassageWindow]
-    unplaced: Sequence[int]  # questions whose answers are in no window
+    most = 16  # windows of a batch when no gradients are needed
 
-    @abstractmethod
-    def batch(self, windows: Sequence[Any], device: torch.device) -> Any:
-        """What the network takes of these windows."""
+    def __init__(self, rows: Sequence[Passage], windows: Sequence[Any], unplaced: Sequence[int]) -> None:
+        """``unplaced`` are the questions whose answers are in no window."""
+        self.rows, self.windows, self.unplaced = rows, windows, unplaced
+        self.sizes = np.array([len(window.spans) for window in windows], dtype=np.int64)
+        self.budget = self.most * max(int(self.sizes.max(initial=0)), 1)
 
+    def to_learn_from(self, *, no_answer: bool) -> Self:
+        """With only those windows that teach something.
 
-class PlaceNet(nn.Module, ABC):
-    """From a batch of windows to the start and end of every place, ``(B, T + 1, 2)``; the last is "no answer"."""
-
-    no_answer: bool
-
-    def penalty(self) -> Tensor | float:
-        """What each question adds to the loss."""
-        return 0.0
+        One without its question's answer does so where "no answer" is an answer, and not if the answer is in no window.
+        """
+        unplaced = {*self.unplaced}
+        part = copy.copy(self)
+        windows = [w for w in self.windows if w.start >= 0 or (no_answer and w.example not in unplaced)]
+        Passages.__init__(part, self.rows, windows, self.unplaced)
+        return part
 
 
 class PassageReader(ABC):
-    """A network with what turns passages into its batches."""
+    """A network with what turns passages into its batches.
 
-    net: PlaceNet
+    From a batch of windows the network gives the start and end of every place, ``(B, T + 1, 2)``; the last is "no
+    answer".
+    """
+
+    net: nn.Module
+    no_answer: bool
 
     @abstractmethod
-    def read(self, rows: Sequence[Passage], progress: Progress = silent) -> Passages:
+    def prepare(self, rows: Sequence[Passage], progress: Progress = silent) -> Passages:
         """Look at passages and questions once."""
 
     @abstractmethod
@@ -98,7 +110,7 @@ class ReadingBatch(NamedTuple):
     features: Tensor  # (B, T, N_FEATURES)
 
 
-class TokenNet(PlaceNet):
+class TokenNet(nn.Module):
     """The network over token vectors."""
 
     def __init__(self, inputs: InputModule, options: ReaderOptions, no_answer: bool) -> None:
@@ -114,7 +126,7 @@ class TokenNet(PlaceNet):
         self.output = nn.Linear(4 * width + N_FEATURES, 2)
         self.none = nn.Linear(width, 2)
 
-    def forward(self, batch: ReadingBatch) -> Tensor:
+    def forward(self, batch: ReadingBatch) -> tuple[Tensor, None]:
         passage, question = self.inputs(batch.passage), self.inputs(batch.question)
         x, y, here, there = passage.x, question.x, passage.mask, question.mask
         scores = torch.relu(self.aligned(x)) @ torch.relu(self.aligned(y)).transpose(1, 2)
@@ -127,10 +139,7 @@ class TokenNet(PlaceNet):
         places = self.output(torch.cat([self.dropout(g), self.dropout(m), batch.features], dim=2))
         weights = softmax_over(self.weigh(q).squeeze(2), there)
         none = self.none((weights.unsqueeze(1) @ q).squeeze(1))
-        return _with_none(places, here, none, no_answer=self.no_answer)
-
-    def penalty(self) -> Tensor | float:
-        return self.inputs.penalty()
+        return _with_none(places, here, none, no_answer=self.no_answer), None
 
 
 def _with_none(places: Tensor, here: Tensor, none: Tensor, *, no_answer: bool) -> Tensor:
@@ -142,25 +151,28 @@ def _with_none(places: Tensor, here: Tensor, none: Tensor, *, no_answer: bool) -
 class TokenPassages(Passages):
     """Passages as lists of tokens with their vectors."""
 
-    def __init__(self, readings: Readings, prepared: PreparedTexts) -> None:
-        self.rows, self.windows, self.unplaced = readings.rows, readings.windows, readings.unplaced
-        self.prepared = prepared
+    windows: Sequence[TokenWindow]
 
-    def batch(self, windows: Sequence[TokenWindow], device: torch.device) -> ReadingBatch:
-        passage = self.prepared.batch(np.array([window.text for window in windows]))
-        question = self.prepared.batch(np.array([window.question for window in windows]))
+    def __init__(self, readings: Readings, texts: PreparedTexts) -> None:
+        super().__init__(readings.rows, readings.windows, readings.unplaced)
+        self.texts = texts
+
+    def batch(self, rows: Ints, *, learning: bool = False) -> ReadingBatch:
+        windows = [self.windows[row] for row in rows.tolist()]
+        passage = self.texts.batch(np.array([window.text for window in windows]))
+        question = self.texts.batch(np.array([window.question for window in windows]))
         features = np.zeros((*passage.mask.shape, N_FEATURES), dtype=np.float32)
         for row, window in enumerate(windows):
             features[row, : len(window.features)] = window.features
-        return ReadingBatch(passage.to(device), question.to(device), torch.from_numpy(features).to(device))
+        return ReadingBatch(passage, question, torch.from_numpy(features))
 
 
 class TokenReader(PassageReader):
     """Inputs and a network over them."""
 
     def __init__(self, inputs: Inputs, options: ReaderOptions, *, no_answer: bool) -> None:
-        self.inputs, self.options = inputs, options
-        self.net: TokenNet = TokenNet(inputs.module, options, no_answer)
+        self.inputs, self.options, self.no_answer = inputs, options, no_answer
+        self.net = TokenNet(inputs.module, options, no_answer)
 
     @classmethod
     def of(
@@ -178,22 +190,21 @@ class TokenReader(PassageReader):
             raise OptionError("the reader has its own attention between its layers: elmo_at=input")
         return cls(inputs, options, no_answer=no_answer)
 
-    def read(self, rows: Sequence[Passage], progress: Progress = silent) -> TokenPassages:
+    def prepare(self, rows: Sequence[Passage], progress: Progress = silent) -> TokenPassages:
         readings = Readings(rows, self.inputs.segmentation, self.options.window, self.options.stride)
-        return TokenPassages(readings, self.inputs.prepare(readings.lists, progress=progress))
+        return TokenPassages(readings, self.inputs.prepare(readings.lists, progress))
 
     def parts(self) -> Parts:
-        below, state = self.inputs.parts(), self.net.state_dict()
-        own = {f"net.{n}": t.detach().cpu().numpy() for n, t in state.items() if not n.startswith("inputs.")}
-        return Parts({**below.tensors, **own}, below.tables, {}, below.models)
+        below = self.inputs.parts()
+        return Parts({**below.tensors, **weights(self.net, "net.", but="inputs.")}, below.tables, {}, below.models)
 
     @classmethod
     def from_parts(cls, parts: Parts, about: About, options: ReaderOptions, *, no_answer: bool) -> TokenReader:
         """The reader that ``parts`` kept."""
         inputs = Inputs.from_parts(options, parts, about.segmentation or Segmentation())
-        found = cls(inputs, options, no_answer=no_answer)
-        fill(found.net, parts, "net.", but="inputs.")
-        return found
+        reader = cls(inputs, options, no_answer=no_answer)
+        fill(reader.net, parts, "net.", but="inputs.")
+        return reader
 
 
 # ---- cross: question and passage as one input
@@ -208,80 +219,69 @@ class PieceWindow(PassageWindow):
     first: int
 
 
-class PieceBatch(NamedTuple):
-    """Inputs ``(B, P)``, and where the pieces of the passages are in them ``(B, T)``."""
+class PlaceBatch(NamedTuple):
+    """Inputs, and where the tokens of the passages are in them."""
 
-    ids: Tensor
-    mask: Tensor
-    types: Tensor
-    places: Tensor
-    here: Tensor  # which of the places are real
+    tokens: PieceBatch
+    places: Tensor  # (B, T)
+    here: Tensor  # (B, T) which of the places are real
 
 
-class CrossPassageNet(Given, PlaceNet):
+class CrossPassageNet(PieceNet):
     """A Transformer that learns with the task, and a layer above it."""
 
-    network: Network
-
     def __init__(self, network: Network, dropout: float, no_answer: bool) -> None:
-        super().__init__(network, network.layer_names)
+        super().__init__(network)
         self.dropout, self.no_answer = nn.Dropout(dropout), no_answer
         self.output = nn.Linear(network.dim, 2)
 
-    def forward(self, batch: PieceBatch) -> Tensor:
-        padded = None if bool(batch.mask.all()) else batch.mask
-        top = self.network(TokenBatch(batch.ids, padded, batch.types if bool(batch.types.any()) else None))[
-            -1
-        ]  # (B, P, D)
+    def forward(self, batch: PlaceBatch) -> tuple[Tensor, None]:
+        top, lengths, *_ = self.states(batch.tokens)
         scores = self.output(self.dropout(top))  # (B, P, 2)
         rows = torch.arange(len(scores), device=scores.device)
-        none = scores[rows, batch.mask.sum(dim=1) - 1 if self.network.causal else 0]
-        return _with_none(scores[rows[:, None], batch.places], batch.here, none, no_answer=self.no_answer)
+        none = scores[rows, lengths - 1 if self.network.causal else 0]
+        return _with_none(scores[rows[:, None], batch.places], batch.here, none, no_answer=self.no_answer), None
 
 
 class PiecePassages(Passages):
-    """Passages and questions cut into pieces."""
+    """Passages and questions cut into tokens."""
+
+    windows: Sequence[PieceWindow]
 
     def __init__(self, reader: CrossReader, rows: Sequence[Passage]) -> None:
-        self.reader, self.rows = reader, rows
-        self.windows: list[PieceWindow] = []
-        self.unplaced: list[int] = []
+        windows: list[PieceWindow] = []
+        unplaced: list[int] = []
         for number, row in enumerate(rows):
-            own = list(reader.windows(number, row))
-            if row.answers and all(window.start < 0 for window in own):
-                self.unplaced.append(number)
-            self.windows += own
+            of_question = reader.windows(number, row)
+            if row.answers and all(window.start < 0 for window in of_question):
+                unplaced.append(number)
+            windows += of_question
+        super().__init__(rows, windows, unplaced)
+        self.padding = reader.runner.padding
 
-    def batch(self, windows: Sequence[PieceWindow], device: torch.device) -> PieceBatch:
-        ids, mask = padded_pieces([window.ids for window in windows], self.reader.runner.padding)
+    def batch(self, rows: Ints, *, learning: bool = False) -> PlaceBatch:
+        windows = [self.windows[row] for row in rows.tolist()]
+        ids, mask = padded_pieces([window.ids for window in windows], self.padding)
         types = filled([window.types for window in windows], 0)
         lengths = torch.tensor([len(window.spans) for window in windows])
         here = torch.arange(int(lengths.max())) < lengths[:, None]  # (B, T)
         firsts = torch.tensor([window.first for window in windows])[:, None]
         places = (firsts + torch.arange(here.shape[1])).masked_fill(~here, 0)
-        return PieceBatch(*(tensor.to(device) for tensor in (ids, mask, types, places, here)))
+        return PlaceBatch(PieceBatch(ids, mask, types), places, here)
 
 
 class CrossReader(PassageReader):
     """A Transformer over question and passage."""
 
+    net: CrossPassageNet
+
     def __init__(self, encoder: TransformerEncoder, options: SpanCrossOptions, *, no_answer: bool) -> None:
-        self.encoder, self.options = encoder, options
+        self.encoder, self.options, self.no_answer = encoder, options, no_answer
         self.runner = Runner(encoder.network, encoder.pieces, limit=options.max_pieces)
         self.pairs = PairReader(self.runner)
-        self.net: CrossPassageNet = CrossPassageNet(encoder.network, options.dropout, no_answer)
+        self.net = CrossPassageNet(encoder.network, options.dropout, no_answer)
 
-    @classmethod
-    def of(cls, encoders: Sequence[Any], options: SpanCrossOptions, *, no_answer: bool) -> CrossReader:
-        """A reader with a copy of the given encoder."""
-        given = [one.encoder if isinstance(one, SentenceTransformer) else one for one in encoders]
-        if len(given) != 1 or not isinstance(given[0], TransformerEncoder):
-            raise OptionError(
-                "the head cross fine-tunes a Transformer that reads question and passage at once: give one encoder"
-            )
-        return cls(copied(given[0]), options, no_answer=no_answer)
-
-    def read(self, rows: Sequence[Passage], progress: Progress = silent) -> PiecePassages:
+    def prepare(self, rows: Sequence[Passage], progress: Progress = silent) -> PiecePassages:
         return PiecePassages(self, rows)
 
     def windows(self, number: int, row: Passage) -> list[PieceWindow]:
@@ -297,17 +297,17 @@ class CrossReader(PassageReader):
             spans = token_spans(row.passage, [passage[start:end] for start, end in spans], segmentation)
         room = max(self.runner.limit - len(before) - len(behind), 1)
         answer = answer_tokens(row, spans)
-        found = []
+        windows = []
         for first in window_starts(len(inside), room, min(self.options.stride, max(room // 2, 1))):
             last = min(first + room, len(inside))
-            one = [*before, *inside[first:last], *behind] or [(self.runner.padding, 0)]
-            known = number, spans[first:last], *answer_in(answer, first, last)
-            found.append(PieceWindow(*known, [n for n, _ in one], [kind for _, kind in one], len(before)))
-        return found
+            tokens = [*before, *inside[first:last], *behind] or [(self.runner.padding, 0)]
+            ids, types = [number for number, _ in tokens], [kind for _, kind in tokens]
+            place = answer_in(answer, first, last)
+            windows.append(PieceWindow(number, spans[first:last], *place, ids, types, len(before)))
+        return windows
 
     def parts(self) -> Parts:
-        own = {f"net.output.{name}": t.detach().cpu().numpy() for name, t in self.net.output.state_dict().items()}
-        return Parts(own, {}, {}, {"encoder": self.encoder})
+        return Parts(weights(self.net.output, "net.output."), {}, {}, {"encoder": self.encoder})
 
     @classmethod
     def from_parts(cls, parts: Parts, options: SpanCrossOptions, *, no_answer: bool) -> CrossReader:
@@ -315,6 +315,6 @@ class CrossReader(PassageReader):
         encoder = parts.models.get("encoder")
         if not isinstance(encoder, TransformerEncoder):
             raise FormatError("the model folder was altered: it has no Transformer in encoder/")
-        found = cls(encoder, options, no_answer=no_answer)
-        fill(found.net.output, parts, "net.output.")
-        return found
+        reader = cls(encoder, options, no_answer=no_answer)
+        fill(reader.net.output, parts, "net.output.")
+        return reader

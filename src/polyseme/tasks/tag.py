@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -24,40 +24,37 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from polyseme.contexts.transformer.model import TransformerEncoder
+from polyseme.arrays import Ints
+from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.data.detect import SAYS
 from polyseme.data.examples import Examples
 from polyseme.data.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.interfaces import Sentence
-from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, fill, segmentation_of
-from polyseme.learn.metrics import PRIMARY, Figures, check_metric, per_label, per_type, tagging
-from polyseme.learn.modules import with_beside
-from polyseme.learn.token_vectors import Flat, Ints, offsets_of
-from polyseme.neural.batches import BudgetBatches
+from polyseme.learn.goals import Goal
+from polyseme.learn.inputs import InputBatch, InputModule, Inputs
+from polyseme.learn.metrics import PRIMARY, Figures, per_label, per_type, tagging
+from polyseme.learn.modules import fill, weights, with_beside
+from polyseme.learn.options import BIGRAMS, LETTERS
+from polyseme.learn.prepared import Prepared, run
+from polyseme.learn.token_vectors import Flat, offsets_of
 from polyseme.neural.crf import CRF
 from polyseme.neural.layers import Dropout
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.learned import BATCH_TOKENS, ExampleTask
-from polyseme.sentences.options import BIGRAMS, LETTERS, RnnOptions
-from polyseme.sentences.transformer import SentenceTransformer
+from polyseme.sentences.learned import texts_of
+from polyseme.sentences.options import RnnOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.model import TaskModel, TaskReport, several
-from polyseme.tasks.odd_labels import with_dev
 from polyseme.tasks.options import TagLmOptions, TagOptions, TaskOptions, head_options
 from polyseme.text.segment import Segmentation
 from polyseme.text.spacing import join_words
-from polyseme.training.loop import fit
 from polyseme.training.run import Run
-from polyseme.training.task import Score
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 log = logging.getLogger(__name__)
-
-AT_ONCE = 512  # sentences of a file that are predicted together
 
 
 class Entity(NamedTuple):
@@ -106,27 +103,74 @@ class Tagger(nn.Module):
             for parameter in self.crf.parameters():
                 nn.init.zeros_(parameter).requires_grad_(False)
 
-    def forward(self, batch: InputBatch) -> Tensor:
-        """Emissions ``(B, T, K)``."""
+    def forward(self, batch: InputBatch) -> tuple[Emissions, None]:
         tokens = self.inputs(batch)
         states = tokens.x
         if self.below is not None:
             states = with_beside(self.below(states, tokens.mask)[0], tokens.beside)
         if self.above is not None:
             states = self.above(self.dropout(states), tokens.mask)[0]
-        emissions: Tensor = self.output(self.dropout(states))
-        return emissions
+        return Emissions(self.output(self.dropout(states)), batch.mask), None
 
-    def loss(self, batch: InputBatch, tags: Tensor) -> Tensor:
-        """The sum of the losses of a batch of sentences with ``tags (B, T)``."""
-        emissions = self(batch)
-        real = batch.mask.any(dim=1)
-        if self.chained:
-            total = self.crf.loss(emissions[real], tags[real], batch.mask[real]).sum()
-        else:
-            total = F.cross_entropy(emissions[batch.mask], tags[batch.mask], reduction="sum")
-        penalty = len(tags) * self.inputs.penalty()
-        return total + penalty
+
+class Emissions(NamedTuple):
+    """What a tagger says of each token by itself."""
+
+    scores: Tensor  # (B, T, K)
+    mask: Tensor  # (B, T)
+
+
+class Tags(Goal):
+    """One tag per token."""
+
+    shown = ("accuracy",)
+
+    def __init__(self, labels: list[str]) -> None:
+        self.labels, self.n_outputs = labels, len(labels)
+        self.marks = scheme_of(labels) is not None
+        self.primary = PRIMARY["tags"] if self.marks else "accuracy"
+        self.tagger: Tagger | None = None  # whose chain learns
+
+    def wanted(self, examples: Examples) -> PaddedTags:
+        rows: list[Any] = list(examples)
+        place = {label: number for number, label in enumerate(self.labels)}
+        numbers = np.array([place.get(tag, -1) for row in rows for tag in row.tags], dtype=np.int64)
+        return PaddedTags(Flat(numbers, offsets_of([row.tags for row in rows])))
+
+    def loss(self, outputs: Emissions, wanted: Ints) -> Tensor:
+        assert self.tagger is not None
+        scores, mask = outputs
+        tags, real = torch.from_numpy(wanted).to(scores.device), mask.any(dim=1)
+        if self.tagger.chained:
+            return self.tagger.crf.loss(scores[real], tags[real], mask[real]).sum()
+        return F.cross_entropy(scores[mask], tags[mask], reduction="sum")
+
+    def answers(self, outputs: Iterable[tuple[Ints, Emissions]], prepared: Prepared, net: nn.Module) -> list[list[str]]:
+        assert isinstance(net, Tagger)
+        answers: list[list[str]] = [[] for _ in prepared.sizes]
+        crf = copy.deepcopy(net.crf).cpu()  # where decoding is fast; the one that is learning stays on its device
+        for rows, emissions in outputs:
+            for row, path in zip(rows.tolist(), crf.decode(*emissions), strict=True):
+                answers[row] = [self.labels[tag] for tag in path]
+        return answers
+
+    def figures(self, answers: list[list[str]], examples: Examples) -> Figures:
+        rows: list[Any] = list(examples)
+        return figures_of([row.tags for row in rows], answers, marks=self.marks)
+
+    def figure_names(self, examples: Examples) -> Collection[str]:
+        return figures_of([], [], marks=self.marks)
+
+
+class PaddedTags:
+    """The numbers of all tags; of some rows as an array."""
+
+    def __init__(self, flat: Flat) -> None:
+        self.flat, self.sizes = flat, np.diff(flat.offsets)
+
+    def __getitem__(self, rows: Ints) -> Ints:
+        """``(B, T)``, padded with zeros."""
+        return self.flat.padded(rows, max(int(self.sizes[rows].max()), 1))
 
 
 def _recurrent(dim: int, options: RnnOptions, n_layers: int) -> Recurrent:
@@ -141,50 +185,90 @@ class Tag(TaskModel):
 
     method: ClassVar[str] = "tag"
     kind: ClassVar[str] = "tags"
+    unit: ClassVar[str] = "sentences"
+    net: Tagger
+    pace: ClassVar[float] = 2.0  # every word has something to say of what is to be learned
     Options: ClassVar[type] = TagOptions
 
-    def __init__(self, options: TaskOptions, inputs: Inputs, net: Tagger, labels: list[str], about: About) -> None:
-        self.options, self.inputs, self.net, self.labels, self.about = options, inputs, net.eval(), labels, about
+    def __init__(self, options: TaskOptions, inputs: Inputs, net: Tagger, goal: Tags, about: About) -> None:
+        self.options, self.inputs, self.goal, self.about = options, inputs, goal, about
+        self.reader, self.net = inputs, net.eval()
+        self.labels, goal.tagger = goal.labels, net
+
+    # ---- fitting
 
     @classmethod
-    def fit(
-        cls, train: Examples, dev: Examples | None, encoders: Sequence[Any], options: TaskOptions, run: Run
-    ) -> Self:
+    def settled(cls, options: TaskOptions, train: Examples) -> TaskOptions:
+        """Bigrams are for characters, letters for words.
+
+        A layer over an encoder that learns has neither: it sees the neighbours and the tokens of a word itself.
+        """
+        rows: list[Any] = [train[number] for number in range(min(len(train), 1000))]
+        tokens = [token for row in rows for token in row.tokens]
+        characters = sum(len(token) == 1 for token in tokens) > 0.9 * len(tokens)
+        known: Any = options
+        wanted = not (known.head == "linear" and known.encoder_mode == "finetune")
+        chosen = {
+            "bigrams": known.bigrams if known.bigrams is not None else BIGRAMS * (wanted and characters),
+            "letters": known.letters if known.letters is not None else LETTERS * (wanted and not characters),
+        }
+        return dataclasses.replace(options, **chosen)  # type: ignore[arg-type]
+
+    @classmethod
+    def goal_of(cls, train: Examples, settings: Any) -> Tags:
         if len(train.labels) < 2:
             raise TrainingError(f"all words of {train.path} have one tag: there is nothing to learn")
-        options = _settled(options, train)
-        own = head_options(cls.method, options, len(train))
-        if isinstance(own, TagLmOptions) and not encoders:
+        return Tags(train.labels)
+
+    @classmethod
+    def tell_odd(cls, train: Examples, dev: Examples | None) -> None:
+        if dev is None:
+            return
+        rows: list[Any] = list(dev)
+        for name in dev.labels:
+            if name not in train.labels:
+                first = next((n + 1 for n, row in enumerate(rows) if name in row.tags), 0)
+                log.warning(
+                    "%s: the tag %r is not in the training sentences (first in sentence %d)", dev.path, name, first
+                )
+
+    @classmethod
+    def new(
+        cls, train: Examples, encoders: Sequence[Any], options: TaskOptions, settings: Any, goal: Any, about: About,
+        run: Run,
+    ) -> Self:  # fmt: skip
+        if isinstance(settings, TagLmOptions) and not encoders:
             raise OptionError("the head taglm takes a language model: give an encoder")
-        _tell_unknown_tags(train, dev)
-        train, dev = with_dev(train, dev, options, own)
-        about = About(segmentation_of([], train.segmentation), train.facts, run.curve)
         rows: list[Any] = list(train)
-        given = [_by_first_pieces(one) for one in encoders] if own.encoder_mode == "finetune" else encoders
+        given = [_by_first_tokens(encoder) for encoder in encoders] if settings.encoder_mode == "finetune" else encoders
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(own.seed)
-            inputs = Inputs.of([row.tokens for row in rows], given, train.segmentation, own)
+            torch.manual_seed(settings.seed)
+            inputs = Inputs.of([row.tokens for row in rows], given, train.segmentation, settings)
             free = not kept_to(train.labels, [row.tags for row in rows])
-            net = Tagger(inputs.module, train.labels, own, free=free)
-        fit(TagTask(inputs, net, train, dev, options, own, run), own, run)
-        return cls(options, inputs, net, train.labels, about)
+            net = Tagger(inputs.module, train.labels, settings, free=free)
+        # Its tokens are cut as those of the training sentences, whatever the encoders were trained on.
+        about = dataclasses.replace(about, segmentation=train.segmentation)
+        return cls(options, inputs, net, goal, about)
+
+    @classmethod
+    def inputs_of(cls, examples: Any) -> list[Any]:
+        return [row.tokens for row in examples]
 
     # ---- answers
 
     def predict(self, rows: Sequence[Sentence]) -> list[TaggedText]:
         """The tags of each sentence: raw text is cut as the training sentences were, lists of tokens stay."""
         lists = self.inputs.token_lists(several(rows))
-        prepared = self.inputs.prepare(lists)
-        found: list[Any] = [None] * len(lists)
-        for numbers, emissions, mask in run_emissions(self.net, prepared):
-            paths, sure = self.net.crf.decode(emissions, mask), self.net.crf.marginals(emissions, mask)
-            for place, number in enumerate(numbers):
-                found[number] = self._tagged(lists[number], paths[place], sure[place])
-        return found
+        answers: list[Any] = [None] * len(lists)
+        for numbers, (emissions, _) in run(self.net, self.inputs.prepare(lists)):
+            paths, marginals = self.net.crf.decode(*emissions), self.net.crf.marginals(*emissions)
+            for row, path, shares in zip(numbers.tolist(), paths, marginals, strict=True):
+                answers[row] = self._tagged(lists[row], path, shares)
+        return answers
 
-    def _tagged(self, tokens: list[str], path: list[int], sure: Tensor) -> TaggedText:
+    def _tagged(self, tokens: list[str], path: list[int], shares: Tensor) -> TaggedText:
         tags = [self.labels[tag] for tag in path]
-        probabilities = [float(sure[place, tag]) for place, tag in enumerate(path)]
+        probabilities = [float(shares[place, tag]) for place, tag in enumerate(path)]
         written = "".join if all(len(token) == 1 for token in tokens) else join_words
         entities = [
             Entity(kind, written(tokens[start:end]), start, end, min(probabilities[start:end]))
@@ -192,57 +276,50 @@ class Tag(TaskModel):
         ]
         return TaggedText(tokens, tags, probabilities, entities)
 
-    def records(self, rows: Sequence[Sentence], *, attention: bool = False) -> Iterator[dict[str, Any]]:
-        for start in range(0, len(rows), AT_ONCE):
-            for found in self.predict(rows[start : start + AT_ONCE]):
-                yield {**found._asdict(), "entities": [entity._asdict() for entity in found.entities]}
+    def record(self, row: Sentence, answer: TaggedText) -> dict[str, Any]:
+        return {**answer._asdict(), "entities": [entity._asdict() for entity in answer.entities]}
 
     def rows_to_predict(self, path: str | Path, **reading: Any) -> Sequence[Sentence]:
         try:
-            found = Examples.read(path, unlabelled=True, like=self.about.corpus, **reading)
+            examples = Examples.read(path, unlabelled=True, like=self.about.corpus, **reading)
         except TextError:  # a table, but none of labelled texts
-            found = Examples.read(path, kind="texts", unlabelled=True, format="lines", **reading)
-        rows: Iterable[Any] = found
-        if found.kind == "tags":
-            return [row.tokens for row in rows]
-        if found.kind == "texts":
-            return [row.text for row in rows]
-        raise OptionError(f"{path} holds {SAYS[found.kind]}; tag takes {SAYS['tags']}, or a sentence a line")
+            examples = Examples.read(path, kind="texts", unlabelled=True, format="lines", **reading)
+        if examples.kind == "tags":
+            return self.inputs_of(examples)
+        if examples.kind == "texts":
+            return texts_of(examples)
+        raise OptionError(f"{path} holds {SAYS[examples.kind]}; tag takes {SAYS['tags']}, or a sentence a line")
 
     def score(self, examples: Examples) -> TaskReport:
         """Entity F1 where the tags mark stretches, and accuracy."""
         rows: list[Any] = list(self.check(examples))
         gold = [row.tags for row in rows]
-        predicted = [found.tags for found in self.predict([row.tokens for row in rows])]
+        predicted = [answer.tags for answer in self.predict([row.tokens for row in rows])]
         marks = scheme_of({*self.labels, *examples.labels}) is not None
-        flat = [[tag for sentence in some for tag in sentence] for some in (gold, predicted)]
-        each = per_type(gold, predicted) if marks else per_label(*flat)
+        flat = [[tag for sentence in sentences for tag in sentence] for sentences in (gold, predicted)]
+        table = per_type(gold, predicted) if marks else per_label(*flat)
         figures = figures_of(gold, predicted, marks=marks)
-        return TaskReport(self.method, str(examples.path), len(rows), _metric(self.options, marks), figures, each)
+        metric = self.options.metric or (PRIMARY["tags"] if marks else "accuracy")
+        return TaskReport(self.method, str(examples.path), len(rows), metric, figures, table)
 
     # ---- on disk
 
     def parts(self) -> Parts:
         below = self.inputs.parts()
-        own = {
-            name: t.detach().cpu().numpy()
-            for name, t in self.net.state_dict().items()
-            if not name.startswith("inputs.")
-        }
-        tensors = {**below.tensors, **{f"net.{name}": array for name, array in own.items()}}
+        tensors = {**below.tensors, **weights(self.net, "net.", but="inputs.")}
         if self.net.free:
             tensors["free"] = np.ones(1, dtype=np.int64)
         return Parts(tensors, {**below.tables, "labels": self.labels}, {}, below.models)
 
     @classmethod
     def from_parts(cls, options: TaskOptions, parts: Parts, about: About) -> Self:
-        labels, own = parts.tables.get("labels", []), head_options(cls.method, options)
+        labels, settings = parts.tables.get("labels", []), head_options(cls.method, options)
         if len(labels) < 2:
             raise FormatError("the model folder was altered: its table of labels is missing")
-        inputs = Inputs.from_parts(own, parts, about.segmentation or Segmentation())
-        net = Tagger(inputs.module, labels, own, free="free" in parts.tensors)
+        inputs = Inputs.from_parts(settings, parts, about.segmentation or Segmentation())
+        net = Tagger(inputs.module, labels, settings, free="free" in parts.tensors)
         fill(net, parts, "net.", but="inputs.")
-        return cls(options, inputs, net, labels, about)
+        return cls(options, inputs, net, Tags(labels), about)
 
 
 def figures_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, marks: bool) -> Figures:
@@ -251,98 +328,7 @@ def figures_of(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
     return figures if marks else {"accuracy": figures["accuracy"]}
 
 
-def _metric(options: TaskOptions, marks: bool) -> str:
-    return options.metric or (PRIMARY["tags"] if marks else "accuracy")
-
-
-def run_emissions(net: Tagger, prepared: PreparedTexts) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Emissions and masks of all sentences, those of about one length together, with their numbers."""
-    device = net.output.weight.device
-    for rows in BudgetBatches(prepared.sizes, tokens=BATCH_TOKENS, seed=0, padded=True).in_order():
-        with torch.inference_mode():
-            batch = prepared.batch(rows).to(device)
-            emissions = net(batch)
-        yield rows.tolist(), emissions.cpu().clone(), batch.mask.cpu().clone()
-
-
-class TagTask(ExampleTask):
-    """Tagged sentences through a tagger."""
-
-    module: Tagger
-    unit = "sentences"
-    pace = 2.0  # every word has something to say of what is to be learned
-
-    def __init__(
-        self,
-        inputs: Inputs,
-        net: Tagger,
-        train: Examples,
-        dev: Examples | None,
-        options: TaskOptions,
-        own: Any,
-        run: Run,
-    ) -> None:
-        held: list[Any] = list(dev) if dev is not None else []
-        self.gold = [row.tags for row in held]
-        self.marks = scheme_of(train.labels) is not None
-        self.metric = _metric(options, self.marks)
-        check_metric(self.metric, figures_of(self.gold, self.gold, marks=self.marks))
-        rows: list[Any] = list(train)
-        lists = [row.tokens for row in rows]
-        self.prepared = inputs.prepare(lists, progress=run.progress)
-        super().__init__(net, self.prepared.sizes, own)
-        place = {label: number for number, label in enumerate(train.labels)}
-        numbers = np.array([place[tag] for row in rows for tag in row.tags], dtype=np.int64)
-        self.tags = Flat(numbers, offsets_of(lists))
-        self.labels = train.labels
-        self.dev = inputs.prepare([row.tokens for row in held], progress=run.progress) if held else None
-
-    def loss_of(self, rows: Ints) -> Tensor:
-        batch = self.prepared.batch(rows).to(self.device)
-        tags = torch.from_numpy(self.tags.padded(rows, batch.mask.shape[1])).to(self.device)
-        return self.module.loss(batch, tags)
-
-    def evaluate(self, module: nn.Module) -> Score | None:
-        if self.dev is None:
-            return None
-        assert isinstance(module, Tagger)
-        predicted: list[list[str]] = [[] for _ in self.gold]
-        crf = copy.deepcopy(module.crf).cpu()  # where decoding is fast; the one that is learning stays on its device
-        for numbers, emissions, mask in run_emissions(module, self.dev):
-            for number, path in zip(numbers, crf.decode(emissions, mask), strict=True):
-                predicted[number] = [self.labels[tag] for tag in path]
-        figures = figures_of(self.gold, predicted, marks=self.marks)
-        facts = {name: figures[name] for name in dict.fromkeys((self.metric, "accuracy"))}
-        return Score(figures[self.metric], facts, higher_is_better=True)
-
-
-def _by_first_pieces(encoder: Any) -> Any:
-    """A Transformer that learns to tag a word by its first subword (Devlin et al., "BERT", 2018)."""
-    inner = encoder.encoder if isinstance(encoder, SentenceTransformer) else encoder
-    return inner.pooled_by("first") if isinstance(inner, TransformerEncoder) else encoder
-
-
-def _settled(options: TaskOptions, train: Examples) -> TaskOptions:
-    """The options with bigrams and letters decided: the first for characters, the second for words.
-
-    A layer over an encoder that learns has neither: it sees the neighbours and the pieces of a word itself.
-    """
-    rows: list[Any] = [train[number] for number in range(min(len(train), 1000))]
-    tokens = [token for row in rows for token in row.tokens]
-    characters = sum(len(token) == 1 for token in tokens) > 0.9 * len(tokens)
-    known: Any = options
-    wanted = not (known.head == "linear" and known.encoder_mode == "finetune")
-    chosen = {
-        "bigrams": known.bigrams if known.bigrams is not None else BIGRAMS * (wanted and characters),
-        "letters": known.letters if known.letters is not None else LETTERS * (wanted and not characters),
-    }
-    return dataclasses.replace(options, **chosen)  # type: ignore[arg-type]
-
-
-def _tell_unknown_tags(train: Examples, dev: Examples | None) -> None:
-    for name in dev.labels if dev is not None else ():
-        if name not in train.labels:
-            assert dev is not None
-            rows: Iterable[Any] = dev
-            first = next((n + 1 for n, row in enumerate(rows) if name in row.tags), 0)
-            log.warning("%s: the tag %r is not in the training sentences (first in sentence %d)", dev.path, name, first)
+def _by_first_tokens(encoder: Any) -> Any:
+    """A Transformer that learns to tag a word by its first token (Devlin et al., "BERT", 2018)."""
+    transformer = transformer_of(encoder)
+    return encoder if transformer is None else transformer.pooled_by("first")

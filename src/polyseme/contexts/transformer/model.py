@@ -165,6 +165,11 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         found.reading = self.network if precision == "fp32" else in_int8(self.network) or self.network
         return found
 
+    @property
+    def transformer(self) -> TransformerEncoder:
+        """Itself."""
+        return self
+
     def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_module_registration_hook
 
+from polyseme.contexts.fine_tuning import TunableNetwork
 from polyseme.contexts.transformer.offline import offline, reason
 from polyseme.errors import FormatError
 
@@ -39,6 +40,12 @@ _HEADS = re.compile(r"(cls\.predictions|lm_head|predictions|generator_|vocab_|pr
 _WITH_PAIRS = ("BertForPreTraining", "AlbertForPreTraining", "MobileBertForPreTraining", "MegatronBertForPreTraining")
 _USUAL_LIMIT = 512
 
+# Up to this dimension, the encoder's learning rate as a share of the new layers': Turc et al., "Well-read students
+# learn better" (2019), fine-tune BERT of 256 dimensions at 3e-4.
+TUNING_RATES = ((256, 0.3), (512, 0.1), (768, 0.05))
+WIDE_RATE = 0.02  # for wider ones
+LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
+
 
 class TokenBatch(NamedTuple):
     """The input of a network, ``(B, T)`` each; the mask is 0 at padding, and None if there is no padding."""
@@ -50,7 +57,7 @@ class TokenBatch(NamedTuple):
     positions: Tensor | None = None  # if they are not simply 0, 1, 2, …
 
 
-class Network(nn.Module):
+class Network(TunableNetwork):
     """A Transformer with its language-model head, if it has one. ``forward`` returns all layers."""
 
     quantised = False  # whether its linear layers compute in int8
@@ -95,8 +102,9 @@ class Network(nn.Module):
 
     def top(self, batch: TokenBatch) -> Tensor:
         """The hidden states of the top layer, ``(B, T, D)``."""
-        found: Tensor = self.body(**self._given(batch), return_dict=True).last_hidden_state
-        return found
+        found = self.body(**self._given(batch), return_dict=True)
+        states: Tensor | None = getattr(found, "last_hidden_state", None)
+        return self(batch)[-1] if states is None else states
 
     def top_at(self, batch: TokenBatch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
         """The states of the top layer, ``(B, T, D)``, that are right at these places only: faster, where it can be.
@@ -144,6 +152,23 @@ class Network(nn.Module):
                 lists[name] = len(module)
         n = max(lists.values(), default=0)
         return [tuple(f"{name}.{number}." for name, size in lists.items() if size == n) for number in range(n)]
+
+    @property
+    def tuning_rate(self) -> float:
+        """The wider the network, the more slowly it learns."""
+        return next((rate for most, rate in TUNING_RATES if self.dim <= most), WIDE_RATE)
+
+    def begin_tuning(self, dropout: float, *, sparse: bool, lm_weight: float) -> None:
+        """Set the dropout of all layers, and sparse gradients of large tables of embeddings.
+
+        A batch contains few of the tokens in the vocabulary, and a dense update would spend most of its time on the
+        others. A causal language model with its own loss (``lm_weight``) updates all rows: its gradients are dense.
+        """
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
+            elif isinstance(module, nn.Embedding) and module.num_embeddings >= LARGE_TABLE:
+                module.sparse = sparse and not (lm_weight and self.is_causal_lm)
 
     def attentions(self, batch: TokenBatch) -> tuple[Tensor | None, ...]:
         """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""

@@ -1,8 +1,4 @@
-"""Fine-tuning a Transformer with a task: words pooled from subwords, long sentences in windows, pairs as one input.
-
-A batch contains few of the subwords in the vocabulary, and a dense update would spend most of its time on the others.
-So the gradient of the embedding table is sparse, and the optimiser updates only the rows that were read.
-"""
+"""Fine-tuning a Transformer with a task: words pooled from subwords, long sentences in windows, pairs as one input."""
 
 from __future__ import annotations
 
@@ -12,44 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from polyseme.contexts.fine_tuning import Given
 from polyseme.contexts.transformer.encode import Runner, windows
 from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tokenizer import PairCut
 from polyseme.text.spacing import joined_with_spans
 from polyseme.text.strings import well_formed
-
-LARGE_TABLE = 4096  # rows from which on a sparse gradient is faster than a dense one
-
-
-# Up to this dimension, the encoder's learning rate as a share of the new layers': Turc et al., "Well-read students
-# learn better" (2019), fine-tune BERT of 256 dimensions at 3e-4.
-RATES = ((256, 0.3), (512, 0.1), (768, 0.05))
-WIDE_RATE, OTHER_RATE = 0.02, 0.1  # for wider Transformers, and for encoders that are not Transformers
-
-
-def usual_rate(module: nn.Module) -> float:
-    """The default factor of the learning rate for the encoder in a module: the wider it is, the smaller."""
-    width = next((one.dim for one in module.modules() if isinstance(one, Network)), None)
-    if width is None:
-        return OTHER_RATE
-    return next((rate for most, rate in RATES if width <= most), WIDE_RATE)
-
-
-def begin_learning(module: nn.Module, dropout: float, *, sparse: bool, lm_weight: float = 0.0) -> None:
-    """Prepare all networks in a module for fine-tuning: set their dropout and, with ``sparse``, sparse gradients.
-
-    A causal language model with its own loss (``lm_weight``) updates all rows of its table, so its gradients are dense.
-    """
-    for network in [one for one in module.modules() if isinstance(one, Network)]:
-        some_rows = sparse and not (lm_weight and network.is_causal_lm)
-        for inner in network.modules():
-            if isinstance(inner, nn.Dropout):
-                inner.p = dropout
-            elif isinstance(inner, nn.Embedding) and inner.num_embeddings >= LARGE_TABLE:
-                inner.sparse = some_rows
 
 
 class WordReader:
@@ -174,44 +138,6 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     return start, end
-
-
-class FirstState(Given):
-    """The top hidden state at the first token of each input; for a causal network, at the last token.
-
-    In training, a causal language model adds its own loss with weight ``lm_weight``.
-    """
-
-    network: Network
-
-    def __init__(self, network: Network, lm_weight: float = 0.0) -> None:
-        super().__init__(network, network.layer_names)
-        self.lm_weight = lm_weight if learns_to_expect(network) else 0.0
-
-    def forward(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden states ``(B, D)``, and the terms to add to the losses ``(B,)``."""
-        network, lengths, rows = self.network, mask.sum(dim=1), torch.arange(len(ids), device=ids.device)
-        batch = TokenBatch(ids, None if bool(mask.all()) else mask, types if bool(types.any()) else None)
-        places = lengths - 1 if network.causal else torch.zeros_like(rows)
-        alone = self.training and not self.lm_weight
-        top = network.top_at(batch, rows, places) if alone else network(batch)[-1]
-        found = top[rows, places]
-        if not (self.training and self.lm_weight):
-            return found, found.new_zeros(len(ids))
-        return found, self.lm_weight * surprise(network, top, ids, lengths)
-
-
-def learns_to_expect(network: Network) -> bool:
-    """Whether a network can train with its own language-model loss besides a task: if it is a causal LM."""
-    return network.is_causal_lm and network.reads_head
-
-
-def surprise(network: Network, top: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
-    """The mean -log p(next subword) of each input, from its top layer: ``(B, T, D) -> (B,)``."""
-    behind = lengths - 1  # number of predictions
-    real = torch.arange(top.shape[1] - 1, device=top.device) < behind.unsqueeze(1)  # (B, T - 1)
-    losses = F.cross_entropy(network.head(top[:, :-1][real]), ids[:, 1:][real], reduction="none")
-    return losses.new_zeros(len(top)).index_add(0, real.nonzero()[:, 0], losses) / behind.clamp_min(1)
 
 
 def padded_pieces(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:

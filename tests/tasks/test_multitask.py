@@ -9,19 +9,10 @@ import pytest
 import torch
 
 import polyseme
-from polyseme.contexts.transformer.options import MtDnnOptions
-from polyseme.contexts.transformer.pretrain.mtdnn import (
-    FIRST,
-    NEITHER,
-    SECOND,
-    PairInputs,
-    RankedRows,
-    Ranks,
-    ScoreHead,
-)
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError, TrainingError
 from polyseme.neural.layers import StochasticAnswer
+from polyseme.tasks.multitask import FIRST, NEITHER, SECOND, PairInputs, PlainScale, RankedTexts, Ranking
 
 ANIMALS, ACTS = ["cat", "dog", "bird"], ["sleeps", "eats", "runs"]
 SMALL = {"dim": 32, "n_layers": 2, "n_heads": 2, "length": 16, "batch_size": 16, "max_size": 200, "threads": 1}
@@ -78,26 +69,27 @@ def test_in_training_steps_are_left_out_but_never_all():
 
 
 def test_ranking_is_a_softmax_over_bounded_relevances():
-    torch.manual_seed(0)
-    head = Ranks(4, 3)
-    first = torch.randn(6, 4)
-    outputs = head(first[:, None], first, torch.zeros(6, 1))
-    relevance = sigmoid(first.numpy() @ head.output.weight.detach().numpy()[0] + head.output.bias.item()).reshape(2, 3)
+    relevance, goal = sigmoid(np.random.default_rng(0).normal(size=(2, 3))), Ranking()
     expected = -sum(math.log(softmax(row)[0]) for row in relevance)
-    assert head.loss(outputs, torch.zeros(2)).item() == pytest.approx(expected, rel=1e-5)
+    assert goal.loss(torch.from_numpy(relevance), goal.wanted(relevance)).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_scores_are_told_by_their_correlation():
     random = np.random.default_rng(0)
-    a, b = random.normal(size=(50, 1)), random.normal(size=50)
-    assert ScoreHead(2).score(a, b) == pytest.approx(np.corrcoef(a[:, 0], b)[0, 1])
-    assert ScoreHead(2).score(np.ones((3, 1)), b[:3]) == 0
+    said, gold = random.normal(size=(50, 1)).astype(np.float32), random.uniform(1, 5, size=50)
+    examples = Examples.of([("a", "b", float(score)) for score in gold], scored=True)
+    goal = PlainScale(1, 5)
+    score = goal.score(said, examples, goal.primary)
+    assert score.facts["pearson"] == pytest.approx(np.corrcoef(said[:, 0], gold)[0, 1], abs=1e-6)
+    loss = goal.loss(torch.from_numpy(said), goal.wanted(examples)).item()
+    assert loss == pytest.approx(np.square(said[:, 0] - (gold - 1) / 4).sum(), rel=1e-5)
+    assert goal.figures(np.ones((50, 1), dtype=np.float32), examples)["pearson"] == 0
 
 
 def test_candidates_are_the_wrong_ones_of_the_same_text_and_then_others():
     texts = [("q1", "right"), ("q1", "wrong a"), ("q1", "wrong b"), ("q2", "alone")]
-    rows = RankedRows(texts, np.array([True, False, False, True]), MtDnnOptions(candidates=3))
-    found, _ = rows.of(np.array([0, 1]), np.random.default_rng(0))
+    rows = RankedTexts(None, texts, np.array([True, False, False, True]), 3, 16)
+    found = rows.candidates(np.array([0, 1]), np.random.default_rng(0))
     assert found[0] == ("q1", "right")
     assert set(found[1:3]) == {("q1", "wrong a"), ("q1", "wrong b")}
     assert found[3] == ("q2", "alone")
@@ -106,11 +98,11 @@ def test_candidates_are_the_wrong_ones_of_the_same_text_and_then_others():
 
 def test_a_right_text_is_never_drawn_as_a_wrong_candidate():
     texts = [("q1", "right"), ("q1", "right too"), ("q2", "alone")]
-    rows = RankedRows(texts, np.ones(3, dtype=bool), MtDnnOptions(candidates=3))
-    found, _ = rows.of(np.zeros(20, dtype=np.int64), np.random.default_rng(0))
+    rows = RankedTexts(None, texts, np.ones(3, dtype=bool), 3, 16)
+    found = rows.candidates(np.zeros(20, dtype=np.int64), np.random.default_rng(0))
     assert {second for _, second in found[1::3] + found[2::3]} == {"alone"}
-    only = RankedRows(texts[:2], np.ones(2, dtype=bool), MtDnnOptions(candidates=3))  # nothing else to draw
-    assert len(only.of(np.zeros(1, dtype=np.int64), np.random.default_rng(0))[0]) == 3
+    only = RankedTexts(None, texts[:2], np.ones(2, dtype=bool), 3, 16)  # nothing else to draw
+    assert len(only.candidates(np.zeros(1, dtype=np.int64), np.random.default_rng(0))) == 3
 
 
 def sources() -> dict[str, Examples]:
@@ -162,7 +154,7 @@ def test_a_given_transformer_is_taken_over_and_left_as_it_was(tmp_path):
         [NEITHER, FIRST, FIRST, NEITHER, SECOND, SECOND, SECOND, NEITHER],
         [NEITHER, FIRST, FIRST, *[NEITHER] * 5],
     ]
-    assert pieces.types[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert pieces.tokens.types[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
 def test_what_cannot_be_learned_is_said_in_a_line():
