@@ -87,6 +87,39 @@ def test_every_file_a_readme_links_to_is_there(name):
         assert (ROOT / target).exists(), target
 
 
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/notebooks/*.ipynb")]
+
+
+def named(path: str) -> object:
+    """What a dotted path of Python names."""
+    module, *names = path.split(".")
+    thing = importlib.import_module(module)
+    for name in names:
+        module = f"{module}.{name}"
+        thing = getattr(thing, name) if hasattr(thing, name) else importlib.import_module(module)
+    return thing
+
+
+def test_every_python_name_that_a_page_gives_exists():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    paths = set(re.findall(r"\bpolyseme(?:\.[A-Za-z_]\w*)+", text)) - {"polyseme.fish", "polyseme.json"}
+    for module, names in re.findall(r"from (polyseme[\w.]*) import ([\w, ]+)", text):
+        paths |= {f"{module}.{name}" for name in names.replace(" ", "").split(",")}
+    assert len(paths) > 30
+    assert all(named(path) is not None for path in sorted(paths))
+
+
+def test_the_python_reference_lists_what_there_is():
+    for page in ("docs/api.md", "docs/zh/api.md"):
+        blocks = re.findall(
+            r"^::: (\S+)(?:\n    options:\n      members: \[(.*)\])?", (ROOT / page).read_text("utf-8"), re.M
+        )
+        assert len(blocks) > 8
+        for path, members in blocks:
+            thing = named(path)
+            assert all(hasattr(thing, name) for name in members.split(", ") if name), (page, path, members)
+
+
 @pytest.mark.parametrize("row", METHODS, ids=[row.name for row in METHODS])
 def test_every_method_has_a_page(row):
     assert (ROOT / "docs" / "methods" / f"{row.name}.md").read_text(encoding="utf-8").startswith("# ")

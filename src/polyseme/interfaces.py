@@ -299,7 +299,7 @@ class SentenceEncoder(ABC):
         """The same one by one, for endless streams of texts."""
         return (vector for batch in text_batches(several(texts)) for vector in self.encode_batch(batch))
 
-    # A trained encoder is a step of a scikit-learn pipeline as it is; estimator.py has those that are yet to be fitted.
+    # A trained encoder is a step of a scikit-learn pipeline as it is.
 
     def fit(self, texts: Iterable[Sentence], y: object = None) -> Self:
         """The encoder itself: nothing to fit."""

@@ -16,7 +16,7 @@ class Row(NamedTuple):
     name: str
     chinese: str
     kind: str  # words | contexts | sentences | tasks
-    learns_from: tuple[str, ...]  # kinds of data (text/data.py), any of them; "name=kind": several, by name
+    learns_from: tuple[str, ...]  # kinds of data (data/training_data.py), any of them; "name=kind": several, by name
     where: str  # "module:Class"
     options: str  # the same of its options, found without importing what the method computes with
     year: int

@@ -68,7 +68,7 @@ def new_file(path: str | Path) -> Iterator[Path]:
 def new_files(path: str | Path, *beside: Path, force: bool = False) -> Iterator[list[Path]]:
     """Like ``new_file`` for several files of one folder; files ``beside`` that are not written anew are removed.
 
-    A new folder appears with all files in it; in an existing one they appear in one step (see together.py). Existing
+    A new folder appears with all files in it; in an existing one they appear in one step (see file_sets.py). Existing
     files are replaced only with ``force``.
     """
     path = Path(path)

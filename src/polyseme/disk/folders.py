@@ -47,7 +47,7 @@ class Manifest:
         return opened(self, path)
 
     def new_folder(self, path: str | Path, *, force: bool = False, **known: Any) -> AbstractContextManager[Path]:
-        """A folder to write to that becomes ``path``; ``force`` replaces another polyseme result (see ours.py)."""
+        """A folder to write to that becomes ``path``; ``force`` replaces another polyseme result (see ownership.py)."""
         return atomic.new_folder(path, lambda there, new: check_new(there, new, self.marker, force=force, **known))
 
     def seals(self, folder: Path, *, aside: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:

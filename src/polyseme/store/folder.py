@@ -1,7 +1,7 @@
 """A model on disk: a folder with model.json, weights.safetensors, tables of words, training.jsonl and a model card.
 
 A composed model stores its inner models in subfolders, each of which is a model folder too. Arrays are memory-mapped,
-so opening is fast. For how the files are checked, see disk/manifest.py.
+so opening is fast. For how the files are checked, see disk/folders.py.
 
 A fingerprint of a model's files, which shows whether the model has changed.
 """

@@ -116,7 +116,7 @@ class Corpus:
         segment      auto, jieba, char, space, english, a function, or a Segmentation, which includes the next two lines
         normalise    nfkc or none;  script  keep, simplified or traditional;  case  keep or lower
         words        words that jieba must not split: the user dictionary
-        format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/formats.py
+        format       auto, text, wrapped, jsonl (the text is in ``field``), segmented, tagged: see text/blocks.py
         documents    auto, file, blank-line or line: what separates documents
         encoding     None detects UTF-8, UTF-16, GB18030, Big5, Windows-1252;  errors  strict, or replace for bad bytes
         force        replace another corpus, model or index at ``path``

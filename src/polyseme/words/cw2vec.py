@@ -5,7 +5,7 @@ Cao, Lu, Zhou and Li, cw2vec: Learning Chinese Word Embeddings with Stroke n-gra
     max Σ_(w,c)  log σ(x_w·y_c) + Σ_{n ~ P^0.75} log σ(-x_w·y_n),    x_w = Σ_{g ∈ S(w)} z_g
 
 S(w) is the set of n-grams, minn <= n <= maxn, of the stroke sequence of w: the strokes of all its characters, in five
-classes (see ``text/strokes.py``). 大人 is 13434. So words that share a radical share n-grams, and an unseen word has a
+classes (``strokes.txt``). 大人 is 13434. So words that share a radical share n-grams, and an unseen word has a
 vector too if its characters are known.
 
 What differs from the paper: the sum is divided by the square root of the number of n-grams, so that words of many

@@ -1,7 +1,7 @@
 """The torch networks of NNLM and Polyglot, and the training of NNLM. Formulas are in ``nnlm.py`` and ``polyglot.py``.
 
 A step touches only the rows of the words in its batch: gradients and optimiser steps are sparse. Polyglot is trained in
-``kernels/windows.py``.
+``kernels/polyglot.py``.
 """
 
 from __future__ import annotations

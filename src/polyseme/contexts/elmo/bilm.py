@@ -7,7 +7,7 @@ Peters et al., "Deep contextualized word representations", NAACL 2018. With the 
 Θ_x: characters → embedding → convolutions → max → activation → highways (→ concatenated to a word embedding) →
 projection.
 Θ→, Θ←: two stacks of LSTMs with projection, clipped cells and states, and a residual around each layer but the first;
-or, by option, of gated convolutions or masked transformer layers (``readers.py``).
+or, by option, of gated convolutions or masked transformer layers (``bilm_layers.py``).
 Θ_s: one softmax for both directions.
 
 The two directions are the first axis, of size 2, so that one batched product computes both. Gates are in torch's order
@@ -164,8 +164,8 @@ class TokenEncoder(nn.Module):
     def spelt(self, characters: Tensor, lengths: NDArray[np.int64]) -> Tensor:
         """Character ids ``(W, C)`` → ``(W, filters)``: convolutions, max pooling, activation, highways.
 
-        In training on the CPU the maxima are computed by compiled loops (``neural/cnn.py``). Without gradients, plain
-        matrix products over words of similar length are as fast, and do not need numba.
+        In training on the CPU the maxima are computed by compiled loops (``neural/convolution.py``). Without gradients,
+        plain matrix products over words of similar length are as fast, and do not need numba.
         """
         table, config = self.characters, self.config
         learns = torch.is_grad_enabled() and table.requires_grad

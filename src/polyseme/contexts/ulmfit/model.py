@@ -2,7 +2,7 @@
 
 Howard and Ruder, "Universal Language Model Fine-tuning for Text Classification", ACL 2018. Three stages:
 
-    1  ``train ulmfit GENERAL_TEXT``                a language model (``awd.py``) of general text
+    1  ``train ulmfit GENERAL_TEXT``                a language model (``network.py``) of general text
     2  ``train ulmfit TASK_TEXT --from MODEL``      the same, trained further on the text of the task
     3  ``fit classify --head ulmfit --encoder …``   the classifier over it
 

@@ -29,7 +29,7 @@ class TokenRun:
 
 
 class PieceTable:
-    """The subwords of every word of a corpus, in each form that it has in running text (``forms.py``).
+    """The subwords of every word of a corpus, in each form that it has in running text (``word_forms``).
 
     Form f of word w has the number f · n_words + w. If the forms do not differ (WordPiece), there is only the first.
     """
