@@ -132,3 +132,12 @@ def test_the_token_in_the_page_s_address_is_escaped(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("polyseme.serve.listen.one_thread_each", lambda: None)
     serve((str(shelf / "corpus"),), port=0, token="100%sure#1", say=said.append)
     assert any(line.endswith("/#token=100%25sure%231") for line in said)
+
+
+def test_a_server_of_word_vectors_starts_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "small.vec").write_text("2 2\na 1 0\nb 0 1\n")
+    code = (
+        "import sys; from polyseme.serve.app import create_app; from polyseme.serve.library import Library\n"
+        f"create_app(Library.open([{str(tmp_path / 'small.vec')!r}])); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

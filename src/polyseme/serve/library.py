@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyseme import catalog
 from polyseme.api import load, recognise
@@ -19,11 +19,14 @@ from polyseme.interfaces import ContextEncoder, SentenceEncoder
 from polyseme.search import Index, TextIndex
 from polyseme.search.occurrences.splits import example_words, frequent_words, split_words
 from polyseme.sentences.lift import lift
-from polyseme.tasks.fit import as_task, tells_labels
-from polyseme.tasks.model import TaskModel
+from polyseme.store.model import Model
 from polyseme.text.corpus import Corpus
 from polyseme.text.tagged import named_tags
+from polyseme.words.files.models import PublishedFastText
 from polyseme.words.vectors import WordVectors
+
+if TYPE_CHECKING:
+    from polyseme.tasks.model import TaskModel
 
 log = logging.getLogger(__name__)
 
@@ -194,13 +197,13 @@ def model_item(name: str, path: str, model: Any) -> Item:
     facts: dict[str, Any] = {"method": getattr(model, "method", ""), "curve": bool(_curve(model))}
     row = _row(facts["method"])
     facts["chinese"] = row.chinese if row else ""
-    if isinstance(model, TaskModel):
+    if row in catalog.TASKS:
         return Item(name, "task", path, model, facts | _task_facts(model))
     about = getattr(model, "about", None)
     facts |= _text(about.corpus if about else {})
     if isinstance(model, WordVectors):
-        if tells_labels(model):
-            facts |= _task_facts(as_task(model))
+        if isinstance(model, PublishedFastText) and model.is_classifier:
+            facts |= _task_facts(task_of(model))
         facts |= {"dim": model.vector_size, "words": len(model), "examples": frequent_words(model.index_to_key)}
         return Item(name, "words", path, model, facts)
     if isinstance(model, ContextEncoder):
@@ -209,6 +212,13 @@ def model_item(name: str, path: str, model: Any) -> Item:
     if isinstance(model, SentenceEncoder):
         return Item(name, "sentences", path, model, {**facts, "dim": model.dim})
     raise OptionError(f"{path} is not something that can be served")
+
+
+def task_of(model: Model) -> TaskModel:
+    """The model as a task's, whose room imports torch: a library of words does without."""
+    from polyseme.tasks.fit import as_task
+
+    return as_task(model)
 
 
 def _task_facts(model: TaskModel) -> dict[str, Any]:

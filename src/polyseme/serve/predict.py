@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 
 from polyseme.errors import OptionError
 from polyseme.serve.answers import JsonAnswer
 from polyseme.serve.batch import Batcher
-from polyseme.serve.library import Library
+from polyseme.serve.library import Library, task_of
 from polyseme.serve.shapes import AskPredict, Predictions
 from polyseme.serve.texts import BATCH_CHARACTERS, MOST_CHARACTERS, WAIT
-from polyseme.tasks.fit import as_task
-from polyseme.tasks.model import TaskModel
+
+if TYPE_CHECKING:
+    from polyseme.tasks.model import TaskModel
 
 TAKES = {"classify": "texts", "pair": "pairs", "tag": "sentences", "span": "passages", "choice": "choices"}
 
@@ -51,7 +52,7 @@ class SharedTask:
 def predict_routes(library: Library) -> APIRouter:
     """Routes under /api."""
     router = APIRouter(prefix="/api", tags=["tasks"])
-    tasks = {name: SharedTask(as_task(item.thing)) for name, item in library.items.items() if "task" in item.facts}
+    tasks = {name: SharedTask(task_of(item.thing)) for name, item in library.items.items() if "task" in item.facts}
 
     @router.post("/predict", response_model=Predictions)
     async def predict(question: AskPredict) -> JsonAnswer:

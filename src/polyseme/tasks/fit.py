@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -131,15 +131,10 @@ def mean_and_deviation(reports: Sequence[TaskReport]) -> tuple[Figures, Figures]
     return {name: float(v.mean()) for name, v in values.items()}, spread
 
 
-def tells_labels(model: Any) -> TypeGuard[PublishedFastText]:
-    """Whether this is a supervised fastText file."""
-    return isinstance(model, PublishedFastText) and model.options.architecture == "supervised"
-
-
 def as_task(model: Model, path: str | Path = "the model") -> TaskModel:
     """The model as a task's: itself, or a supervised fastText file's labels."""
     if isinstance(model, TaskModel):
         return model
-    if tells_labels(model):
+    if isinstance(model, PublishedFastText) and model.is_classifier:
         return published_classifier(model)
     raise OptionError(f"{path} is a model of {model.method}, which makes no predictions: train one with polyseme fit")

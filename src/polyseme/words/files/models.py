@@ -130,6 +130,11 @@ class PublishedFastText(WordVectors):
         super().__init__(vocabulary, vectors, options=options, about=about, output=output, subwords=subwords)
         self.labels = labels
 
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it was trained on labels, which it predicts."""
+        return bool(self.options.architecture == "supervised")
+
     def parts(self) -> Parts:
         parts = super().parts()
         tensors: dict[str, NDArray[Any]] = {
