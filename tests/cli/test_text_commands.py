@@ -16,8 +16,8 @@ from tests.processes import run_command as run
 
 import polyseme
 from polyseme.cli.corpus import corpus
-from polyseme.cli.info import info
-from polyseme.cli.show import OneOf
+from polyseme.cli.tables import OneOf
+from polyseme.cli.text import info
 from polyseme.disk import files
 from polyseme.errors import FormatError
 from polyseme.text.blocks import DOCUMENTS, FORMATS

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import polyseme
 from polyseme.catalog import METHODS, Row
-from polyseme.cli.info import info
 from polyseme.cli.methods import methods
+from polyseme.cli.text import info
 from polyseme.cli.train import _command
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.show import json_option, print_json
+from polyseme.cli.tables import json_option, print_json
 from polyseme.cli.words import answers_to_json, method_option, open_words, print_answers, restrict_option, topn_option
 
 

@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from polyseme.cli.show import force_option, json_option, print_json, print_table, shown_progress
+from polyseme.cli.tables import force_option, json_option, print_json, print_table, shown_progress
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.show import OneOf, choice_option, force_option, json_option, print_json, print_table
+from polyseme.cli.tables import OneOf, choice_option, force_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def concordance(
 
 def _opened(path: str) -> Corpus:
     from polyseme.api import recognise
-    from polyseme.cli.show import shown_progress
+    from polyseme.cli.tables import shown_progress
     from polyseme.text.corpus import Corpus
 
     kind = recognise(path) if path != "-" else "text"

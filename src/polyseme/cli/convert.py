@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.show import OneOf, force_option
+from polyseme.cli.tables import OneOf, force_option
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import given_flags, with_flags
-from polyseme.cli.show import force_option, json_option, out_folder, print_json, say_end, shown_progress
+from polyseme.cli.tables import force_option, json_option, out_folder, print_json, say_end, shown_progress
 from polyseme.text.options import READING, Reading
 
 

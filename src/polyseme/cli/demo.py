@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli.kwic import console, print_kwic
-from polyseme.cli.show import shown_progress
+from polyseme.cli.tables import shown_progress
 from polyseme.demo import MINUTES, Demo, Step
 from polyseme.evaluate.tag_agreement import Agreement
 from polyseme.search.occurrences.hits import WordSenses

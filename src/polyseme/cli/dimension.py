@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.show import choice_option, force_option, json_option, print_json, print_table, shown_progress
+from polyseme.cli.tables import choice_option, force_option, json_option, print_json, print_table, shown_progress
 
 METHODS = ("svd", "word2vec", "glove")
 

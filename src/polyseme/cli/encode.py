@@ -9,7 +9,7 @@ import click
 from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
-from polyseme.cli.show import OneOf, force_option, say_end, shown_progress
+from polyseme.cli.tables import OneOf, force_option, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.encode_files import FORMATS, STDOUT, encode_file, format_of
 from polyseme.interfaces import UNKNOWN, ContextEncoder, SentenceEncoder, unknown_told

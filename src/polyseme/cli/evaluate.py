@@ -17,7 +17,7 @@ import click
 from polyseme.cli.flags import ColumnsFlag
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
 from polyseme.cli.precision import opened_at, precision_option
-from polyseme.cli.show import choice_option, json_option, print_json, print_table
+from polyseme.cli.tables import choice_option, json_option, print_json, print_table
 from polyseme.cli.terminal import say
 from polyseme.cli.words import method_option
 from polyseme.errors import PolysemeError

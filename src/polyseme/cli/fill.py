@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from polyseme.cli.show import json_option, print_json
+from polyseme.cli.tables import json_option, print_json
 from polyseme.cli.words import answers_to_json, print_answers, topn_option
 from polyseme.errors import OptionError
 from polyseme.interfaces import MASK, LanguageModel

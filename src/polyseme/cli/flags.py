@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from polyseme.cli.show import OneOf
+from polyseme.cli.tables import OneOf
 from polyseme.options import value_type
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import option_flags
-from polyseme.cli.show import force_flag, out_folder, say_end, shown_progress
+from polyseme.cli.tables import force_flag, out_folder, say_end, shown_progress
 from polyseme.search.occurrences.build import IndexOptions, build_index
 from polyseme.search.occurrences.splits import split_words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from polyseme.catalog import COMPOSED, METHODS
-from polyseme.cli.show import json_option, print_json, print_table
+from polyseme.cli.tables import json_option, print_json, print_table
 
 
 @click.command()

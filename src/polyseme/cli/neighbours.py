@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.show import json_option, print_json
+from polyseme.cli.tables import json_option, print_json
 from polyseme.cli.terminal import say
 from polyseme.cli.words import answers_to_json, open_words, print_answers, restrict_option, topn_option
 from polyseme.errors import UnknownWord

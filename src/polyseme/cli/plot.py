@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.show import choice_option, force_option
+from polyseme.cli.tables import choice_option, force_option
 from polyseme.cli.terminal import say
 
 _out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="Plot to write: .png, .svg or .pdf.")
@@ -69,7 +69,7 @@ def draw_curves(models: tuple[str, ...], figure: str | None, out: str, force: bo
 @force_option
 def draw_uses(index: str, word: str, out: str, force: bool) -> None:
     """Plot the occurrences of WORD in INDEX, coloured by use."""
-    from polyseme.cli.senses import heading
+    from polyseme.cli.uses import heading
     from polyseme.search.occurrences.index import Index
     from polyseme.view import plots
     from polyseme.view.figure import check_picture

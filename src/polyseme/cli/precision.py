@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyseme.cli.show import choice_option
+from polyseme.cli.tables import choice_option
 from polyseme.contexts.transformer.options import PRECISIONS
 from polyseme.errors import OptionError
 

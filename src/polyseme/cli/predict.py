@@ -12,7 +12,7 @@ from typing import IO, Any
 import click
 
 from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.show import force_flag, print_json, print_table, shown_progress
+from polyseme.cli.tables import force_flag, print_json, print_table, shown_progress
 from polyseme.cli.terminal import json_printable, say
 from polyseme.text.options import ReadingExamples
 

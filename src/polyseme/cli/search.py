@@ -9,7 +9,7 @@ import click
 
 from polyseme.cli.flags import with_flags
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.show import choice_option, force_option, json_option, print_json, say_end, shown_progress
+from polyseme.cli.tables import choice_option, force_option, json_option, print_json, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.text.options import Reading
 

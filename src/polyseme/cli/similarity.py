@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.show import json_option, print_json
+from polyseme.cli.tables import json_option, print_json
 from polyseme.cli.terminal import say
 
 

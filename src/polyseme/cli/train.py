@@ -11,7 +11,7 @@ import click
 
 from polyseme import catalog
 from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.show import force_option, out_folder, say_end, shown_progress
+from polyseme.cli.tables import force_option, out_folder, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.show import choice_option, print_table
+from polyseme.cli.tables import choice_option, print_table
 
 if TYPE_CHECKING:
     from polyseme.words.vectors import Neighbours, WordVectors

@@ -10,7 +10,7 @@ import click
 
 from polyseme import catalog
 from polyseme.cli.flags import given_flags
-from polyseme.cli.show import force_option, json_option, out_folder, print_json, print_table, say_end, shown_progress
+from polyseme.cli.tables import force_option, json_option, out_folder, print_json, print_table, say_end, shown_progress
 from polyseme.cli.terminal import say
 from polyseme.cli.train import MethodCommand
 from polyseme.errors import OptionError

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from polyseme.cli.kwic import console, print_kwic
 from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.show import OneOf, choice_option, force_option, json_option, print_json
+from polyseme.cli.tables import OneOf, choice_option, force_option, json_option, print_json
 from polyseme.errors import FormatError, UnknownWord
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.index import Index

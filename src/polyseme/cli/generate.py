@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from polyseme.cli.predict import sink_of
-from polyseme.cli.show import force_option, json_option, print_json, shown_progress
+from polyseme.cli.tables import force_option, json_option, print_json, shown_progress
 from polyseme.cli.terminal import json_printable, printable, say
 from polyseme.encode_files import InputLines
 from polyseme.errors import OptionError

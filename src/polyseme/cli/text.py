@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from polyseme.cli.flags import ColumnsFlag, given_flags, with_flags
-from polyseme.cli.show import json_option, print_json, print_table
+from polyseme.cli.tables import json_option, print_json, print_table
 from polyseme.text.options import READING, Reading
 
 LONGEST = 60  # characters of a cell that are shown
