@@ -23,6 +23,7 @@ from polyseme.disk.folders import Manifest
 from polyseme.disk.opened_folder import OpenFolder
 from polyseme.display import facts_table
 from polyseme.errors import OptionError, close_matches
+from polyseme.old_folders import renamed
 from polyseme.options import changed_options, make_options, options_to_json
 from polyseme.text.options import CUTTING, READING
 
@@ -51,13 +52,13 @@ class Description:
 
     def changed_options(self) -> dict[str, Any]:
         """The options of a model or an index that differ from their defaults."""
-        from polyseme.api import options_of
-        from polyseme.old_folders import renamed
-        from polyseme.search.occurrences.build import IndexOptions
-
         method, options = self.facts.get("method"), self.facts.get("options", {})
         if method is None:
+            from polyseme.search.occurrences.build import IndexOptions
+
             return changed_options(make_options(IndexOptions, options))
+        from polyseme.api import options_of
+
         return changed_options(make_options(options_of(method), renamed(method, options)))
 
     def __repr__(self) -> str:

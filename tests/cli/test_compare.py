@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scipy.stats import spearmanr
 
 import polyseme
-from polyseme.cli.compare import compare
+from polyseme.cli.evaluate import compare
 from polyseme.evaluate.compare import compare as compare_models
 
 PAIRS = [("a", "b", 9.0), ("a", "c", 5.0), ("b", "c", 4.0), ("a", "d", 1.0)]

@@ -6,7 +6,8 @@ import sys
 
 from rich.cells import cell_len
 
-from polyseme.cli.tables import print_table, say_end, shown_progress
+from polyseme.cli.tables import print_table
+from polyseme.cli.terminal import say_end, shown_progress
 from polyseme.words.epochs import PREPARING
 
 

@@ -15,9 +15,8 @@ from click.testing import CliRunner
 from tests.processes import run_command as run
 
 import polyseme
-from polyseme.cli.corpus import corpus
-from polyseme.cli.tables import OneOf
-from polyseme.cli.text import info
+from polyseme.cli.flags import OneOf
+from polyseme.cli.text import corpus, info
 from polyseme.disk import files
 from polyseme.errors import FormatError
 from polyseme.text.blocks import DOCUMENTS, FORMATS

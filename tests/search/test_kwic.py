@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from polyseme.cli.kwic import kwic_lines, trimmed, trimmed_left
+from polyseme.cli.tables import kwic_lines, trimmed, trimmed_left
 from polyseme.search import build_index
 from polyseme.search.kwic.concordance import Line
 from polyseme.search.occurrences.hits import Hit

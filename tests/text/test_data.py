@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 import polyseme
 from polyseme.catalog import METHODS, Row
-from polyseme.cli.methods import methods
 from polyseme.cli.text import info
-from polyseme.cli.train import _command
+from polyseme.cli.train import _command, methods
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.data.training_data import FORMS, fingerprint_of, read_data, recognise_data

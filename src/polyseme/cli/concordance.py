@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.tables import OneOf, choice_option, force_option, json_option, print_json, print_table
+from polyseme.cli.flags import OneOf, choice_option, force_option, json_option
+from polyseme.cli.tables import ROW_FORMATS, print_json, print_table, write_rows
 from polyseme.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _DOCUMENTS = ("document", "source", "count", "tokens", "per_million")
 @click.option("--min-count", type=click.IntRange(1), default=3, show_default=True, help="Minimum count of a collocate.")
 @click.option("-n", "--topn", type=click.IntRange(1), help="How many; default: 20, or all to a file.")
 @click.option("-o", "--out", help="File to write: .csv, .tsv or .jsonl; - is stdout.")
-@click.option("--format", "form", type=OneOf(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--format", "form", type=OneOf(ROW_FORMATS), help="Default: by the suffix of OUT.")
 @force_option
 @json_option
 def concordance(
@@ -67,44 +67,45 @@ def concordance(
     """
     if collocates and documents:
         raise click.UsageError("--collocates and --documents print different tables: choose one")
-    from polyseme.search.kwic.concordance import concordance as look_for
+    from polyseme.search.kwic.concordance import concordance as find_matches
 
-    found = look_for(_opened(corpus), query, mode, tag=tag)
+    matches = find_matches(_opened(corpus), query, mode, tag=tag)
     most = topn or (None if out else 20)
     columns: tuple[str, ...] = _LINES
     if collocates:
-        near = found.collocates(left=window, right=window, min_count=min_count, score=by, topn=most or 1 << 40)
-        columns, rows = _COLLOCATES, [dataclasses.astuple(one) for one in near]
+        near = matches.collocates(left=window, right=window, min_count=min_count, score=by, topn=most or 1 << 40)
+        columns, rows = _COLLOCATES, [dataclasses.astuple(collocate) for collocate in near]
     elif documents:
-        counted = found.documents(most)
         columns = _DOCUMENTS
-        rows = [(one.document, one.source, one.count, one.tokens, round(one.per_million, 2)) for one in counted]
+        rows = [
+            (document.document, document.source, document.count, document.tokens, round(document.per_million, 2))
+            for document in matches.documents(most)
+        ]
     else:
-        shown = found.lines(stop=most, sort=sort)
+        shown = matches.lines(stop=most, sort=sort)
         rows = [_row(line) for line in shown]
     if out:
         write_rows(out, form, columns, rows, force=force)
     elif as_json:
         name = "collocates" if collocates else "by_document" if documents else "lines"
-        print_json(
-            {"query": found.query, **found.to_json(), name: [dict(zip(columns, row, strict=True)) for row in rows]}
-        )
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
+        print_json({"query": matches.query, **matches.to_json(), name: records})
     else:
-        _print_facts(found)
+        _print_facts(matches)
         if collocates or documents:
             print_table([column.replace("_", " ") for column in columns], rows)
         else:
-            from polyseme.cli.kwic import console, print_kwic
+            from polyseme.cli.tables import console, print_kwic
 
             print_kwic(console(), shown, scores=False, sources=True)
-            if len(shown) < found.count:
-                rest = f"-n {found.count} prints all, -o FILE.csv writes them"
-                say(f"{len(shown):,} of {found.count:,} shown; {rest}", err=True)
+            if len(shown) < matches.count:
+                rest = f"-n {matches.count} prints all, -o FILE.csv writes them"
+                say(f"{len(shown):,} of {matches.count:,} shown; {rest}", err=True)
 
 
 def _opened(path: str) -> Corpus:
     from polyseme.api import recognise
-    from polyseme.cli.tables import shown_progress
+    from polyseme.cli.terminal import shown_progress
     from polyseme.text.corpus import Corpus
 
     kind = recognise(path) if path != "-" else "text"
@@ -124,15 +125,16 @@ def _row(line: Line) -> tuple[Any, ...]:
     return (line.document, line.source, line.sentence, line.tag, line.before, left, match, right, line.behind)
 
 
-def _print_facts(found: Concordance) -> None:
+def _print_facts(matches: Concordance) -> None:
     spread = ""
-    if found.dispersion is not None:
-        parts = found.parts()
-        places = (found.n_documents, found.corpus.n_documents, "documents")
-        hit, of, what = places if found.corpus.n_documents > 1 else (sum(map(bool, parts)), len(parts), "equal parts")
-        spread = f", in {hit:,} of {of:,} {what}, DP {found.dispersion:.2f}"
-    hits = "hit" if found.count == 1 else "hits"
-    say(f"{found.query}  {found.count:,} {hits}, {found.per_million:,.1f} per million words{spread}")
-    if found.count:
-        parts = found.parts()
+    if matches.dispersion is not None:
+        parts = matches.parts()
+        n, total, what = matches.n_documents, matches.corpus.n_documents, "documents"
+        if total < 2:
+            n, total, what = sum(map(bool, parts)), len(parts), "equal parts"
+        spread = f", in {n:,} of {total:,} {what}, DP {matches.dispersion:.2f}"
+    hits = "hit" if matches.count == 1 else "hits"
+    say(f"{matches.query}  {matches.count:,} {hits}, {matches.per_million:,.1f} per million words{spread}")
+    if matches.count:
+        parts = matches.parts()
         say(f"start {''.join(_BARS[-(-8 * part // max(parts))] for part in parts)} end")

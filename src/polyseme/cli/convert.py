@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.tables import OneOf, force_option
+from polyseme.cli.flags import OneOf, PoolingFlags, force_option, pooling_flags
 from polyseme.cli.terminal import say
 from polyseme.errors import OptionError
 
@@ -89,9 +88,9 @@ def _write_encoder(model: Any, path: Path, form: str, force: bool) -> None:
         if form == "huggingface":
             write_huggingface(_only(model, form, TransformerEncoder), path, force=force)
         else:
-            known = _only(model, form, SentenceTransformer, TransformerEncoder, Pooled)
-            write = write_static_embedding if isinstance(known, Pooled) else write_sentence_transformers
-            write(known, path, force=force)
+            encoder = _only(model, form, SentenceTransformer, TransformerEncoder, Pooled)
+            write = write_static_embedding if isinstance(encoder, Pooled) else write_sentence_transformers
+            write(encoder, path, force=force)
     say(f"{model.method} model in {path} ({form})", err=True)
 
 

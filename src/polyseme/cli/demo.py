@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from polyseme.cli.kwic import console, print_kwic
-from polyseme.cli.tables import shown_progress
+from polyseme.cli.tables import console, print_kwic
+from polyseme.cli.terminal import shown_progress
 from polyseme.demo import MINUTES, Demo, Step
 from polyseme.evaluate.tag_agreement import Agreement
 from polyseme.search.occurrences.hits import WordSenses
@@ -66,14 +66,14 @@ def _next(work: Demo, steps: Iterator[Step]) -> Step | None:
 def _show_words(to: Console, work: Demo) -> list[WordSenses]:
     shown = []
     _heading(to, "One vector for a word, or one for each occurrence? 一词一向量，还是一处一向量？")
-    for static, found in work.shown_words():
-        shown.append(found)
-        n = len(found.senses)
-        to.print(Text.assemble("\n", (found.word, "bold red"), f"  {found.count:,} occurrences"))
+    for static, word_uses in work.shown_words():
+        shown.append(word_uses)
+        n = len(word_uses.senses)
+        to.print(Text.assemble("\n", (word_uses.word, "bold red"), f"  {word_uses.count:,} occurrences"))
         _told(to, Text.assemble("  word2vec  one list for all of them: ", ("  ".join(static) or "–", "yellow")))
-        sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: overlapping)"
+        sure = "" if word_uses.sure is None else f", sure {word_uses.sure:.2f} (1: far apart, 0: overlapping)"
         to.print(f"  ELMo      {n} use{'s' if n > 1 else ''}{sure}")
-        for number, sense in enumerate(found.senses, 1):
+        for number, sense in enumerate(word_uses.senses, 1):
             label = "  ".join(sense.substitutes) or "–"
             to.print(Text.assemble(f"    {number}  ", (f"{sense.share:>4.0%}", "bold"), "  ≈ ", (label, "green")))
             print_kwic(to, sense.typical[:2], indent=7, scores=False)
@@ -108,9 +108,9 @@ def _show_next(to: Console, out: Path, shown: list[WordSenses], seconds: float) 
     _heading(to, "Look at it 看一看")
     paths = " ".join(str(out / name) for name in ("word2vec", "elmo", "index"))
     _command(to, f"polyseme serve {paths}", "the page: concordance, uses, neighbours, maps")
-    for found in shown[:1]:
-        sentence = min((hit.text for sense in found.senses for hit in sense.typical), key=len)
-        asked = " ".join(map(shlex.quote, (str(out / "index"), found.word, "--in", sentence)))
+    for word_uses in shown[:1]:
+        sentence = min((hit.text for sense in word_uses.senses for hit in sense.typical), key=len)
+        asked = " ".join(map(shlex.quote, (str(out / "index"), word_uses.word, "--in", sentence)))
         _command(to, f"polyseme uses {asked}", "occurrences used the same way")
     _heading(to, "Your own text 用你自己的文本")
     for line, why in (

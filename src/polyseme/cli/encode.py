@@ -1,4 +1,4 @@
-"""``polyseme encode MODEL [FILE] -o OUT``: vectors of every line, streamed."""
+"""``polyseme encode`` and ``similarity``: vectors of every line, streamed, and how alike two words or texts are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import time
 
 import click
 
-from polyseme.cli.flags import with_flags
-from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.precision import opened_at, precision_option
-from polyseme.cli.tables import OneOf, force_option, say_end, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.flags import (
+    OneOf,
+    PoolingFlags,
+    force_option,
+    json_option,
+    opened_at,
+    pooling_flags,
+    precision_option,
+    with_flags,
+)
+from polyseme.cli.tables import print_json
+from polyseme.cli.terminal import say, say_end, shown_progress
 from polyseme.encode_files import FORMATS, STDOUT, encode_file, format_of
 from polyseme.interfaces import UNKNOWN, ContextEncoder, SentenceEncoder, unknown_told
 from polyseme.text.options import Reading
@@ -88,3 +95,30 @@ def _open(path: str, precision: str, pooling: PoolingFlags, layers: str) -> Cont
         chosen = {} if layers == "all" else {"layers": layers}
         return PoolingFlags({**pooling.options, **chosen}, pooling.fit_on).encoder(model)
     return lift(model, "contexts")
+
+
+@pooling_flags
+@click.command()
+@click.argument("model")
+@click.argument("a")
+@click.argument("b")
+@click.option("--texts", is_flag=True, help="Treat A and B as texts also for word vectors, as with --pool.")
+@json_option
+def similarity(model: str, a: str, b: str, texts: bool, as_json: bool, pooling: PoolingFlags) -> None:
+    """The similarity of A and B, from -1 to 1: two words for word vectors, two texts for any other model.
+
+    Context encoders, and word vectors with --texts or --pool, compare the mean of the word vectors, or what --pool
+    computes from them.
+    """
+    from polyseme.api import load
+    from polyseme.words.vectors import WordVectors
+
+    opened = load(model)
+    if isinstance(opened, WordVectors) and not texts and not pooling.asked:
+        cosine = opened.similarity(a, b)
+    else:
+        cosine = float(pooling.encoder(opened).similarity([a], [b])[0, 0])
+    if as_json:
+        print_json({"a": a, "b": b, "similarity": round(cosine, 6)})
+    else:
+        say(f"{cosine:.4f}")

@@ -1,4 +1,4 @@
-"""``polyseme translate`` and ``polyseme generate``: text produced by a model."""
+"""``polyseme fill``, ``generate`` and ``translate``: what a language model or a translation model writes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,40 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.predict import sink_of
-from polyseme.cli.tables import force_option, json_option, print_json, shown_progress
-from polyseme.cli.terminal import json_printable, printable, say
+from polyseme.cli.flags import force_option, json_option, topn_option
+from polyseme.cli.tables import answers_to_json, print_answers, print_json, sink_of
+from polyseme.cli.terminal import json_printable, printable, say, shown_progress
 from polyseme.encode_files import InputLines
 from polyseme.errors import OptionError
-from polyseme.interfaces import LanguageModel
+from polyseme.interfaces import MASK, LanguageModel
 
 LONGEST_NAME = 255  # bytes of a file's name
+
+
+@click.command()
+@click.argument("model")
+@click.argument("text")
+@topn_option
+@json_option
+def fill(model: str, text: str, topn: int, as_json: bool) -> None:
+    """The words that the language model MODEL predicts for each [MASK] of TEXT, with probabilities.
+
+    \b
+    polyseme fill bert-base-chinese "他打了个[MASK]。"
+    """
+    from polyseme.api import load
+
+    opened = load(model)
+    if not (isinstance(opened, LanguageModel) and opened.language):
+        raise OptionError(f"{model} (method {opened.method}) predicts no words: fill needs a language model")
+    predictions = opened.fill(text, topn)
+    if as_json:
+        print_json([answers_to_json(answers, "probability") for answers in predictions])
+        return
+    for number, answers in enumerate(predictions, start=1):
+        if len(predictions) > 1:
+            click.echo(f"{MASK} {number}:")
+        print_answers(answers, "probability")
 
 
 @click.command()
@@ -43,13 +69,14 @@ def translate(model: str, given: str, out: str, beam: int, longest: int, force: 
         raise OptionError(f"{model} (method {opened.method}) cannot translate: train cove on parallel text")
     with shown_progress(out) as progress, sink_of(out, force) as sink:
         lines: InputLines | None = InputLines(given, progress) if _is_file(given) else None
-        for found in opened.translate(lines or [given], beam=beam, longest=longest):
+        for translation in opened.translate(lines or [given], beam=beam, longest=longest):
             source = lines.taken() if lines else given
             record = {
-                "source": source, "translation": found.text, "score": round(found.score, 4), "words": found.words,
-                "source_words": found.source, "attention": found.attention.round(4).tolist(),
+                "source": source, "translation": translation.text, "score": round(translation.score, 4),
+                "words": translation.words, "source_words": translation.source,
+                "attention": translation.attention.round(4).tolist(),
             }  # fmt: skip
-            line = json.dumps(record, ensure_ascii=False) if as_json else found.text
+            line = json.dumps(record, ensure_ascii=False) if as_json else translation.text
             shown = (json_printable if as_json else printable)(line) if out == "-" else line
             sink.write(shown + "\n")
 
@@ -101,14 +128,14 @@ def generate(
     opened = load(model)
     if not (isinstance(opened, LanguageModel) and opened.continues):
         raise OptionError(f"{model} (method {opened.method}) cannot continue a text: train gpt, or ulmfit forward")
-    texts = _written(opened, prompt, number, seed, length=length, temperature=temperature, top_k=top_k, top_p=top_p)
+    texts = _texts(opened, prompt, number, seed, length=length, temperature=temperature, top_k=top_k, top_p=top_p)
     if as_json:
-        print_json([{"prompt": prompt, "text": text, "seed": of} for of, text in texts])
+        print_json([{"prompt": prompt, "text": text, "seed": number} for number, text in texts])
         return
     for place, (_, text) in enumerate(texts):
         say(("\n" if place else "") + text)
 
 
-def _written(opened: object, prompt: str, number: int, seed: int, **how: float) -> Iterator[tuple[int, str]]:
-    for own in range(seed, seed + number):
-        yield own, opened.generate(prompt, seed=own, **how)  # type: ignore[attr-defined]
+def _texts(opened: object, prompt: str, number: int, seed: int, **how: float) -> Iterator[tuple[int, str]]:
+    for run in range(seed, seed + number):
+        yield run, opened.generate(prompt, seed=run, **how)  # type: ignore[attr-defined]

@@ -20,32 +20,32 @@ from polyseme.version import VERSION
 
 # name → (where, one line for --help). In the order in which people meet them.
 COMMANDS = {
-    "corpus": ("polyseme.cli.corpus:corpus", "Build a corpus from text."),
+    "corpus": ("polyseme.cli.text:corpus", "Build a corpus from text."),
     "info": ("polyseme.cli.text:info", "What is this text, corpus or model?"),
     "train": ("polyseme.cli.train:train", "Train a method on a corpus or raw text."),
-    "neighbours": ("polyseme.cli.neighbours:neighbours", "Nearest neighbours of a word."),
-    "similarity": ("polyseme.cli.similarity:similarity", "How similar two words or two texts are."),
-    "analogy": ("polyseme.cli.analogy:analogy", "A is to B as C is to what?"),
+    "neighbours": ("polyseme.cli.words:neighbours", "Nearest neighbours of a word."),
+    "similarity": ("polyseme.cli.encode:similarity", "How similar two words or two texts are."),
+    "analogy": ("polyseme.cli.words:analogy", "A is to B as C is to what?"),
     "encode": ("polyseme.cli.encode:encode", "Vectors of words in context, line by line."),
-    "fill": ("polyseme.cli.fill:fill", "Words that a language model predicts at a position."),
+    "fill": ("polyseme.cli.generate:fill", "Words that a language model predicts at a position."),
     "generate": ("polyseme.cli.generate:generate", "Continue a text with a language model."),
     "translate": ("polyseme.cli.generate:translate", "Translate a text."),
     "fit": ("polyseme.cli.tasks:fit", "Train a task: classify, pair, tag, span, choice."),
-    "predict": ("polyseme.cli.predict:predict", "Predict labels of texts with a task model."),
-    "score": ("polyseme.cli.predict:score", "Score a task model on labelled examples."),
+    "predict": ("polyseme.cli.tasks:predict", "Predict labels of texts with a task model."),
+    "score": ("polyseme.cli.tasks:score", "Score a task model on labelled examples."),
     "evaluate": ("polyseme.cli.evaluate:evaluate", "Score a model on test files: similarity, analogy and others."),
-    "compare": ("polyseme.cli.compare:compare", "Compare models or methods on the same files: a table, a plot."),
-    "dimension": ("polyseme.cli.dimension:dimension", "Choose the vector dimension for a corpus."),
-    "distil": ("polyseme.cli.distil:distil", "Turn a context encoder into word vectors."),
+    "compare": ("polyseme.cli.evaluate:compare", "Compare models or methods on the same files: a table, a plot."),
+    "dimension": ("polyseme.cli.evaluate:dimension", "Choose the vector dimension for a corpus."),
+    "distil": ("polyseme.cli.words:distil", "Turn a context encoder into word vectors."),
     "convert": ("polyseme.cli.convert:convert", "Convert to and from published formats."),
-    "index": ("polyseme.cli.index:index", "Index every occurrence of every word."),
+    "index": ("polyseme.cli.uses:index", "Index every occurrence of every word."),
     "concordance": ("polyseme.cli.concordance:concordance", "Find a string, a regular expression or words in context."),
-    "uses": ("polyseme.cli.uses:senses", "The uses of a word, or occurrences used the same way."),
+    "uses": ("polyseme.cli.uses:uses", "The uses of a word, or occurrences used the same way."),
     "search": ("polyseme.cli.search:search", "Semantic or keyword search over lines or documents."),
     "plot": ("polyseme.cli.plot:plot", "Plots: a word map, training curves, uses of a word."),
     "demo": ("polyseme.cli.demo:demo", "Everything on a real corpus, in minutes."),
     "serve": ("polyseme.cli.serve:serve", "Serve models and indexes: HTTP API and page."),
-    "methods": ("polyseme.cli.methods:methods", "List the methods."),
+    "methods": ("polyseme.cli.train:methods", "List the methods."),
 }
 
 
@@ -63,10 +63,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        known = COMMANDS.get(ALSO.get(name, name))
-        if known is None:
+        row = COMMANDS.get(ALSO.get(name, name))
+        if row is None:
             return None
-        module, function = known[0].split(":")
+        module, function = row[0].split(":")
         command: click.Command = getattr(import_module(module), function)
         return command
 
@@ -116,8 +116,8 @@ def main() -> None:
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "polyseme"
         message = _no_such_option(error) or error.format_message()
-        told, bracket = (message[:-1], "; ") if message.endswith(")") else (message, " (")  # one bracket, not two
-        _fail(f"{told}{bracket}{command} --help)", 2)
+        text, bracket = (message[:-1], "; ") if message.endswith(")") else (message, " (")  # one bracket, not two
+        _fail(f"{text}{bracket}{command} --help)", 2)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, click.Abort):

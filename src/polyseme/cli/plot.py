@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.tables import choice_option, force_option
+from polyseme.cli.flags import choice_option, force_option
 from polyseme.cli.terminal import say
 
 _out: Callable[[Any], Any] = click.option("-o", "--out", required=True, help="Plot to write: .png, .svg or .pdf.")
@@ -75,8 +75,8 @@ def draw_uses(index: str, word: str, out: str, force: bool) -> None:
     from polyseme.view.figure import check_picture
 
     check_picture(out, force=force)
-    found = Index.open(index).senses(word)
-    names = [f"{sense.share:.0%}  {' '.join(sense.substitutes[:4])}" for sense in found.senses]
-    title = f"{word}: {heading(found)}"
-    plots.draw_groups(found.points, found.labels, names, title, out, force=force)
-    say(f"{len(found.senses)} uses of {word} in {out}", err=True)
+    word_uses = Index.open(index).senses(word)
+    names = [f"{sense.share:.0%}  {' '.join(sense.substitutes[:4])}" for sense in word_uses.senses]
+    title = f"{word}: {heading(word_uses)}"
+    plots.draw_groups(word_uses.points, word_uses.labels, names, title, out, force=force)
+    say(f"{len(word_uses.senses)} uses of {word} in {out}", err=True)

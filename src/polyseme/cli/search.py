@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polyseme.cli.flags import with_flags
-from polyseme.cli.pooling import PoolingFlags, pooling_flags
-from polyseme.cli.tables import choice_option, force_option, json_option, print_json, say_end, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.flags import PoolingFlags, choice_option, force_option, json_option, pooling_flags, with_flags
+from polyseme.cli.tables import print_json
+from polyseme.cli.terminal import say, say_end, shown_progress
 from polyseme.text.options import Reading
 
 if TYPE_CHECKING:
@@ -77,22 +76,24 @@ def search(
             index = TextIndex.build(encoder, [texts, *add], out, unit=unit, force=force, progress=progress, **reading)
     if out or add:
         _say_made(index, begun, model)
-    for number, one in enumerate(query):
-        hits = index.search(one, k, how=how, context=context)
+    for number, asked in enumerate(query):
+        hits = index.search(asked, k, how=how, context=context)
         if as_json:
-            print_json({"query": one, "hits": [hit.to_json() for hit in hits]})
+            print_json({"query": asked, "hits": [hit.to_json() for hit in hits]})
         else:
-            say("\n" * bool(number) + one if len(query) > 1 else "", err=False)
+            say("\n" * bool(number) + asked if len(query) > 1 else "", err=False)
             _print_hits(hits)
 
 
 def _say_made(index: TextIndex, begun: float, model: str) -> None:
-    found = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact"
-    say_end(f"{len(index):,} texts in {index.path}, {found}", begun, then=f"polyseme search {model} {index.path} QUERY")
+    quality = f"recall {index.facts['recall']:.3f}" if index.facts["search"] == "cells" else "exact"
+    say_end(
+        f"{len(index):,} texts in {index.path}, {quality}", begun, then=f"polyseme search {model} {index.path} QUERY"
+    )
 
 
 def _print_hits(hits: list[TextHit]) -> None:
-    from polyseme.cli.kwic import console
+    from polyseme.cli.tables import console
 
     to = console()
     if not hits:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from polyseme.cli.pooling import PoolingFlags, pooling_flags
+from polyseme.cli.flags import PoolingFlags, pooling_flags
 from polyseme.cli.terminal import say
 
 

@@ -1,74 +1,51 @@
-"""What the commands share: tables, JSON and progress."""
+"""What the commands answer: JSON, tables, files of rows, and words in context (KWIC). 语境中的关键词"""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-import textwrap
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
-from polyseme.cli.terminal import json_printable, printable, say
-from polyseme.errors import close_matches
-from polyseme.interfaces import Progress, silent
-from polyseme.machine import leads
+from polyseme.cli.terminal import json_printable, plain, printable, say
+from polyseme.disk.atomic import new_files
+from polyseme.errors import OptionError
+from polyseme.text.spacing import joined
 
-json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+if TYPE_CHECKING:
+    from polyseme.words.vectors import Neighbours
 
-
-QUALITY = ("perplexity", "loss", "accuracy", "f1", "score")  # what figures of how good a model is are called
-
-
-_WIDE = 110  # columns from which on there is room for a bar
-_SHORT = {
-    "forward_perplexity": "ppl fwd",
-    "backward_perplexity": "bwd",
-    "words_per_second": "words/s",
-    "tokens_per_second": "tokens/s",
-}
+ROW_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl"}
+ROW_FORMATS = ("csv", "tsv", "jsonl")
+PIPED_WIDTH = 100
+_SOURCE_WIDTH = 16
+_ELLIPSIS = "…"
 
 
-_VALUES = 60  # columns of the values of an option in the help
+class SafeConsole(Console):
+    """Printed text contains no terminal control characters; rich adds its own colours later."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print as rich does, without control characters."""
+        super().print(*map(_safe, objects), **settings)
 
 
-class OneOf(click.Choice[str]):
-    """Named values, with suggestions for a mistyped one; in the help, many values take several lines."""
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        shown = super().get_metavar(param, ctx)
-        if not shown or len(shown) <= _VALUES:
-            return shown
-        lines = textwrap.wrap(shown.replace("|", "| "), _VALUES, break_on_hyphens=False)
-        return "\n      ".join(line.replace("| ", "|") for line in lines)
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        return f"{value!r} is not one of {', '.join(self.choices)}{close_matches(str(value), self.choices)}"
-
-
-def out_folder(ctx: click.Context, parameter: click.Parameter, path: str) -> str:
-    """A callback for ``--out``: a folder cannot be written to stdout."""
-    if path == "-":
-        raise click.BadParameter("the result is a folder, which cannot be written to stdout: name it")
-    return path
-
-
-def force_flag() -> click.Option:
-    """The flag of every command that writes."""
-    return click.Option(["--force"], is_flag=True, help="Replace what is at the output path, if polyseme made it.")
-
-
-def force_option(command: Any) -> Any:
-    """The same as a decorator, above or below that of the command."""
-    return click.option("--force", is_flag=True, help=force_flag().help)(command)
-
-
-def choice_option(flag: str, choices: Sequence[str], help: str) -> Callable[[Any], Any]:
-    """A flag with named values, of which the first is the default."""
-    return click.option(flag, type=OneOf(choices), default=choices[0], show_default=True, help=help)
+def _safe(value: Any) -> Any:
+    if isinstance(value, Text):
+        value.plain = printable(value.plain)  # as long as before, so that the styles keep their places
+        return value
+    return printable(value) if isinstance(value, str) else value
 
 
 def print_json(value: Any) -> None:
@@ -79,8 +56,6 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on stdout; Chinese characters count as two columns, numbers are right-aligned."""
     from rich.table import Table
-
-    from polyseme.cli.console import SafeConsole
 
     rows = [list(row) for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -94,137 +69,157 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         to.print(table)
         return
     to.width = 10_000  # a pipe gets whole lines, whatever the width of a screen
-    for each in table.columns:
-        each.no_wrap = True
+    for cells in table.columns:
+        cells.no_wrap = True
     with to.capture() as captured:
         to.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def plain(value: Any) -> str:
-    """A value as people write it."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
+def answers_to_json(answers: Neighbours, score: str) -> list[dict[str, Any]]:
+    """Words with their scores, for programs."""
+    return [{"word": word, score: round(value, 6)} for word, value in answers]
 
 
-@contextmanager
-def shown_progress(out: str = "") -> Iterator[Progress]:
-    """A Progress on stderr: a live bar on a terminal, otherwise an occasional line.
+def print_answers(answers: Neighbours, score: str) -> None:
+    """The same for people."""
+    print_table(("word", score), answers)
 
-    Nothing where the result is printed on the terminal line by line (``out`` is -): the lines show how far it is.
-    Of torchrun's processes only the first shows it.
+
+def write_rows(
+    out: str, form: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, force: bool
+) -> None:
+    """Write a file atomically and report its number of rows, or write to stdout for ``-``.
+
+    CSV starts with a byte order mark, by which spreadsheets recognise UTF-8.
     """
-    if (out == "-" and sys.stdout.isatty()) or not leads():
-        yield silent
-    elif sys.stderr.isatty():
-        with _live_bars() as progress:
-            yield progress
+    chosen = form or ROW_SUFFIXES.get(Path(out).suffix.lower()) or ("tsv" if out == "-" else None)
+    if chosen is None:
+        formats = ", ".join(ROW_FORMATS)
+        raise OptionError(f"no known format for the suffix of {out}: choose one with --format ({formats})")
+    if out == "-":
+        _write_table(sys.stdout, chosen, columns, rows)
+        return
+    encoding = "utf-8-sig" if chosen == "csv" else "utf-8"
+    with (
+        new_files(out, force=force) as (part,),
+        part.open("w", encoding=encoding, newline="", errors="replace") as file,
+    ):
+        n = _write_table(file, chosen, columns, rows)
+    say(f"{n:,} rows in {out}", err=True)
+
+
+def _write_table(file: IO[str], form: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    listed = list(rows)
+    if form == "jsonl":
+        file.writelines(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in listed)
     else:
-        yield _spaced_lines()
+        table = csv.writer(file, delimiter="," if form == "csv" else "\t", lineterminator="\n")
+        table.writerows([columns, *listed])  # None is an empty cell
+    return len(listed)
 
 
 @contextmanager
-def _live_bars() -> Iterator[Progress]:
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-    from rich.table import Column
-
-    from polyseme.cli.console import SafeConsole
-
-    to = SafeConsole(stderr=True)
-    bar = [BarColumn(bar_width=28)] if to.width >= _WIDE else []  # the figures need the room
-    bars = Bars(
-        TextColumn("{task.description}"),
-        *bar,
-        TextColumn("{task.fields[share]:>4}", table_column=Column(min_width=4, no_wrap=True)),
-        TextColumn("{task.fields[facts]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
-        TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
-        _left_column(),
-        console=to,
-        expand=True,  # what does not fit is cut from the facts, never from the bar
-        redirect_stdout=False,  # a result that goes to a file or a pipe stays there, and its lines stay whole
-    )
-    tasks: dict[str, Any] = {}
-
-    def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
-        if what not in tasks:
-            for before in bars.tasks:  # its name would take room from the figures
-                bars.update(before.id, visible=not before.finished)
-            tasks[what] = bars.add_task(what, total=total, facts="", share="0%" if total else "")
-        told: dict[str, Any] = {"facts": _facts(_important(facts)), "share": f"{done / total:.0%}" if total else ""}
-        bars.update(tasks[what], completed=done, total=total, visible=True, **told)
-
-    with bars:
-        yield progress
-
-
-def _left_column() -> Any:
-    from rich.progress import Task, TimeRemainingColumn
-    from rich.table import Column
-    from rich.text import Text
-
-    class Left(TimeRemainingColumn):
-        """The time that is left, where it is known how much there is to do."""
-
-        def render(self, task: Task) -> Text:
-            return Text("") if task.total is None else Text.assemble("left ", super().render(task))
-
-    return Left(table_column=Column(min_width=12, no_wrap=True))
-
-
-def _important(facts: dict[str, Any]) -> dict[str, Any]:
-    """Quality before speed, with short names, to fit a narrow terminal."""
-    order = sorted(facts, key=lambda name: (name not in how_good(facts), "per_second" in name))
-    return {_SHORT.get(name, name): facts[name] for name in order}
-
-
-def _spaced_lines(every: float = 10.0) -> Progress:
-    started: dict[str, float] = {}
-    last: dict[str, float] = {}
-    ended: set[str] = set()
-
-    def progress(what: str, done: float, total: float | None, /, **facts: Any) -> None:
-        now = time.monotonic()
-        if what not in started and total is None and not done:  # nobody knows how long it takes: say what it is
-            say(f"{what} …", err=True)
-        begun = started.setdefault(what, now)
-        finished = total is not None and done >= total
-        if now - last.get(what, begun) < every and not (finished and what in last and what not in ended):
-            return
-        ended.update({what} if finished else ())
-        last[what] = now
-        share = f" {done / total:.0%}" if total else ""
-        left = f", {(now - begun) * (total - done) / done:.0f} s left" if total and done and not finished else ""
-        say(f"{what}{share} {_facts(facts)} ({now - begun:.0f} s{left})".replace("  ", " "), err=True)
-
-    return progress
-
-
-def say_end(made: str, begun: float, curve: Sequence[dict[str, Any]] = (), *, then: str = "") -> None:
-    """The end of a long command: what was written, its last score, the time, and what to try next."""
-    if not leads():
+def sink_of(out: str, force: bool) -> Iterator[IO[str]]:
+    """Where lines go: stdout for -, or a new file, written atomically."""
+    if out == "-":
+        yield sys.stdout
         return
-    good = how_good(curve[-1]) if curve else {}
-    took = time.monotonic() - begun
-    time_taken = f"{took:.1f} s" if took < 100 else f"{took / 60:.1f} min"
-    say(f"{made} ({', '.join(filter(None, (_facts(good), time_taken)))})", err=True)
-    if then:
-        say(f"next: {then}", err=True)
+    with new_files(Path(out), force=force) as (part,), part.open("w", encoding="utf-8", errors="replace") as sink:
+        yield sink
 
 
-def how_good(report: dict[str, Any]) -> dict[str, Any]:
-    """The quality part of a training report."""
-    return {name: value for name, value in report.items() if any(word in name for word in QUALITY)}
+def console() -> Console:
+    """Stdout as rich sees it: colours on a terminal, plain lines in a pipe."""
+    stdout = SafeConsole(soft_wrap=True)
+    if not stdout.is_terminal:
+        stdout.width = PIPED_WIDTH
+    return stdout
 
 
-def _facts(facts: dict[str, Any]) -> str:
-    return "  ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in facts.items())
+class InSentence(Protocol):
+    """A match in a sentence, ``text[start:end]``; perhaps with a ``score``, a ``source`` and neighbouring sentences."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def tag(self) -> str | None: ...
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return plain(value)
+def print_kwic(
+    to: Console,
+    hits: Sequence[InSentence],
+    *,
+    indent: int = 0,
+    scores: bool = True,
+    sources: bool = False,
+    faded: bool = False,
+) -> None:
+    """One line per hit: score, source, tag if there are tags, and the word in its context."""
+    width = to.width - indent
+    for line in kwic_lines(hits, width=width, scores=scores, sources=sources, brackets=not to.is_terminal):
+        whole = Text(" " * indent) + (Text(line.plain, "dim") if faded else line)
+        to.print(whole, no_wrap=True, crop=False)
+
+
+def kwic_lines(
+    hits: Sequence[InSentence], *, width: int, scores: bool = True, sources: bool = False, brackets: bool = False
+) -> Iterable[Text]:
+    """The lines, each at most ``width`` columns wide; a Chinese character takes two."""
+    names = [trimmed(_clean(hit.source), _SOURCE_WIDTH) if sources else "" for hit in hits]  # type: ignore[attr-defined]
+    named = max(map(cell_len, names), default=0)
+    tags = max((cell_len(hit.tag) for hit in hits if hit.tag), default=0)
+    words = min(max((cell_len(_clean(hit.text[hit.start : hit.end])) for hit in hits), default=0), width // 2)
+    marks = 4 if brackets else 2
+    taken = (7 if scores else 0) + (tags + 1 if tags else 0) + (named + 2 if named else 0)
+    side = max((width - words - marks - taken) // 2, 4)
+    for hit, name in zip(hits, names, strict=True):
+        line = Text()
+        if scores:
+            line.append(f"{hit.score:5.3f}  ", style="dim")  # type: ignore[attr-defined]
+        if named:
+            line.append(name + " " * (named - cell_len(name) + 2), style="dim")
+        if tags:
+            line.append(f"{hit.tag or '':<{tags}} ", style="cyan")
+        left = trimmed_left(_clean(joined([getattr(hit, "before", ""), hit.text[: hit.start]])), side)
+        right = trimmed(_clean(joined([hit.text[hit.end :], getattr(hit, "behind", "")])), side)
+        word = trimmed(_clean(hit.text[hit.start : hit.end]), max(words, 1))
+        line.append(" " * (side - cell_len(left)) + left)
+        line.append(f"【{word}】" if brackets else f" {word} ", style="bold red")
+        line.append(right)
+        yield line
+
+
+def trimmed(text: str, width: int) -> str:
+    """The start of a text that fits ``width`` columns, with ``…`` if something is cut off."""
+    if cell_len(text) <= width:
+        return text
+    used, kept = cell_len(_ELLIPSIS), []
+    for character in text:
+        used += cell_len(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept) + _ELLIPSIS
+
+
+def trimmed_left(text: str, width: int) -> str:
+    """The end of a text in the same way."""
+    if cell_len(text) <= width:
+        return text
+    used, kept = cell_len(_ELLIPSIS), []
+    for character in reversed(text):
+        used += cell_len(character)
+        if used > width:
+            break
+        kept.append(character)
+    return _ELLIPSIS + "".join(reversed(kept))
+
+
+def _clean(text: str) -> str:
+    # A corpus may hold control characters; a terminal must not obey them.
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,7 +1,8 @@
-"""``polyseme fit TASK``: any encoder for any task, frozen or fine-tuned."""
+"""``polyseme fit TASK``, ``predict`` and ``score``: any encoder for any task, frozen or fine-tuned, and its use."""
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polyseme import catalog
-from polyseme.cli.flags import given_flags
-from polyseme.cli.tables import force_option, json_option, out_folder, print_json, print_table, say_end, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.flags import force_flag, force_option, given_flags, json_option, option_flags, out_folder
+from polyseme.cli.tables import print_json, print_table, sink_of
+from polyseme.cli.terminal import json_printable, say, say_end, shown_progress
 from polyseme.cli.train import MethodCommand
 from polyseme.errors import OptionError
+from polyseme.text.options import ReadingExamples
 
 if TYPE_CHECKING:
     from polyseme.tasks.fit import RepeatedFit
@@ -146,9 +148,82 @@ def _one_or_many(files: tuple[str, ...]) -> Any:
 
 def _print_repeated(repeated: RepeatedFit) -> None:
     """The figures of each run, their mean and standard deviation."""
-    figures = repeated.to_json()
-    mean, deviation = figures["mean"], figures["deviation"]
-    rows = [
-        [name, *(each[figure] for figure in mean)] for name, each in zip(repeated.names, figures["each"], strict=True)
-    ]
+    summary = repeated.to_json()
+    mean, deviation = summary["mean"], summary["deviation"]
+    runs = zip(repeated.names, summary["each"], strict=True)
+    rows = [[name, *(figures[figure] for figure in mean)] for name, figures in runs]
     print_table(["", *mean], [*rows, ["mean", *mean.values()], ["deviation", *deviation.values()]])
+
+
+def _predict(
+    ctx: click.Context, /, model: str, file: str, out: str, attention: bool, force: bool, **flags: Any
+) -> None:
+    from polyseme.api import load_task
+    from polyseme.disk.atomic import check_file
+
+    if out != "-":
+        check_file(out, force=force)
+    task = load_task(model).with_label_parts(flags.get("label_parts"))
+    rows = task.rows_to_predict(file, **given_flags(ctx, flags))
+    with shown_progress(out) as progress, sink_of(out, force) as sink:
+        for done, record in enumerate(task.records(rows, attention=attention), start=1):
+            line = json.dumps(record, ensure_ascii=False)
+            sink.write((json_printable(line) if out == "-" else line) + "\n")
+            progress("predicting", done, len(rows))
+
+
+predict = click.Command(
+    "predict",
+    params=[
+        click.Argument(["model"]),
+        click.Argument(["file"]),
+        click.Option(["-o", "--out"], default="-", show_default=True, help="One JSON record per line; - is stdout."),
+        force_flag(),
+        click.Option(
+            ["--attention"], is_flag=True, help="Also how much each word mattered, if the head has attention."
+        ),
+        *option_flags(ReadingExamples),
+    ],
+    callback=click.pass_context(_predict),
+    help="Predict each example of FILE with MODEL, with probabilities. FILE is a table as for "
+    "fit, labelled or not, or plain lines.",
+)
+
+
+def _score(
+    ctx: click.Context, /, model: str, file: str, as_json: bool, picture: str | None, force: bool, **flags: Any
+) -> None:
+    from polyseme.api import load_task
+    from polyseme.view.figure import check_picture
+
+    if picture:
+        check_picture(picture, force=force)
+    task = load_task(model)
+    report = task.score(task.examples(file, **given_flags(ctx, flags)))
+    if picture:
+        from polyseme.view.plots import draw_confusion
+
+        draw_confusion(report, picture, force=force)
+    if as_json:
+        print_json(report.to_json())
+        return
+    say(f"{report.file}: {report.n:,} examples")
+    print_table(["figure", ""], [[name, value] for name, value in report.figures.items()])
+    if report.rows:
+        say()
+        print_table(list(report.rows[0]), [list(row.values()) for row in report.rows])
+
+
+score = click.Command(
+    "score",
+    params=[
+        click.Argument(["model"]),
+        click.Argument(["file"]),
+        click.Option(["--picture"], metavar="FILE", help="Also plot the confusion matrix: .png, .svg or .pdf."),
+        force_flag(),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
+        *option_flags(ReadingExamples),
+    ],
+    callback=click.pass_context(_score),
+    help="Score MODEL on the labelled examples of FILE.",
+)

@@ -1,4 +1,4 @@
-"""``polyseme train METHOD``: every option of the method is a flag, generated from its dataclass."""
+"""``polyseme train METHOD`` and ``methods``: every option of a method is a flag, made from its dataclass."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from polyseme import catalog
-from polyseme.cli.flags import given_flags, option_flags
-from polyseme.cli.tables import force_option, out_folder, say_end, shown_progress
-from polyseme.cli.terminal import say
+from polyseme.cli.flags import force_option, given_flags, json_option, option_flags, out_folder
+from polyseme.cli.tables import print_json, print_table
+from polyseme.cli.terminal import say, say_end, shown_progress
 from polyseme.errors import OptionError
 
 # What to try with a model of each kind.
@@ -54,8 +54,8 @@ class MethodCommand(click.Command):
     def __init__(self, name: str, options: type, reading: list[type], **settings: Any) -> None:
         super().__init__(name, **settings)
         read = {flag.name: flag for cls in reading for flag in option_flags(cls)}
-        self.own = [field.name for field in dataclasses.fields(options)]
-        self.reading = list(read)
+        self.method_options = [field.name for field in dataclasses.fields(options)]
+        self.reading_options = list(read)
         self.params += [*option_flags(options), *read.values()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -64,7 +64,7 @@ class MethodCommand(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record and isinstance(parameter, click.Option):
-                place = (parameter.name in self.own) + 2 * (parameter.name in self.reading)
+                place = (parameter.name in self.method_options) + 2 * (parameter.name in self.reading_options)
                 sections[titles[place]].append(record)
         for title, records in sections.items():
             with formatter.section(title):
@@ -76,7 +76,7 @@ def _command(row: catalog.Row) -> click.Command:
     from polyseme.data.training_data import FORMS, kinds_of, reading_options, sources_by_name
 
     named = sources_by_name(row.learns_from)
-    forms = {name: " or ".join(FORMS[one] for one in kinds_of(kind)) for name, kind in named.items()}
+    forms = {name: " or ".join(FORMS[part] for part in kinds_of(kind)) for name, kind in named.items()}
     learns = "; ".join([f"{name}=PATH: {form}" for name, form in forms.items()]) or " or ".join(
         FORMS[kind] for kind in row.learns_from
     )
@@ -132,12 +132,26 @@ def _next(kind: str, out: str, data: Any) -> str:
 
 def _by_name(sources: tuple[str, ...]) -> dict[str, list[str]]:
     """``name=PATH`` arguments; several files of one name belong together."""
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for source in sources:
         name, is_named, path = source.partition("=")
         if not is_named:
             raise OptionError(
                 f"{source} has no name: this method is trained on several sources, each given as name=PATH"
             )
-        found.setdefault(name, []).append(path)
-    return found
+        paths.setdefault(name, []).append(path)
+    return paths
+
+
+@click.command()
+@json_option
+def methods(as_json: bool) -> None:
+    """List the methods, and the models that are composed of others."""
+    rows = (*catalog.METHODS, *catalog.COMPOSED)
+    if as_json:
+        print_json([row._asdict() for row in rows])
+    else:
+        print_table(
+            ("method", "名称", "kind", "learns from", "year", "paper"),
+            [(row.name, row.chinese, row.kind, " ".join(row.learns_from), str(row.year), row.paper) for row in rows],
+        )

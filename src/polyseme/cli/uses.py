@@ -1,7 +1,8 @@
-"""``polyseme uses``: the uses of a word, all occurrences of one of them, or those used as in a sentence."""
+"""``polyseme index`` and ``uses``: every occurrence of every word, and what it is used like."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -9,19 +10,50 @@ from rich.console import Console
 from rich.text import Text
 from threadpoolctl import threadpool_limits
 
-from polyseme.cli.kwic import console, print_kwic
-from polyseme.cli.rows_file import FORMATS, write_rows
-from polyseme.cli.tables import OneOf, choice_option, force_option, json_option, print_json
+from polyseme.cli.flags import OneOf, choice_option, force_flag, force_option, json_option, option_flags, out_folder
+from polyseme.cli.tables import ROW_FORMATS, console, print_json, print_kwic, write_rows
+from polyseme.cli.terminal import say_end, shown_progress
 from polyseme.errors import FormatError, UnknownWord
+from polyseme.search.occurrences.build import IndexOptions, build_index
 from polyseme.search.occurrences.hits import Hit, WordSenses
 from polyseme.search.occurrences.index import Index
+from polyseme.search.occurrences.splits import split_words
 from polyseme.search.occurrences.uses import USE_SORTS, Listing, UsedSo
 from polyseme.text.tagged import named_tags
 
 _COLUMNS = (
     "use", "score", "margin", "document", "source", "sentence", "tag", "before", "left", "match", "right", "behind",
 )  # fmt: skip
-_LISTED = 20
+_LISTED = 20  # occurrences of a use on the screen
+
+
+def _index(model: str, corpus: str, out: str, resume: bool, force: bool, **given: Any) -> None:
+    options = {name: value for name, value in given.items() if value is not None}
+    begun = time.monotonic()
+    with shown_progress() as progress:
+        index = build_index(model, corpus, out, resume=resume, force=force, progress=progress, **options)
+    facts = index.facts
+    quality = f"recall {facts['recall']:.3f} over all words" if facts["search"] == "cells" else "exact"
+    made = f"{len(index):,} occurrences of {len(index.words):,} words in {out}, {quality}"
+    splits = [word for word, _ in split_words(index)][:8]
+    if splits:
+        made = f"{made}; words that split: {' '.join(splits)}"
+    say_end(made, begun, then=f"polyseme uses {out} {splits[0] if splits else 'WORD'}")
+
+
+index = click.Command(
+    "index",
+    params=[
+        click.Argument(["model"], metavar="MODEL"),
+        click.Argument(["corpus"], metavar="CORPUS"),
+        click.Option(["-o", "--out"], required=True, callback=out_folder, help="Folder of the index."),
+        click.Option(["--resume"], is_flag=True, help="Continue an interrupted index."),
+        force_flag(),
+        *option_flags(IndexOptions),
+    ],
+    callback=_index,
+    help="Encode every occurrence of every word of CORPUS with MODEL, for `polyseme uses` and the page.",
+)
 
 
 @click.command()
@@ -33,7 +65,7 @@ _LISTED = 20
 @click.option("--use", type=click.IntRange(1), help="List all occurrences of this use, by its number.")
 @choice_option("--sort", USE_SORTS, "With --use and --out: most typical first, or as in a concordance.")
 @click.option("-o", "--out", help="Write all occurrences, or those of --use: .csv, .tsv or .jsonl; - is stdout.")
-@click.option("--format", "form", type=OneOf(FORMATS), help="Default: by the suffix of OUT.")
+@click.option("--format", "form", type=OneOf(ROW_FORMATS), help="Default: by the suffix of OUT.")
 @click.option("--compare", metavar="WORDVECTORS", help="Word vectors whose neighbours to show for comparison.")
 @click.option(
     "-n", "--topn", type=click.IntRange(min=1), help="How many occurrences; default: 10, with --use 20, to a file all."
@@ -44,7 +76,7 @@ _LISTED = 20
 @click.option("--corpus", help="New path of the index's corpus, if it was moved.")
 @force_option
 @json_option
-def senses(
+def uses(
     index: str,
     word: str,
     sentence: str | None,
@@ -81,22 +113,22 @@ def senses(
     if sentence is not None:
         _used_alike(opened, word, sentence, position, any_word, topn or 10, layer, static, as_json)
         return
-    found = opened.senses(word, max_senses=max_senses, layer=layer)
+    word_uses = opened.senses(word, max_senses=max_senses, layer=layer)
     if use or out:
-        _list(Listing(opened, found), use, sort, topn, out, form, force, as_json)
+        _list(Listing(opened, word_uses), use, sort, topn, out, form, force, as_json)
     elif as_json:
-        print_json({**found.to_json(), "static": static})
+        print_json({**word_uses.to_json(), "static": static})
     else:
         to = console()
-        print_senses(to, found)
-        print_tags(to, [hit.tag for sense in found.senses for hit in sense.typical])
+        print_uses(to, word_uses)
+        print_tags(to, [hit.tag for sense in word_uses.senses for hit in sense.typical])
         print_static(to, word, static)
 
 
-def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
+def print_uses(to: Console, word_uses: WordSenses, *, typical: int = 5) -> None:
     """The uses of a word, each with its share, silhouette score, label and typical sentences."""
-    to.print(Text.assemble((found.word, "bold red"), f"  {heading(found)}"))
-    for number, sense in enumerate(found.senses, 1):
+    to.print(Text.assemble((word_uses.word, "bold red"), f"  {heading(word_uses)}"))
+    for number, sense in enumerate(word_uses.senses, 1):
         label = " ".join(sense.substitutes) or "–"
         sure = "" if sense.sure is None else f"  sure {sense.sure:.2f}"
         head = Text.assemble(f"{number:>3}  ", (f"{sense.share:>4.0%}", "bold"), sure, "  ≈ ", (label, "green"))
@@ -104,19 +136,19 @@ def print_senses(to: Console, found: WordSenses, *, typical: int = 5) -> None:
         print_kwic(to, sense.typical[:typical], indent=5, scores=False)
 
 
-def heading(found: WordSenses) -> str:
-    """How often the word occurs, and how many uses were found."""
-    drawn = f" ({found.n_looked_at:,} of them sampled evenly)" if found.n_looked_at < found.count else ""
-    n = len(found.senses)
-    sure = "" if found.sure is None else f", sure {found.sure:.2f} (1: far apart, 0: overlapping)"
-    return f"{found.count:,} occurrences{drawn}, {n} use{'s' if n > 1 else ''}{sure}"
+def heading(word_uses: WordSenses) -> str:
+    """How often the word occurs, and how many uses were word_uses."""
+    drawn = f" ({word_uses.n_looked_at:,} of them sampled evenly)" if word_uses.n_looked_at < word_uses.count else ""
+    n = len(word_uses.senses)
+    sure = "" if word_uses.sure is None else f", sure {word_uses.sure:.2f} (1: far apart, 0: overlapping)"
+    return f"{word_uses.count:,} occurrences{drawn}, {n} use{'s' if n > 1 else ''}{sure}"
 
 
 def print_tags(to: Console, tags: list[str | None]) -> None:
     """What the shown tags mean, if known."""
-    known = named_tags(tag for tag in tags if tag)
-    if known:
-        legend = ", ".join(f"{tag} {english} {chinese}" for tag, (english, chinese) in known.items())
+    meanings = named_tags(tag for tag in tags if tag)
+    if meanings:
+        legend = ", ".join(f"{tag} {english} {chinese}" for tag, (english, chinese) in meanings.items())
         to.print(Text(f"tags: {legend}", "dim"))
 
 
@@ -144,8 +176,8 @@ def _used_alike(
     expected = index.expected(sentence, position, word, topn=8)
     cutoff = index.cutoff(any_word=any_word)
     if as_json:
-        found = {"cutoff": cutoff, "hits": [hit.to_json() for hit in hits], "expected": expected}
-        print_json({"word": word, "sentence": sentence, **found, "static": static})
+        answer = {"cutoff": cutoff, "hits": [hit.to_json() for hit in hits], "expected": expected}
+        print_json({"word": word, "sentence": sentence, **answer, "static": static})
         return
     to = console()
     sure, unsure = _parted(hits, cutoff)
