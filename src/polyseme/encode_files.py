@@ -212,7 +212,7 @@ def _segmented(lines: Iterable[str], segment: str | None) -> Iterator[Sentence]:
     from polyseme.text.segment import Segmentation
 
     segmentation = Segmentation(segment, normalise="none") if segment == "space" else Segmentation(segment)
-    for page in pages(lines, CHARACTERS_AT_ONCE, each=16):
+    for page in pages(lines, CHARACTERS_AT_ONCE, per_sequence=16):
         yield from segmentation.token_lists(page)
 
 

@@ -86,7 +86,9 @@ class RawTextReader(ABC):
 
     def token_lists(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
         """The tokens of each sentence; streams, one page at a time."""
-        return chain.from_iterable(map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, each=16)))
+        return chain.from_iterable(
+            map(self.tokenize_all, pages(several(sentences), CHARACTERS_AT_ONCE, per_sequence=16))
+        )
 
 
 @dataclass(frozen=True)
@@ -287,8 +289,8 @@ class SentenceEncoder(ABC):
         whole = unit_rows(whole) if normalize_embeddings else whole
         answer: Any = whole if convert_to_numpy and not convert_to_tensor else _tensor(whole)
         answer = answer if convert_to_numpy or convert_to_tensor else list(answer)
-        given: FloatArray = answer
-        return given
+        encoded: FloatArray = answer
+        return encoded
 
     def encode_silently(self, texts: Iterable[Sentence]) -> FloatArray:
         """Vectors of the texts, ``(n, dim)``, zeros without a warning where no word is known."""
@@ -322,12 +324,12 @@ class SentenceEncoder(ABC):
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
-        given = InputTags(one_d_array=True, two_d_array=False, string=True)
+        inputs = InputTags(one_d_array=True, two_d_array=False, string=True)
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=False),
             transformer_tags=TransformerTags(),
-            input_tags=given,
+            input_tags=inputs,
             requires_fit=False,
         )
 
@@ -339,8 +341,8 @@ class SentenceEncoder(ABC):
         For torch tensors the result is a tensor too.
         """
         left, right = unit_rows(self._vectors_of(a)), unit_rows(self._vectors_of(b))
-        found = np.asarray(left @ right.T, dtype=np.float32)
-        return _tensor(found) if hasattr(a, "detach") else found
+        cosines = np.asarray(left @ right.T, dtype=np.float32)
+        return _tensor(cosines) if hasattr(a, "detach") else cosines
 
     def similarity_pairwise(self, a: Iterable[Sentence] | FloatArray, b: Iterable[Sentence] | FloatArray) -> FloatArray:
         """Cosines of each text of ``a`` with the one at the same position in ``b``, ``(n,)``; either may be vectors."""
@@ -496,7 +498,7 @@ class LanguageModel(RawTextReader):
         """The perplexity of a stream of sentences, over the whole softmax."""
         self._check_predicts()
         totals, tokens, characters, count, unknown = np.zeros(1), 0, 0, 0, 0
-        for page in pages(several(sentences), CHARACTERS_AT_ONCE, each=16):
+        for page in pages(several(sentences), CHARACTERS_AT_ONCE, per_sequence=16):
             for sentence in self.word_losses(page):
                 if len(sentence.words):
                     totals = totals + sentence.losses.sum(axis=1)
@@ -519,7 +521,7 @@ class LanguageModel(RawTextReader):
 
 def text_batches(texts: Iterable[Sentence]) -> Iterator[list[Sentence]]:
     """Texts to encode together: at most ``TEXTS_AT_ONCE``, fewer if they are long."""
-    return pages(texts, _BATCH, each=_BATCH // TEXTS_AT_ONCE)
+    return pages(texts, _BATCH, per_sequence=_BATCH // TEXTS_AT_ONCE)
 
 
 def mark_unknown(vectors: FloatArray, texts: Sequence[Sentence], unknown: str, first: int = 0) -> int:
@@ -562,13 +564,13 @@ def check_asked(
 
 def _texts_in(sentences: Iterable[Any]) -> Iterator[Sentence]:
     """The texts; those of a batch that is a mapping, as passed by mteb, under ``text``."""
-    for one in sentences:
-        if isinstance(one, Mapping):
-            yield from one["text"]
-        elif hasattr(one, "__len__"):
-            yield one
+    for text in sentences:
+        if isinstance(text, Mapping):
+            yield from text["text"]
+        elif hasattr(text, "__len__"):
+            yield text
         else:
-            raise OptionError(f"a text is a string or a list of words; {one!r} is neither")
+            raise OptionError(f"a text is a string or a list of words; {text!r} is neither")
 
 
 class _NoCard:
@@ -588,16 +590,16 @@ def _prompted(texts: Iterator[Sentence], prompt: str | None) -> Iterator[Sentenc
     return (prompt + text if prompt and isinstance(text, str) else text for text in texts)
 
 
-def pages(sequences: Iterable[S], size: int, *, each: int = 1) -> Iterator[list[S]]:
-    """Group sequences so that each group has at most ``size`` elements; each sequence counts ``each`` more."""
+def pages(sequences: Iterable[S], size: int, *, per_sequence: int = 1) -> Iterator[list[S]]:
+    """Group sequences so that each group has at most ``size`` elements; each sequence counts ``per_sequence`` more."""
     page: list[S] = []
-    held = 0
+    n_elements = 0
     for sequence in sequences:
         page.append(sequence)
-        held += len(sequence) + each
-        if held >= size:
+        n_elements += len(sequence) + per_sequence
+        if n_elements >= size:
             yield page
-            page, held = [], 0
+            page, n_elements = [], 0
     if page:
         yield page
 

@@ -115,25 +115,25 @@ def log_losses(
     ``among`` are classes drawn independently of the targets, from which the sum over all classes is estimated without
     bias: e^{s_y} + Σ_{c ∈ C, c ≠ y} e^{s_c} / π_c. None: the sum is computed exactly.
     """
-    found = [torch.empty(0, dtype=torch.float64, device=states.device)]
+    parts = [torch.empty(0, dtype=torch.float64, device=states.device)]
     rows, offsets = weight, bias
     if among is not None:
         among = among.to(states.device)
         rows, offsets = weight[among.classes], bias[among.classes] - among.log_chance
     n = max(SCORES_AT_ONCE // max(len(rows), 1), 1)
-    for some, wanted in zip(torch.split(states, n), torch.split(targets, n), strict=True):
-        scores = torch.addmm(offsets, some, rows.t())  # (n, C)
+    for chunk, wanted in zip(torch.split(states, n), torch.split(targets, n), strict=True):
+        scores = torch.addmm(offsets, chunk, rows.t())  # (n, C)
         if among is None:
-            own = scores.gather(1, wanted[:, None])[:, 0]
+            scores_of_targets = scores.gather(1, wanted[:, None])[:, 0]
             total = torch.logsumexp(scores, dim=1)
         else:
-            own = (some * weight[wanted]).sum(dim=1) + bias[wanted]
+            scores_of_targets = (chunk * weight[wanted]).sum(dim=1) + bias[wanted]
             column = torch.searchsorted(among.classes, wanted).clamp_(max=len(rows) - 1)
             drawn = torch.nonzero(among.classes[column] == wanted)[:, 0]
             scores[drawn, column[drawn]] = -torch.inf
-            total = torch.logaddexp(torch.logsumexp(scores, dim=1), own)
-        found.append((total - own).double())
-    return torch.cat(found)
+            total = torch.logaddexp(torch.logsumexp(scores, dim=1), scores_of_targets)
+        parts.append((total - scores_of_targets).double())
+    return torch.cat(parts)
 
 
 def sampled_softmax_loss(
@@ -168,9 +168,9 @@ class _SampledSoftmax(torch.autograd.Function):
         scores = torch.addmm(bias[classes] - log_chance, states, rows.t())  # (M, C)
         scores.scatter_add_(1, column, log_chance[column])  # the target itself is not corrected
         slope = torch.softmax(scores, dim=1)  # the probabilities, then their gradient
-        own = slope.gather(1, column)
-        loss = -own.clamp_min(torch.finfo(own.dtype).tiny).log().sum() * scale
-        slope.scatter_(1, column, own - 1)
+        chances = slope.gather(1, column)
+        loss = -chances.clamp_min(torch.finfo(chances.dtype).tiny).log().sum() * scale
+        slope.scatter_(1, column, chances - 1)
         slope.mul_(scale)
         ctx.save_for_backward(slope @ rows, classes, slope.t() @ states, slope.sum(dim=0))
         ctx.shapes = weight.shape, bias.shape

@@ -68,7 +68,7 @@ class HuffmanPaths:
         """Whether every class has the same path in both trees."""
         a, b = self.tree, other.tree
         pairs = ((self.place, other.place), (a.offsets, b.offsets), (a.nodes, b.nodes), (a.signs, b.signs))
-        return all(np.array_equal(one, two) for one, two in pairs)
+        return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
     def of(self, classes: Numbers) -> tuple[Tensor, Tensor, Tensor]:
         """The paths to some classes (M,), concatenated (Σ lengths,): for each step its class index, node and sign."""
@@ -150,7 +150,7 @@ def next_word_losses(
     module: NnlmNet, stream: WordStream, order: int, paths: HuffmanPaths | None
 ) -> NDArray[np.float64]:
     """-log p of every word and every sentence end of a stream, with the softmax over all classes."""
-    found = [np.zeros(0)]
+    batches = [np.zeros(0)]
     device = module.bias.device
     for start in range(1, len(stream.numbers), EVALUATED):
         places = np.arange(start, min(start + EVALUATED, len(stream.numbers)))
@@ -160,8 +160,8 @@ def next_word_losses(
             losses = log_losses(states, torch.from_numpy(targets).to(device), module.table, module.bias)
         else:
             losses = paths.losses(states, targets, module.table, module.bias)
-        found.append(losses.cpu().numpy().astype(np.float64))
-    return np.concatenate(found)
+        batches.append(losses.cpu().numpy().astype(np.float64))
+    return np.concatenate(batches)
 
 
 @torch.inference_mode()
@@ -194,8 +194,8 @@ class PolyglotNet(nn.Module):
         weight = self.inner.weight  # (h, (2r + 1) m)
         around = self.words(windows).flatten(1)  # (M, 2r m)
         shared = F.linear(around, torch.cat([weight[:, :middle], weight[:, middle + dim :]], dim=1), self.inner.bias)
-        own = F.linear(self.words(centres), weight[:, middle : middle + dim])  # (M, k, m) -> (M, k, h)
-        scores: Tensor = self.out(torch.tanh(shared[:, None] + own))[..., 0]
+        of_centres = F.linear(self.words(centres), weight[:, middle : middle + dim])  # (M, k, m) -> (M, k, h)
+        scores: Tensor = self.out(torch.tanh(shared[:, None] + of_centres))[..., 0]
         return scores
 
 

@@ -89,7 +89,7 @@ class Nnlm(Trainable, NeuralVectors, LanguageModel):
         start = older_vectors(run.start, options.dim)
         plan = plan_words(data, options.min_count, options.max_size, start)
         training, held_out = (
-            WordStream.of_corpus(data, plan, some) for some in split_sentences(data, options.hold_out)
+            WordStream.of_corpus(data, plan, chosen) for chosen in split_sentences(data, options.hold_out)
         )
         counts = class_counts(plan.vocabulary, training.numbers, start)
         torch.manual_seed(options.seed)

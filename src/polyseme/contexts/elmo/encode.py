@@ -142,7 +142,7 @@ class SentenceRunner:
         """The sentences in groups whose vectors fit in memory together."""
         dim = 2 * self.bilm.config.projection
         room = max(1024, min(WINDOW_TOKENS, WINDOW_BYTES // (4 * dim * planes.count)))
-        return pages(sentences, room, each=2)
+        return pages(sentences, room, per_sequence=2)
 
     @torch.inference_mode()
     def encode(self, sentences: list[list[str]], planes: Planes) -> list[FloatArray]:

@@ -154,9 +154,9 @@ class Elmo(Trainable, ContextEncoder, LanguageModel):
             sorts = self.options.conventions == "manylangs"
             order = sorted(range(len(batch)), key=lambda place: -len(batch[place])) if sorts else range(len(batch))
             arrays = self.runner.encode_stateful([batch[place] for place in order], planes)
-            found = dict(zip(order, arrays, strict=True))
+            array_of = dict(zip(order, arrays, strict=True))
             for place, tokens in enumerate(batch):
-                yield EncodedSentence(tokens, found[place])
+                yield EncodedSentence(tokens, array_of[place])
 
     # ---- predictions of the language model
 
@@ -215,10 +215,10 @@ class Elmo(Trainable, ContextEncoder, LanguageModel):
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parts.tensors.items()}
         mix = ScalarMix(options.n_layers + 1)
         for name, parameter in (("mix.scalars", mix.scalars), ("mix.gamma", mix.gamma)):
-            found = tensors.pop(name, None)
-            if found is None or found.shape != parameter.shape:
+            tensor = tensors.pop(name, None)
+            if tensor is None or tensor.shape != parameter.shape:
                 raise FormatError(f"the model was altered: its {name!r} is missing or misshapen")
-            parameter.data = found.float()
+            parameter.data = tensor.float()
         n_classes = len(words) + WORD_SPECIALS if "softmax_weight" in tensors else 0
         project = "encoder.projection.weight" in tensors
         bilm = filled(BiLMConfig.of(options, alphabet, n_classes=n_classes, project=project), tensors)

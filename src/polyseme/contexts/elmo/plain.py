@@ -131,12 +131,12 @@ class PlainElmo(ContextEncoder, LanguageModel):
 
     def _words(self, words: list[str]) -> FloatArray:
         """Context-independent word vectors, ``(W, P)``."""
-        tensors, found = self.tensors, []
+        tensors, parts = self.tensors, []
         if self.alphabet.names:
-            found.append(np.asarray(tensors["encoder.words"][self.alphabet.name_all(words)], dtype=np.float32))
+            parts.append(np.asarray(tensors["encoder.words"][self.alphabet.name_all(words)], dtype=np.float32))
         if self.alphabet.spells:
-            found.append(self._spelt(words))
-        x = np.concatenate(found, axis=1)
+            parts.append(self._spelt(words))
+        x = np.concatenate(parts, axis=1)
         return self._linear("encoder.projection", x) if "encoder.projection.weight" in tensors else x
 
     def _spelt(self, words: list[str]) -> FloatArray:
@@ -145,13 +145,13 @@ class PlainElmo(ContextEncoder, LanguageModel):
         padded = np.full((len(words), longest), self.alphabet.padding)
         padded[:, : letters.shape[1]] = letters
         table = np.asarray(tensors["encoder.characters"][padded], dtype=np.float32)  # (W, slots, d)
-        found = []
+        by_width = []
         for place, (width, number) in enumerate(self.options.filter_list()):
             starts = longest - width + 1
             windows = np.concatenate([table[:, k : k + starts] for k in range(width)], axis=2)  # (W, starts, width·d)
             weight = tensors[f"encoder.convolutions.{place}.weight"].transpose(2, 1, 0).reshape(-1, number)
-            found.append((windows @ weight).max(axis=1) + tensors[f"encoder.convolutions.{place}.bias"])
-        x = np.concatenate(found, axis=1)
+            by_width.append((windows @ weight).max(axis=1) + tensors[f"encoder.convolutions.{place}.bias"])
+        x = np.concatenate(by_width, axis=1)
         x = np.maximum(x, 0) if self.options.activation == "relu" else np.tanh(x)
         for place in range(self.options.value("n_highway")):
             gate = _sigmoid(self._linear(f"encoder.gates.{place}", x))
@@ -197,20 +197,20 @@ def open_plain(path: str | Path) -> PlainElmo | None:
 
 
 def _plain(folder: OpenFolder) -> PlainElmo | None:
-    found = folder.found
-    if found["method"] != "elmo" or found["options"].get("reader", "lstm") != "lstm":
+    manifest = folder.found
+    if manifest["method"] != "elmo" or manifest["options"].get("reader", "lstm") != "lstm":
         return None
     folder.verify()
     try:
-        options: ElmoOptions = make_options(ElmoOptions, renamed("elmo", found["options"]))
+        options: ElmoOptions = make_options(ElmoOptions, renamed("elmo", manifest["options"]))
     except OptionError:
         return None  # the full loader reports why
-    parts, said = read_parts(folder), found.get("segmentation")
+    parts, segmentation_json = read_parts(folder), manifest.get("segmentation")
     words = parts.tables.get("vocab", [])
     alphabet = make_alphabet(options, characters=parts.tables.get("characters", []), words=words)
     if not _fits(options, alphabet, parts.tensors, len(words) + WORD_SPECIALS):
         return None
-    segmentation = Segmentation.from_json(said, where=folder.path / MARKER) if said else None
+    segmentation = Segmentation.from_json(segmentation_json, where=folder.path / MARKER) if segmentation_json else None
     about = About(segmentation=segmentation, fingerprint=folder_fingerprint(folder))
     return PlainElmo(options, alphabet, parts.tensors, words if "softmax_weight" in parts.tensors else [], about)
 

@@ -51,10 +51,10 @@ from polyseme.training.run import Run
 from polyseme.training.task import Loss, Part, Score, Task
 
 
-def joined(known: list[str], more: list[str]) -> list[str]:
+def joined(known: list[str], added: list[str]) -> list[str]:
     """The known items in their order, followed by the new ones."""
     seen = set(known)
-    return [*known, *(item for item in more if item not in seen)]
+    return [*known, *(item for item in added if item not in seen)]
 
 
 @torch.no_grad()

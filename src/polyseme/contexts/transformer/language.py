@@ -65,15 +65,15 @@ class Expectation:
     # ---- one position
 
     @torch.inference_mode()
-    def words(self, place: Place, topn: int, *, own: str) -> list[tuple[str, float]]:
+    def words(self, place: Place, topn: int, *, word_there: str) -> list[tuple[str, float]]:
         """Words for a position with their probabilities, best first; each has as many subwords as the word there."""
-        found = self._masked(place) if self.network.is_masked_lm else self._causal(place)
+        candidates = self._masked(place) if self.network.is_masked_lm else self._causal(place)
         best: dict[str, float] = {}
-        for ids, score in found:
+        for ids, score in candidates:
             word = self.pieces.spelt(ids)
             if word and not word.isspace():
                 best[word] = max(best.get(word, -math.inf), score)
-        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0] != own, item[0]))
+        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0] != word_there, item[0]))
         return [(word, math.exp(score)) for word, score in ranked[:topn]]
 
     def _masked(self, place: Place) -> list[tuple[list[int], float]]:
@@ -132,13 +132,15 @@ class Expectation:
 
     def _log_probabilities(self, rows: Sequence[BeamRow], places: Sequence[int]) -> Tensor:
         """log p of all subwords at one position of each row, ``(rows, V)``; zeros if the position is negative."""
-        found = torch.zeros(len(rows), self.network.vocabulary_size)
+        log_chances = torch.zeros(len(rows), self.network.vocabulary_size)
         order = [n for n in sorted(range(len(rows)), key=lambda n: -len(rows[n].ids)) if places[n] >= 0]
         for chosen in _by_budget(order, [len(row.ids) for row in rows]):
             batch = self._padded([rows[n].ids for n in chosen])
             where = torch.tensor([places[n] for n in chosen])
-            found[chosen] = torch.log_softmax(self.network.expected(batch, torch.arange(len(chosen)), where), dim=1)
-        return found
+            log_chances[chosen] = torch.log_softmax(
+                self.network.expected(batch, torch.arange(len(chosen)), where), dim=1
+            )
+        return log_chances
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> TokenBatch:
         longest = max(map(len, rows))
@@ -154,23 +156,23 @@ class Expectation:
         if not self.network.is_masked_lm:
             left = [int(n) for part in parts[:1] for n in part]
             right = [int(n) for part in parts[1:] for n in part]
-            return [self.words(Place(left, 1, right), topn, own="")]
+            return [self.words(Place(left, 1, right), topn, word_there="")]
         mask = self._mask()
         ids = [*parts[0].tolist()]
         places = []
         for part in parts[1:]:
             places.append(len(ids))
             ids += [mask, *part.tolist()]
-        found = []
+        answers = []
         for place in places:
             row = self._around(ids[:place], [mask], ids[place + 1 :])
             scores = self._log_probabilities([row], [row.at])[0]
             scores[self.special] = -math.inf
             best = torch.topk(scores.exp(), min(topn, int((~self.special).sum())))
-            found.append(
+            answers.append(
                 [(self.pieces.spelt([n]), p) for p, n in zip(best.values.tolist(), best.indices.tolist(), strict=True)]
             )
-        return found
+        return answers
 
     # ---- whole texts
 
@@ -215,7 +217,7 @@ class Expectation:
     def _row_losses(self, rows: Sequence[list[int]]) -> list[NDArray[np.float64]]:
         """-log p of every subword but the first of each row, with a causal model."""
         lengths = [len(row) for row in rows]
-        found = [np.zeros(0)] * len(rows)
+        by_row = [np.zeros(0)] * len(rows)
         longest_first = sorted((n for n, length in enumerate(lengths) if length > 1), key=lambda n: -lengths[n])
         for chosen in _by_budget(longest_first, lengths):
             batch = self._padded([rows[n] for n in chosen])
@@ -225,8 +227,8 @@ class Expectation:
             losses = -scores.gather(1, batch.ids[inputs, places + 1][:, None])[:, 0]
             ends = np.cumsum(sizes)
             for n, part in zip(chosen, np.split(losses.numpy().astype(np.float64), ends[:-1]), strict=True):
-                found[n] = part
-        return found
+                by_row[n] = part
+        return by_row
 
     def _surprise(self, rows: Sequence[list[int]], starts: Sequence[int]) -> list[float]:
         """For each row, the sum of -log p from the position in ``starts`` on."""
@@ -240,8 +242,8 @@ class Expectation:
     ) -> list[int]:
         """``length`` new subwords that follow ``ids``, or fewer if the model ends the text."""
         end = self.pieces.id_of("eos")
-        found = [*self.pieces.before, *ids] or [n for n in (self.pieces.id_of("bos"), end, 0) if n is not None][:1]
-        given = len(found)
+        written = [*self.pieces.before, *ids] or [n for n in (self.pieces.id_of("bos"), end, 0) if n is not None][:1]
+        n_given = len(written)
         settings = {
             "do_sample": temperature > 0, "pad_token_id": self.runner.padding,
             "eos_token_id": end, "top_k": top_k or None, "top_p": top_p, "num_return_sequences": 1,
@@ -250,15 +252,15 @@ class Expectation:
             settings["temperature"] = temperature
         with offline(), torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(seed)
-            while (missing := length - (len(found) - given)) > 0:
-                seen = found[-max(self.runner.limit // 2, 1) :]
-                more = min(missing, self.runner.limit - len(seen))
-                made = self.network.whole.generate(torch.tensor([seen]), max_new_tokens=more, **settings)[0].tolist()
-                new = made[len(seen) :]
-                found += [n for n in new if n != end]
+            while (missing := length - (len(written) - n_given)) > 0:
+                seen = written[-max(self.runner.limit // 2, 1) :]
+                n_new = min(missing, self.runner.limit - len(seen))
+                whole = self.network.whole.generate(torch.tensor([seen]), max_new_tokens=n_new, **settings)[0].tolist()
+                new = whole[len(seen) :]
+                written += [n for n in new if n != end]
                 if end in new or not new:
                     break
-        return found[given:]
+        return written[n_given:]
 
 
 def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> list[tuple[list[int], float]]:
@@ -266,11 +268,11 @@ def _best(beams: list[tuple[list[int], float]], scores: Tensor, width: int) -> l
     totals = scores + torch.tensor([score for _, score in beams])[:, None]
     best = torch.topk(totals.reshape(-1), min(width, totals.numel()))
     size = scores.shape[1]
-    found = [
+    extended = [
         ([*beams[place // size][0], place % size], score)
         for score, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
     ]
-    return [beam for beam in found if beam[1] > -math.inf]
+    return [beam for beam in extended if beam[1] > -math.inf]
 
 
 def _by_budget(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:

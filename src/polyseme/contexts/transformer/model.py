@@ -81,11 +81,11 @@ class Attending:
     @torch.inference_mode()
     def weights(self, batch: TokenBatch, words: Ints) -> FloatArray:
         """``(layers, heads, words, words)`` for a batch of one row; ``words (W, 2)``: start and end of each word."""
-        found = self.network.attentions(batch)
-        known = [layer[0] for layer in found if layer is not None]
-        if not known or len(known) < len(found):
+        layers = self.network.attentions(batch)
+        returned = [layer[0] for layer in layers if layer is not None]
+        if not returned or len(returned) < len(layers):
             raise OptionError(f"a {self.network.whole.config.model_type} does not return its attention")
-        pieces = torch.stack(known).float().numpy()  # (L, H, T, T)
+        pieces = torch.stack(returned).float().numpy()  # (L, H, T, T)
         return between_words(pieces, words)
 
 
@@ -159,11 +159,11 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         It is still saved in fp32. On a machine without int8 support it stays in fp32, with a warning.
         """
         check("precision", precision, PRECISIONS)
-        found = copy.copy(self)
-        for made in ("runner", "expectation"):
-            found.__dict__.pop(made, None)
-        found.reading = self.network if precision == "fp32" else in_int8(self.network) or self.network
-        return found
+        twin = copy.copy(self)
+        for cached in ("runner", "expectation"):
+            twin.__dict__.pop(cached, None)
+        twin.reading = self.network if precision == "fp32" else in_int8(self.network) or self.network
+        return twin
 
     @property
     def transformer(self) -> TransformerEncoder:
@@ -178,9 +178,9 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
 
     def pooled_by(self, pieces: str) -> Self:
         """The same model with another pooling of a word's subwords."""
-        found = copy.copy(self)
-        found.options = dataclasses.replace(self.options, pieces=pieces)
-        return found
+        twin = copy.copy(self)
+        twin.options = dataclasses.replace(self.options, pieces=pieces)
+        return twin
 
     # ---- reading sentences
 
@@ -249,8 +249,8 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         if len(ids) > self.runner.limit:
             raise OptionError(f"a pair of texts has {len(ids)} pieces, and the model reads {self.runner.limit} at once")
         batch = TokenBatch(torch.from_numpy(ids[None]), None, torch.from_numpy(types[None]) if types.any() else None)
-        found = torch.stack([layer[0] for layer in self.runner.network(batch)]).numpy()
-        return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(found, self._mix_weights()))
+        all_layers = torch.stack([layer[0] for layer in self.runner.network(batch)]).numpy()
+        return EncodedSentence([names[n] for n in ids.tolist()], layers.planes(all_layers, self._mix_weights()))
 
     def attention(self, sentence: Sentence) -> Attention:
         """The attention weights between the words of a sentence, ``(layers, heads, words, words)``.
@@ -304,7 +304,7 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         ids = cut.ids.tolist()
         n_pieces = min(max(last - first, 1), LONGEST_WORD, self.runner.room)
         place = Place(ids[:first], n_pieces, ids[last:])
-        return self.expectation.words(place, topn, own=given.tokens[position])
+        return self.expectation.words(place, topn, word_there=given.tokens[position])
 
     def fill(self, text: str, topn: int = 10) -> list[list[tuple[str, float]]]:
         """The predicted subwords for every ``[MASK]`` of a text, with their probabilities."""
@@ -369,10 +369,10 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         record = parsed_settings(parts.files["config.json"], where="config.json")
         network = build(configuration(record, where="config.json"), tensors, where=where)
         mix = ScalarMix(network.n_layers)
-        for parameter, found in ((mix.scalars, scalars), (mix.gamma, gamma)):
-            if found is None or found.shape != parameter.shape:
+        for parameter, tensor in ((mix.scalars, scalars), (mix.gamma, gamma)):
+            if tensor is None or tensor.shape != parameter.shape:
                 raise FormatError(f"{where} was altered: the weights of its mix are missing or misshapen")
-            parameter.data = found.float()
+            parameter.data = tensor.float()
         pieces = Pieces.read(
             parts.files["tokenizer.json"], parts.files["tokenizer_config.json"], where="tokenizer.json"
         )

@@ -87,23 +87,23 @@ class Network(TunableNetwork):
         from transformers import PreTrainedModel
 
         whole = self.whole
-        found: nn.Module = whole.get_encoder() if whole.config.is_encoder_decoder else whole.base_model
+        encoder: nn.Module = whole.get_encoder() if whole.config.is_encoder_decoder else whole.base_model
         # Llama 4 does not tell where its encoder is.
-        if found is whole and whole.get_output_embeddings() is not None:  # type: ignore[operator]
-            found = next((module for module in whole.children() if isinstance(module, PreTrainedModel)), whole)
-        return found
+        if encoder is whole and whole.get_output_embeddings() is not None:  # type: ignore[operator]
+            encoder = next((module for module in whole.children() if isinstance(module, PreTrainedModel)), whole)
+        return encoder
 
     def forward(self, batch: TokenBatch) -> tuple[Tensor, ...]:
         """The hidden states of every layer, lowest first, ``(B, T, D)`` each."""
-        found = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
-        layers: tuple[Tensor, ...] = found.hidden_states
-        top: Tensor | None = getattr(found, "last_hidden_state", None)  # CLIP normalises it, but not the last of all
+        output = self.body(**self._given(batch), output_hidden_states=True, return_dict=True)
+        layers: tuple[Tensor, ...] = output.hidden_states
+        top: Tensor | None = getattr(output, "last_hidden_state", None)  # CLIP normalises it, but not the last of all
         return layers if top is None else (*layers[:-1], top)
 
     def top(self, batch: TokenBatch) -> Tensor:
         """The hidden states of the top layer, ``(B, T, D)``."""
-        found = self.body(**self._given(batch), return_dict=True)
-        states: Tensor | None = getattr(found, "last_hidden_state", None)
+        output = self.body(**self._given(batch), return_dict=True)
+        states: Tensor | None = getattr(output, "last_hidden_state", None)
         return self(batch)[-1] if states is None else states
 
     def top_at(self, batch: TokenBatch, rows: Tensor, places: Tensor, real: Tensor | None = None) -> Tensor:
@@ -114,15 +114,15 @@ class Network(TunableNetwork):
         """
         block = self.last_block
         if block is None:
-            found: Tensor = self(batch)[-1]
-            return found
+            top_states: Tensor = self(batch)[-1]
+            return top_states
 
         def fed_forward(states: Tensor) -> Tensor:
-            found = type(block).feed_forward_chunk(block, states[rows, places])  # (N, D)
+            outputs = type(block).feed_forward_chunk(block, states[rows, places])  # (N, D)
             if real is not None:
                 learned = real.unsqueeze(1)
-                found = found * learned + found.detach() * (1 - learned)
-            return states.index_put((rows, places), found)
+                outputs = outputs * learned + outputs.detach() * (1 - learned)
+            return states.index_put((rows, places), outputs)
 
         block.feed_forward_chunk = fed_forward
         try:
@@ -134,8 +134,8 @@ class Network(TunableNetwork):
     def last_block(self) -> Any:
         """The last block of BERT and its kin, whose parts can run apart; None in other architectures."""
         blocks = getattr(getattr(self.body, "encoder", None), "layer", None)
-        found = blocks[-1] if isinstance(blocks, nn.ModuleList) and len(blocks) else None
-        return found if hasattr(type(found), "feed_forward_chunk") else None
+        block = blocks[-1] if isinstance(blocks, nn.ModuleList) and len(blocks) else None
+        return block if hasattr(type(block), "feed_forward_chunk") else None
 
     @cached_property
     def layer_names(self) -> list[tuple[str, ...]]:
@@ -172,15 +172,15 @@ class Network(TunableNetwork):
 
     def attentions(self, batch: TokenBatch) -> tuple[Tensor | None, ...]:
         """The attention weights of every layer, ``(B, heads, T, T)`` each; None where a layer does not return them."""
-        found: tuple[Tensor | None, ...] | None = self.body(
+        weights: tuple[Tensor | None, ...] | None = self.body(
             **self._given(batch), output_attentions=True, return_dict=True
         ).attentions
-        return found or ()
+        return weights or ()
 
     def logits(self, batch: TokenBatch) -> Tensor:
         """The logits of the language model at every position, ``(B, T, V)``."""
-        found = self.whole(**self._given(batch), return_dict=True)
-        scores: Tensor = found.prediction_logits if _has_pairs(self.whole) else found.logits
+        output = self.whole(**self._given(batch), return_dict=True)
+        scores: Tensor = output.prediction_logits if _has_pairs(self.whole) else output.logits
         return scores
 
     @property
@@ -193,18 +193,18 @@ class Network(TunableNetwork):
         whole: Any = self.whole
         body: Any = self.body
         if hasattr(whole, "sop_classifier"):  # ALBERT, whose pooler is a plain layer
-            found: Tensor = whole.sop_classifier(body.pooler_activation(body.pooler(states[:, 0])))
+            scores: Tensor = whole.sop_classifier(body.pooler_activation(body.pooler(states[:, 0])))
         else:
-            found = whole.cls.seq_relationship(body.pooler(states))
-        return found
+            scores = whole.cls.seq_relationship(body.pooler(states))
+        return scores
 
     @cached_property
     def n_types(self) -> int:
         """How many token types it tells apart; 0: it reads none. GPT-2 and its kin would add vectors of words."""
         if any(name.endswith("seg_embed") for name, _ in self.named_parameters()):  # XLNet: only whether two are equal
             return _LARGEST
-        said = getattr(self.whole.config, "type_vocab_size", None)
-        return said if isinstance(said, int) and said > 1 else 0
+        size = getattr(self.whole.config, "type_vocab_size", None)
+        return size if isinstance(size, int) and size > 1 else 0
 
     @property
     def vocabulary_size(self) -> int:
@@ -213,8 +213,8 @@ class Network(TunableNetwork):
 
     def head(self, states: Tensor) -> Tensor:
         """The logits of the language model from top hidden states, ``(N, D) -> (N, V)``."""
-        found: Tensor = _head(self.whole)(states)
-        return found
+        scores: Tensor = _head(self.whole)(states)
+        return scores
 
     def expected(self, batch: TokenBatch, rows: Tensor, places: Tensor) -> Tensor:
         """The logits at some positions only, ``(N, V)``: the head, most of the work, does not run on the others."""
@@ -247,8 +247,9 @@ class Network(TunableNetwork):
             for name, module in self.body.named_modules()
             if name.rpartition(".")[2] in ("position_embeddings", "wpe") and hasattr(module, "padding_idx")
         ]
-        said = [getattr(self.whole.config, name, None) for name in ("max_position_embeddings", "max_seq_len")]  # MPT
-        limits += [n for n in said if isinstance(n, int) and n > 0]
+        names = ("max_position_embeddings", "max_seq_len")  # the second in MPT
+        settings = [getattr(self.whole.config, name, None) for name in names]
+        limits += [n for n in settings if isinstance(n, int) and n > 0]
         return max(min(limits), 1) if limits else 0
 
     @torch.inference_mode()
@@ -278,8 +279,8 @@ class Network(TunableNetwork):
 
     def _pieces(self, padding: int) -> Tensor:
         """A token followed by ``padding`` padding tokens, ``(1, 1 + padding)``, cut to the network's limit."""
-        said, most = getattr(self.whole.config, "pad_token_id", None), self.whole.config.vocab_size - 1
-        pad = said if isinstance(said, int) and 0 <= said <= most else 0
+        padding_id, most = getattr(self.whole.config, "pad_token_id", None), self.whole.config.vocab_size - 1
+        pad = padding_id if isinstance(padding_id, int) and 0 <= padding_id <= most else 0
         first = min(1, most) if pad != 1 else 0
         return torch.tensor([[first, *[pad] * padding]])[:, : self.positions() or None]
 
@@ -289,7 +290,7 @@ class Network(TunableNetwork):
         n = first.ids.shape[1]
         with offline():
             layers = zip(self(first), self(second), strict=True)
-            return all(_close(one, other[:, :n]) for one, other in layers)
+            return all(_close(alone, beside[:, :n]) for alone, beside in layers)
 
 
 def configuration(record: Mapping[str, Any], *, where: object) -> PreTrainedConfig:
@@ -340,15 +341,15 @@ def build(config: PreTrainedConfig, tensors: Mapping[str, Tensor], *, where: obj
 
 def state(network: Network) -> dict[str, Tensor]:
     """The weights by their names in ``transformers``; shared weights appear only once, under the encoder's name."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     seen: set[tuple[int, tuple[int, ...]]] = set()
     encoder = f"{network.whole.base_model_prefix}."  # a bare encoder is written without its head's name for them
     for name, tensor in sorted(network.whole.state_dict().items(), key=lambda item: not item[0].startswith(encoder)):
         place = (tensor.data_ptr(), tuple(tensor.shape))
         if place not in seen or not tensor.numel():
-            found[name] = tensor.detach()
+            tensors[name] = tensor.detach()
         seen.add(place)
-    return found
+    return tensors
 
 
 def _head(whole: PreTrainedModel) -> Any:
@@ -377,10 +378,10 @@ def _check_numbers(record: Mapping[str, Any], where: object) -> None:
 
 def _classes(mapping: Any, config: PreTrainedConfig) -> tuple[type, ...]:
     try:
-        found = mapping[type(config)]
+        classes = mapping[type(config)]
     except KeyError:
         return ()
-    return found if isinstance(found, tuple) else (found,)
+    return classes if isinstance(classes, tuple) else (classes,)
 
 
 def _has_pairs(whole: PreTrainedModel) -> bool:
@@ -410,9 +411,9 @@ def _candidates(config: PreTrainedConfig, tensors: Mapping[str, Tensor]) -> list
     return [*heads, *alone, *_classes(MODEL_MAPPING, config)]
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def _close(states: Tensor, others: Tensor) -> bool:
     """Whether states are equal up to rounding."""
-    return float((one - other).abs().max()) <= 1e-5 * max(float(one.abs().max()), 1.0)
+    return float((states - others).abs().max()) <= 1e-5 * max(float(states.abs().max()), 1.0)
 
 
 def _attention(cls: type[PreTrainedModel]) -> str:
@@ -460,8 +461,8 @@ def _lacking(report: Mapping[str, Any], whole: PreTrainedModel) -> str:
 
     The pooler may be missing, since no vector depends on it, and sinusoidal embeddings, since they are computed.
     """
-    for name, found, wanted in sorted(report["mismatched_keys"]):
-        return f"{name!r} has the shape {tuple(found)}, not {tuple(wanted)}"
+    for name, shape, described in sorted(report["mismatched_keys"]):
+        return f"{name!r} has the shape {tuple(shape)}, not {tuple(described)}"
     computed = {name for name, module in whole.named_modules() if "Sinusoidal" in type(module).__name__}
     missing = sorted(n for n in report["missing_keys"] if "pooler" not in n and n.rpartition(".")[0] not in computed)
     return f"{missing[0]!r} is missing" if missing else ""

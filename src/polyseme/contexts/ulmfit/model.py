@@ -89,7 +89,7 @@ class UlmfitLayers(nn.Module):
     def forward(self, index: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
         """The layers ``(B, T, L, D)``; those narrower than D are padded with zeros."""
         packing = Packing.of(lengths.tolist())
-        rows, times = (torch.from_numpy(of).to(index.device) for of in (packing.row, packing.time[0]))
+        rows, times = (torch.from_numpy(array).to(index.device) for array in (packing.row, packing.time[0]))
         packed = torch.zeros_like(index)
         packed[rows, times] = torch.arange(len(rows), device=index.device)
         wanted = packed.gather(1, places)  # (B, T) among the packed units
@@ -99,16 +99,16 @@ class UlmfitLayers(nn.Module):
     def _planes(self, units: Tensor, sizes: list[int]) -> list[Tensor]:
         """For each layer, the states at all packed units, ``(N, width)``."""
         starts = list(range(0, len(sizes), STRETCH))
-        found, states, done = [], None, 0
+        stretch_planes, states, done = [], None, 0
         for number, start in enumerate(starts):
             steps = sizes[start : start + STRETCH]
             n = sum(steps)
             with torch.set_grad_enabled(torch.is_grad_enabled() and number >= len(starts) - LEARNING):
                 read = self.awd(units[done : done + n], steps, states)
             states = [State(state.h.detach(), state.c.detach()) for state in read.states]
-            found.append(read.planes)
+            stretch_planes.append(read.planes)
             done += n
-        return [torch.cat(parts) for parts in zip(*found, strict=True)]
+        return [torch.cat(parts) for parts in zip(*stretch_planes, strict=True)]
 
 
 SENTENCES_AT_ONCE = 512
@@ -161,30 +161,30 @@ class Ulmfit(Trainable, ContextEncoder, LanguageModel):
         wanted = Layers.read(layers, self.n_layers)
         lists = self.token_lists(sentences)
         return (
-            found
+            sentence
             for batch in iter(lambda: list(islice(lists, SENTENCES_AT_ONCE)), [])
-            for found in self._encoded(batch, wanted)
+            for sentence in self._encoded(batch, wanted)
         )
 
     def _encoded(self, batch: list[list[str]], wanted: Layers) -> list[EncodedSentence]:
         numbered = [self.units.numbers(words) for words in batch]
-        found: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
+        planes_of: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
         order = sorted(range(len(batch)), key=lambda place: len(numbered[place][0]))
-        held: list[int] = []
+        batch_places: list[int] = []
         for place in order:
-            if held and (len(held) + 1) * len(numbered[place][0]) > UNITS_AT_ONCE:
-                self._read_batch(held, numbered, found)
-                held = []
-            held.append(place)
-        self._read_batch(held, numbered, found)
-        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, found, strict=True)]
+            if batch_places and (len(batch_places) + 1) * len(numbered[place][0]) > UNITS_AT_ONCE:
+                self._read_batch(batch_places, numbered, planes_of)
+                batch_places = []
+            batch_places.append(place)
+        self._read_batch(batch_places, numbered, planes_of)
+        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, planes_of, strict=True)]
 
-    def _read_batch(self, places: list[int], numbered: list[Any], found: list[FloatArray]) -> None:
+    def _read_batch(self, places: list[int], numbered: list[Any], planes_of: list[FloatArray]) -> None:
         planes = self._states([numbered[place][0] for place in places])
         for place, plane in zip(places, planes, strict=True):
             ends = np.cumsum(numbered[place][1])
             at = ends - 1 if self.options.direction == "forward" else ends - np.array(numbered[place][1])
-            found[place] = plane[:, at.astype(np.int64)] if len(ends) else plane[:, :0]
+            planes_of[place] = plane[:, at.astype(np.int64)] if len(ends) else plane[:, :0]
 
     @torch.inference_mode()
     def _states(self, texts: list[list[int]]) -> list[FloatArray]:
@@ -271,8 +271,8 @@ class Ulmfit(Trainable, ContextEncoder, LanguageModel):
     def _next(self, units: list[int], states: Any = None) -> tuple[Tensor, Any]:
         """Log probabilities of the unit after ``units``, and the states; without ``states`` a boundary comes first."""
         given = units if states is not None else [BOUNDARY, *units]
-        found = self.module(torch.tensor(given), [1] * len(given), states)
-        return self.module.log_probabilities(found.dropped[-1:])[0], found.states
+        read = self.module(torch.tensor(given), [1] * len(given), states)
+        return self.module.log_probabilities(read.dropped[-1:])[0], read.states
 
     @torch.inference_mode()
     def generate(

@@ -80,12 +80,12 @@ class AwdLstm(nn.Module):
 
     def vectors(self, units: Tensor) -> Tensor:
         """Embeddings ``(N,) -> (N, dim)``, in training with whole units dropped. The table has a sparse gradient."""
-        found = F.embedding(units, self.table, sparse=True)
+        embeddings = F.embedding(units, self.table, sparse=True)
         if not self.training or not self.options.dropout_embedding:
-            return found
+            return embeddings
         distinct, place = torch.unique(units, return_inverse=True)
         kept = F.dropout(torch.ones(len(distinct), device=units.device), self.options.dropout_embedding)
-        return found * kept[place].unsqueeze(1)
+        return embeddings * kept[place].unsqueeze(1)
 
     def _variational(self, x: Tensor, rows: Tensor, sizes: Sequence[int], share: float) -> Tensor:
         """Variational dropout on ``x (N, D)``: one mask for all steps of a row; ``rows`` is the row of each token."""

@@ -108,11 +108,11 @@ class LanguageModelTask(BatchTask):
         sizes = [read[:, part.rank :: part.of].shape[1]] * len(read)
         if not len(units):
             return torch.zeros(()), 0
-        found = self.module(units, sizes, self.states if index and self.states else None)
-        self.states = [State(state.h.detach(), state.c.detach()) for state in found.states]
+        output = self.module(units, sizes, self.states if index and self.states else None)
+        self.states = [State(state.h.detach(), state.c.detach()) for state in output.states]
         softmax = self.module.table, self.module.bias
-        total = sampled_softmax_loss(found.dropped, wanted, *softmax, candidates.to(self.device), 1.0)
-        return total + len(units) * self.module.penalty(found, sizes), len(units)
+        total = sampled_softmax_loss(output.dropped, wanted, *softmax, candidates.to(self.device), 1.0)
+        return total + len(units) * self.module.penalty(output, sizes), len(units)
 
     def evaluate(self, module: nn.Module) -> Score | None:
         assert isinstance(module, AwdLstm)
@@ -122,9 +122,9 @@ class LanguageModelTask(BatchTask):
         with torch.inference_mode():
             for index in range(self.held_out.n_steps(0)):
                 read, targets = self.held_out.step(0, index)
-                found = module(read.reshape(-1).to(self.device), [read.shape[1]] * len(read), states)
-                states, wanted = found.states, targets.reshape(-1).to(self.device)
-                losses = log_losses(found.dropped, wanted, module.table, module.bias, self.sampler.reported)
+                output = module(read.reshape(-1).to(self.device), [read.shape[1]] * len(read), states)
+                states, wanted = output.states, targets.reshape(-1).to(self.device)
+                losses = log_losses(output.dropped, wanted, module.table, module.bias, self.sampler.reported)
                 total, n = total + float(losses.sum()), n + len(wanted)
         return Score(total / n, {"perplexity": perplexity_of(total / n)})
 

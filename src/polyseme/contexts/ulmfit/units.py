@@ -55,14 +55,14 @@ class Units:
 
     def numbers(self, words: list[str]) -> tuple[list[int], list[int]]:
         """The unit ids of a sentence, and the number of units of each word."""
-        found: list[int] = []
+        numbers: list[int] = []
         sizes, before = [], ""
         for word in words:
             units = self.cut(word, before)
-            found += [self.index.get(unit, UNKNOWN) for unit in units]
+            numbers += [self.index.get(unit, UNKNOWN) for unit in units]
             sizes.append(len(units))
             before = word
-        return found, sizes
+        return numbers, sizes
 
     def text(self, numbers: Iterable[int]) -> str:
         """Unit ids as text: characters concatenated, words with spaces where they are written apart."""

@@ -135,7 +135,7 @@ class Xlm(TrainedTransformer):
         centres = []
         for number, name in enumerate(self.languages):
             encoded = self.encode_tokens(samples.get(name, []), language=name)
-            means = [one.layers.mean(axis=1) for one in encoded if one.tokens]
+            means = [sentence.layers.mean(axis=1) for sentence in encoded if sentence.tokens]
             if not means and known is None:
                 return None
             centres.append(np.mean(means, axis=0) if means or known is None else known[number])
@@ -204,24 +204,24 @@ class Xlm(TrainedTransformer):
         shape = (len(languages), plain.n_layers, plain.dim)
         if centres is not None and not (centres.shape == shape and np.isfinite(centres).all()):
             raise FormatError("the model folder was altered: the centres of its languages are misshapen or not finite")
-        found = np.array(frequencies, dtype=np.float32)
+        frequency_table = np.array(frequencies, dtype=np.float32)
         return cls(
-            options, plain.network, plain.pieces, list(languages), found,
+            options, plain.network, plain.pieces, list(languages), frequency_table,
             centres=centres, mix=plain.mix, about=about,
         )  # fmt: skip
 
 
 def _samples(data: Mapping[str, Corpus | Parallel], options: XlmOptions) -> dict[str, list[Sentence]]:
     """Some texts of each language; of translations if there are any, whose centres differ by the language alone."""
-    found: dict[str, list[Sentence]] = {}
+    samples: dict[str, list[Sentence]] = {}
     for name, text in data.items():
         places = np.unique(np.linspace(0, len(text) - 1, min(SAMPLE, len(text)), dtype=int)).tolist()
         if isinstance(text, Corpus):
-            found.setdefault(name, [text.sentence(place) for place in places])
+            samples.setdefault(name, [text.sentence(place) for place in places])
         else:
             pairs = [text[place] for place in places]
-            found.update({side: [pair[n] for pair in pairs] for n, side in enumerate(options.sides())})
-    return found
+            samples.update({side: [pair[n] for pair in pairs] for n, side in enumerate(options.sides())})
+    return samples
 
 
 PAIRS_AT_ONCE = 4096
@@ -239,8 +239,10 @@ class OneLanguage:
 
     def example(self, epoch: int, number: int) -> Example:
         """The example with this number."""
-        found = self.stream.example(epoch, number)
-        return found._replace(types=np.zeros_like(found.ids), languages=np.full_like(found.ids, self.language))
+        piece_run = self.stream.example(epoch, number)
+        return piece_run._replace(
+            types=np.zeros_like(piece_run.ids), languages=np.full_like(piece_run.ids, self.language)
+        )
 
 
 class Translations:
@@ -256,8 +258,8 @@ class Translations:
             for side, text, segmentation in zip(sides, pair, pairs.segmentations, strict=True):
                 side.append(segmentation.normalised(text))
             if len(sides[0]) == PAIRS_AT_ONCE or number == len(pairs):
-                for texts, found in zip(sides, self.sides, strict=True):
-                    found += [ids.astype(np.int32) for ids in pieces.ids(texts)]
+                for texts, kept in zip(sides, self.sides, strict=True):
+                    kept += [ids.astype(np.int32) for ids in pieces.ids(texts)]
                     texts.clear()
         self._order = lru_cache(maxsize=2)(self._make_order)
 
@@ -409,10 +411,12 @@ def make_task(
     weights = [weight / sum(weights) for weight in weights]
     if "tlm" in options.objective:
         source, target = (languages.index(name) for name in options.sides())
-        for parts, some in zip((training, held_out), pairs, strict=True):
-            if some is not None:
+        for parts, translations in zip((training, held_out), pairs, strict=True):
+            if translations is not None:
                 parts.append(
-                    Translations(some, pieces, (source, target), end=end, length=options.length, seed=options.seed)
+                    Translations(
+                        translations, pieces, (source, target), end=end, length=options.length, seed=options.seed
+                    )
                 )
         weights.append(1.0)  # translations in every second step
     if not training:
