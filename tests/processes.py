@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 # What the usual commands import while they run.
 COMMANDS = (
     "rich.table", "scipy.stats", "scipy.sparse.linalg", "rjieba", "polyseme.cli.train", "polyseme.cli.encode",
-    "polyseme.cli.evaluate", "polyseme.evaluate.similarity", "polyseme.evaluate.kernels_analogy",
+    "polyseme.cli.evaluate", "polyseme.evaluate.word_pairs", "polyseme.evaluate.kernels_analogy",
     "polyseme.search.occurrences.build", "polyseme.text.survey", "polyseme.words.files.models",
 )  # fmt: skip
 STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
