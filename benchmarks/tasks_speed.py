@@ -14,7 +14,7 @@ from polyseme.api import plan_fit
 from polyseme.data.examples import Examples
 from polyseme.learn.metrics import classification
 from polyseme.training.run import Run
-from polyseme.words.fasttext_classifier import LABEL, Supervised, SupervisedOptions, train_supervised
+from polyseme.words.fasttext_classifier import LABEL, FastTextClassifier, SupervisedOptions, train_supervised
 from tasks_sets import SETS
 from words_records import Results, table, timed
 
@@ -91,7 +91,7 @@ def classifier_speed(name: str) -> dict[str, Any]:
 
         ours(1)  # compiles
         speeds = [[_speed(who, words) for who in (ours, theirs)] for _ in range(TURNS)]
-        mine, other = Supervised(ours(MANY)), theirs(MANY)
+        mine, other = FastTextClassifier(ours(MANY)), theirs(MANY)
         predicted = [mine.labels[place] for place in mine.probabilities(asked).argmax(axis=1)]
         said = [other.predict(" ".join(tokens))[0][0].removeprefix(LABEL) for tokens in asked]
     best = [max(turn[who] for turn in speeds) for who in (0, 1)]

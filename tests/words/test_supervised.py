@@ -10,7 +10,7 @@ import pytest
 import polyseme
 from polyseme.errors import OptionError, TrainingError
 from polyseme.training.run import Run
-from polyseme.words.fasttext_classifier import LOSSES, Supervised, SupervisedOptions, train_supervised
+from polyseme.words.fasttext_classifier import LOSSES, FastTextClassifier, SupervisedOptions, train_supervised
 from polyseme.words.files.models import save_vectors_as
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (extra: bench)")
@@ -26,7 +26,7 @@ ODD = ["", "  ", "nothing known here", "guten\tTag \n", "__label__en hello", "fr
 FAST_LOSSES = {"softmax": "softmax", "negative": "ns", "hierarchical": "hs", "one-vs-all": "ova"}
 
 
-def assert_same_answers(ours: Supervised, peer: object, texts: list[str]) -> None:
+def assert_same_answers(ours: FastTextClassifier, peer: object, texts: list[str]) -> None:
     """The probabilities agree to 2e-4, since fastText adds 1e-5 to a probability before it takes the logarithm."""
     found = ours.probabilities(texts)
     for row, text in zip(found, texts, strict=True):
@@ -39,7 +39,7 @@ def assert_same_answers(ours: Supervised, peer: object, texts: list[str]) -> Non
 def test_the_published_language_identifier_answers_as_in_fasttext(shared_data: Path) -> None:
     path = shared_data / "models" / "fasttext" / "lid.176.ftz"
     texts = [*TEXTS.values(), *ODD, "これは日本語です", "Привет, мир!", "안녕하세요 여러분"]
-    assert_same_answers(Supervised(polyseme.load(path)), fasttext.load_model(str(path)), texts)
+    assert_same_answers(FastTextClassifier(polyseme.load(path)), fasttext.load_model(str(path)), texts)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -59,21 +59,21 @@ def test_files_of_fasttext_tell_the_labels_they_tell_there(loss, ngrams, minn, m
         verbose=0,
     )
     peer.save_model(str(tmp_path / "m.bin"))
-    assert_same_answers(Supervised(polyseme.load(tmp_path / "m.bin")), peer, [*TEXTS.values(), *ODD])
+    assert_same_answers(FastTextClassifier(polyseme.load(tmp_path / "m.bin")), peer, [*TEXTS.values(), *ODD])
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_is_trained_here_learns_and_is_read_by_fasttext(loss, tmp_path) -> None:
     options = SupervisedOptions(dim=10, epochs=40, loss=loss, word_ngrams=2, minn=2, maxn=3, negative=2)
     model = train_supervised([tokens for tokens, _ in LISTS], [label for _, label in LISTS], options, Run())
-    ours = Supervised(model)
+    ours = FastTextClassifier(model)
     found = ours.probabilities([tokens for tokens, _ in LISTS])
     assert [ours.labels[place] for place in found.argmax(axis=1)] == [label for _, label in LISTS]
     save_vectors_as(model, tmp_path / "m.bin", "fasttext")
     texts = [" ".join(tokens) for tokens, _ in LISTS[:12]] + ODD
     assert_same_answers(ours, fasttext.load_model(str(tmp_path / "m.bin")), texts)
     model.save(tmp_path / "folder")
-    again = Supervised(polyseme.load(tmp_path / "folder"))
+    again = FastTextClassifier(polyseme.load(tmp_path / "folder"))
     np.testing.assert_array_equal(again.probabilities(texts), ours.probabilities(texts))
 
 
@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 def test_models_without_labels_and_no_texts_are_told_in_one_line(shared_data: Path) -> None:
     vectors = polyseme.load(shared_data / "models" / "gensim_test_data" / "lee_fasttext.bin")
     with pytest.raises(OptionError, match="no classifier"):
-        Supervised(vectors)
+        FastTextClassifier(vectors)
     with pytest.raises(TrainingError, match="no texts"):
         train_supervised([], [], SupervisedOptions(), Run())
 

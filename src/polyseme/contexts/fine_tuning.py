@@ -15,7 +15,7 @@ OTHER_RATE = 0.1  # of encoders that do not say how fast they learn, as a share 
 LayerNames = Sequence[tuple[str, ...]]  # of every layer, lowest first: what the names of its weights begin with
 
 
-class Tuned(NamedTuple):
+class TunableEncoder(NamedTuple):
     """``read`` turns tokenised sentences into tensors, and ``network`` turns these into the layers ``(B, T, L, D)``.
 
     T is the length of the longest sentence; values after the end of a shorter one are undefined. ``layers`` says which
@@ -27,7 +27,7 @@ class Tuned(NamedTuple):
     layers: LayerNames
 
 
-class Given(nn.Module):
+class GivenEncoder(nn.Module):
     """Holds a given encoder that learns with a task, at learning rates of its own: they go by this class."""
 
     def __init__(self, network: nn.Module, layers: LayerNames) -> None:
@@ -39,7 +39,7 @@ class Given(nn.Module):
 class Tunable(Protocol):
     """An encoder that can be fine-tuned with a task."""
 
-    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> TunableEncoder:
         """The reader and the network, for some or all layers. Training the network changes the encoder itself."""
         ...
 

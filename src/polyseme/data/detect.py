@@ -58,7 +58,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Told:
+class DetectedFile:
     """The detected kind, format and layout of a file."""
 
     kind: str
@@ -75,7 +75,7 @@ class Told:
         return {"format": self.format, "header": table.header, **columns.facts(table)}
 
 
-def tell(lines: Lines, request: Request) -> Told:
+def tell(lines: Lines, request: Request) -> DetectedFile:
     """Detect what the file contains, as far as the request does not say; an error says what is missing."""
     kind, columns, format = request.kind, request.how.columns, request.table.format
     if not lines.head.strip():
@@ -84,7 +84,7 @@ def tell(lines: Lines, request: Request) -> Told:
         trusted = kind is not None or bool(columns)
         choices = tell_choices(lines, format=format, columns=columns, trusted=trusted, like=request.facts)
         if choices is not None:
-            return Told("choices", choices.format, choices)
+            return DetectedFile("choices", choices.format, choices)
         if kind == "choices":
             raise TextError(
                 f"{lines.name} has no choices between alternatives: JSON, TSV or CSV is expected, with a context or "
@@ -93,13 +93,13 @@ def tell(lines: Lines, request: Request) -> Told:
     if kind == "spans" or (kind is None and not columns and tell_squad(lines)):
         if not tell_squad(lines):
             raise TextError(f"{lines.name} has no passages with questions: SQuAD's JSON is expected")
-        return Told("spans", "squad")
+        return DetectedFile("spans", "squad")
     if request.like and not columns and format is None and (told := _told_before(lines, request, request.like)):
         return told
     if kind == "tags" or (kind is None and columns and {"token", "tag"} & set(columns)):
-        return Told("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
+        return DetectedFile("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
     if kind is None and not columns and format is None and (layout := tell_conll(lines, trusted=False)):
-        return Told("tags", "conll", layout)
+        return DetectedFile("tags", "conll", layout)
     if format is None and not columns and kind in (None, "texts") and request.unlabelled and _is_plain(lines, request):
         format = "lines"
     found = tell_table(lines, format)
@@ -109,7 +109,7 @@ def tell(lines: Lines, request: Request) -> Told:
             f"first (where it is one, say which: {as_given('format', 'first')})"
         )
     table, chosen = choose(*found, kind, columns, lines.name)
-    return Told(chosen.kind, table.format, (table, chosen))
+    return DetectedFile(chosen.kind, table.format, (table, chosen))
 
 
 def _is_plain(lines: Lines, request: Request) -> bool:
@@ -130,20 +130,20 @@ def _is_plain(lines: Lines, request: Request) -> bool:
     return not table.header and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
-def _told_before(lines: Lines, request: Request, like: Like) -> Told | None:
+def _told_before(lines: Lines, request: Request, like: Like) -> DetectedFile | None:
     """Describe the file by the layout of earlier examples; None if it does not have that layout."""
     if like.format == "conll":
         layout = like.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
-        return Told("tags", "conll", layout) if layout else None
+        return DetectedFile("tags", "conll", layout) if layout else None
     found = like.table(lines, request.kind, unlabelled=request.unlabelled)
-    return Told(found[1].kind, found[0].format, found) if found else None
+    return DetectedFile(found[1].kind, found[0].format, found) if found else None
 
 
 class RowCollector:
     """The rows of several files of one kind."""
 
     def __init__(self, source: str, request: Request) -> None:
-        self.told: dict[str, Told] = {}  # by file
+        self.told: dict[str, DetectedFile] = {}  # by file
         self.encodings: dict[str, None] = {}
         self.moved = 0  # answers that were not at the given offset
         self.unanswered = 0  # questions without a field for answers
@@ -159,7 +159,7 @@ class RowCollector:
         """The kind of examples, which is the same for all files."""
         return next(iter(self.told.values())).kind
 
-    def add(self, source: Source, lines: Lines, told: Told) -> None:
+    def add(self, source: Source, lines: Lines, told: DetectedFile) -> None:
         """Read the next file."""
         if not self.told:
             self.rows = empty_rows(told.kind)
@@ -180,7 +180,7 @@ class RowCollector:
             self._add_choices(self.rows, lines, told, where)
         self.encodings.setdefault(lines.encoding)
 
-    def _add_labelled(self, rows: LabelledRows, lines: Lines, told: Told, where: str) -> None:
+    def _add_labelled(self, rows: LabelledRows, lines: Lines, told: DetectedFile, where: str) -> None:
         assert isinstance(told.layout, tuple)
         table, columns = told.layout
         places = [place for role, place in columns.places.items() if role != "label"]
@@ -202,7 +202,7 @@ class RowCollector:
         label = NO_GOLD if cell is None else plain_label(cell) or ""
         return cut_label(label, self._how.label_parts)
 
-    def _add_tagged(self, rows: TaggedRows, lines: Lines, told: Told, where: str) -> None:
+    def _add_tagged(self, rows: TaggedRows, lines: Lines, told: DetectedFile, where: str) -> None:
         assert isinstance(told.layout, Conll)
         for line, tokens, tags, wrong in read_conll(lines, told.layout):
             if wrong:
@@ -220,7 +220,7 @@ class RowCollector:
         self.moved += reader.moved
         self.unanswered += reader.unanswered
 
-    def _add_choices(self, rows: ChoiceRows, lines: Lines, told: Told, where: str) -> None:
+    def _add_choices(self, rows: ChoiceRows, lines: Lines, told: DetectedFile, where: str) -> None:
         assert isinstance(told.layout, ChoiceLayout)
         for line, question, wrong in read_choices(lines, told.layout, unlabelled=self._unlabelled):
             if question is None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from polyseme.data.choices import ChoiceLayout
 from polyseme.data.columns import Like
-from polyseme.data.detect import KINDS, SAYS, Request, RowCollector, Told, tell
+from polyseme.data.detect import KINDS, SAYS, DetectedFile, Request, RowCollector, tell
 from polyseme.data.rows import (
     Answer,
     Choice,
@@ -262,7 +262,7 @@ def _gather(files: list[Source], request: Request, name: str) -> RowCollector:
     return gathered
 
 
-def _check_learnable(told: Told, name: str, request: Request) -> None:
+def _check_learnable(told: DetectedFile, name: str, request: Request) -> None:
     if told.kind not in KINDS:
         raise TextError(f"{name} has two texts per row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
     if isinstance(told.layout, tuple) and "label" not in told.layout[1].places and not request.unlabelled:
@@ -271,7 +271,7 @@ def _check_learnable(told: Told, name: str, request: Request) -> None:
         raise TextError(f"{name} has choices without answers: they can only be predicted")
 
 
-def _advice(told: Told) -> str:
+def _advice(told: DetectedFile) -> str:
     table = told.layout[0] if isinstance(told.layout, tuple) else None
     there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
     return there + advice(

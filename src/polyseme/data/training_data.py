@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.data.detect import SAYS, Request, Told, tell
+from polyseme.data.detect import SAYS, DetectedFile, Request, tell
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.data.tables import LABEL, Lines
@@ -137,7 +137,7 @@ def _one(
     return examples
 
 
-def _are_records_of_text(told: Told, reading: Mapping[str, Any]) -> bool:
+def _are_records_of_text(told: DetectedFile, reading: Mapping[str, Any]) -> bool:
     """Whether labelled data can also be read as a corpus: records with a field of text, or what the reader chose."""
     return "format" in reading or (told.format == "jsonl" and (told.kind != "choices" or "field" in reading))
 
@@ -158,7 +158,7 @@ def _wanted(kinds: Sequence[str]) -> str:
 # ---- telling data from text
 
 
-def recognise_data(path: str | Path) -> Told | None:
+def recognise_data(path: str | Path) -> DetectedFile | None:
     """Detect labelled or parallel data; None for text and in case of doubt, so that a novel stays text.
 
     A folder counts as the kind that more than half of its first files have.
@@ -171,7 +171,7 @@ def recognise_data(path: str | Path) -> Told | None:
     return next(told for told in found if told.kind == kinds[0][0])
 
 
-def _recognise(file: Source) -> Told | None:
+def _recognise(file: Source) -> DetectedFile | None:
     request = Request(None, ReadingExamples())
     try:
         lines = request.open(file)
@@ -181,7 +181,7 @@ def _recognise(file: Source) -> Told | None:
     return told if _is_certain(told, lines) else None
 
 
-def _is_certain(told: Told, lines: Lines) -> bool:
+def _is_certain(told: DetectedFile, lines: Lines) -> bool:
     """Whether the file is clearly a table: every line has the same shape, and there are enough lines."""
     full = [line for line in lines.head_lines() if line.strip()]
     if not isinstance(told.layout, tuple):

@@ -8,7 +8,7 @@ that were trained before, frozen or fine-tuned. What flows out: trained networks
 network, ``tasks`` the whole of it.
 
 - ``prepared.py``   inputs that were looked at once, and the one loop that runs a network over all of them
-- ``readers.py``    inputs → ``Prepared`` and a network: frozen vectors, two texts of a pair, matching networks
+- ``readers.py``    inputs → ``PreparedInputs`` and a network: frozen vectors, two texts of a pair, matching networks
 - ``pieces.py``     the reader of whole inputs by a Transformer that learns
 - ``metrics.py``    how good predictions are
 - ``goals.py``      what is to be told: classes, scores, choices; loss, answers, figures

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.arrays import Ints
-from polyseme.contexts.fine_tuning import Given, Tunable, Tuned
+from polyseme.contexts.fine_tuning import GivenEncoder, Tunable, TunableEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.learn.token_vectors import (
@@ -96,10 +96,10 @@ class _Sentences(TokenInputs):
         return self.read([self.lists[row] for row in rows.tolist()])
 
 
-class TunedSums(Given, SourceModule):
+class TunedSums(GivenEncoder, SourceModule):
     """A network that is fine-tuned, and the weighted sums of its layers."""
 
-    def __init__(self, tuned: Tuned, sums: LayerSums) -> None:
+    def __init__(self, tuned: TunableEncoder, sums: LayerSums) -> None:
         super().__init__(tuned.network, tuned.layers)
         self.sums = sums
         self.dim, self.beside = sums.dim, sums.beside

@@ -26,7 +26,7 @@ from polyseme.data.examples import Examples
 from polyseme.data.labels import MOST_STEPS, spread, steps_of
 from polyseme.errors import FormatError, TrainingError
 from polyseme.learn.metrics import PRIMARY, Figures, classification, scores
-from polyseme.learn.prepared import Prepared, in_order
+from polyseme.learn.prepared import PreparedInputs, in_order
 from polyseme.store.folder import Parts
 from polyseme.training.task import Score
 
@@ -49,7 +49,7 @@ class Goal(ABC):
     def loss(self, outputs: Any, wanted: Any) -> Tensor:
         """The sum of the losses of a batch's rows."""
 
-    def answers(self, outputs: Iterable[tuple[Ints, Any]], prepared: Prepared, net: nn.Module) -> Any:
+    def answers(self, outputs: Iterable[tuple[Ints, Any]], prepared: PreparedInputs, net: nn.Module) -> Any:
         """What the outputs of all batches of a net say of all rows; by default the outputs, row by row."""
         return in_order(outputs, len(prepared.sizes))
 
@@ -264,7 +264,7 @@ class Choices(Goal):
     def loss(self, outputs: Tensor, wanted: Ints) -> Tensor:
         return F.cross_entropy(outputs, torch.from_numpy(wanted).to(outputs.device), reduction="sum")
 
-    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: Prepared, net: nn.Module) -> FloatArray:
+    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: PreparedInputs, net: nn.Module) -> FloatArray:
         batches = list(outputs)
         widest = max((part.shape[1] for _, part in batches), default=0)
         scores = np.full((len(prepared.sizes), widest), -np.inf, dtype=np.float32)

@@ -23,7 +23,7 @@ from polyseme.interfaces import ContextEncoder, Progress, Sentence, WordVectorsI
 from polyseme.learn.context_layers import FrozenLayers, LayerSums, TunedLayers, TunedSums
 from polyseme.learn.modules import TextTokens, copied, fill, weights
 from polyseme.learn.options import DIM, InputOptions, TextOptions
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.learn.token_vectors import (
     FixedVectors,
     LearnedKeys,
@@ -75,7 +75,7 @@ class InputModule(nn.Module):
         return sum((found for found in sums if found is not None), start=0.0)
 
 
-class PreparedTexts(Prepared):
+class PreparedTexts(PreparedInputs):
     """Texts prepared by every source, from which batches are made."""
 
     def __init__(self, lists: TokenLists, prepared: list[TokenInputs], *, numbered: bool) -> None:

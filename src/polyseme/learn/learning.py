@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from polyseme.contexts.fine_tuning import Given, begin_tuning, usual_rate
+from polyseme.contexts.fine_tuning import GivenEncoder, begin_tuning, usual_rate
 from polyseme.data.examples import Examples
 from polyseme.learn.goals import Goal
 from polyseme.learn.inputs import InputModule
 from polyseme.learn.modules import Encoding
 from polyseme.learn.options import TextOptions, TuningOptions
-from polyseme.learn.prepared import Prepared, on, run
+from polyseme.learn.prepared import PreparedInputs, on, run
 from polyseme.neural.batches import sized_batches
 from polyseme.options import part_of
 from polyseme.training.optimisers import ParameterGroup
@@ -34,7 +34,7 @@ class Held(NamedTuple):
     """Examples that are held out to choose among weights."""
 
     examples: Examples
-    prepared: Prepared
+    prepared: PreparedInputs
 
 
 class Learning(BatchTask):
@@ -47,7 +47,7 @@ class Learning(BatchTask):
         self,
         net: nn.Module,
         goal: Goal,
-        prepared: Prepared,
+        prepared: PreparedInputs,
         wanted: Any,
         options: Any,
         *,
@@ -84,11 +84,11 @@ class Learning(BatchTask):
         """Given encoders have their own learning rate; their lower layers learn more slowly or not at all."""
         groups: dict[str, ParameterGroup] = {}
         for name, module in self.module.named_modules():
-            if isinstance(module, Given):
+            if isinstance(module, GivenEncoder):
                 groups.update(self._layer_groups(f"{name}.network." if name else "network.", module, epoch))
         return groups
 
-    def _layer_groups(self, start: str, given: Given, epoch: int) -> dict[str, ParameterGroup]:
+    def _layer_groups(self, start: str, given: GivenEncoder, epoch: int) -> dict[str, ParameterGroup]:
         """The groups of an encoder whose names begin with ``start``; what is in no layer is below the first one."""
         n, tuning = len(given.layers), self.tuning
         learning = n + 1 if tuning.top_layers is None else tuning.top_layers
@@ -108,12 +108,12 @@ class Learning(BatchTask):
         return self.goal.score(answers, self.held.examples, self.metric)
 
 
-def answers_of(net: nn.Module, goal: Goal, prepared: Prepared) -> Any:
+def answers_of(net: nn.Module, goal: Goal, prepared: PreparedInputs) -> Any:
     """What a net says of prepared inputs, as its goal puts it."""
     return goal.answers(((rows, outputs) for rows, (outputs, _) in run(net, prepared)), prepared, net)
 
 
-class Headed(nn.Module):
+class HeadedNetwork(nn.Module):
     """A reader's network and the output layer above it."""
 
     def __init__(self, net: nn.Module, output: nn.Module) -> None:

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import Ints
-from polyseme.contexts.fine_tuning import Given
+from polyseme.contexts.fine_tuning import GivenEncoder
 from polyseme.contexts.transformer.encode import BATCH_PIECES, Runner
 from polyseme.contexts.transformer.model import TransformerEncoder
 from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tuning import PairReader
 from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.learn.modules import Encoding
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.learn.readers import Reader, TextPair
 from polyseme.store.folder import Parts
 from polyseme.text.spacing import joined
@@ -47,7 +47,7 @@ class States(NamedTuple):
     added: Tensor | None  # (B,) to be added to the losses
 
 
-class PieceNet(Given):
+class PieceNet(GivenEncoder):
     """A Transformer that learns; a causal language model with its own loss beside the task's."""
 
     network: Network
@@ -122,7 +122,7 @@ def _raw(text: Sentence) -> str:
     return text if isinstance(text, str) else joined(text)
 
 
-class CrossPairs(Prepared):
+class CrossPairs(PreparedInputs):
     """Pairs cut into tokens once, in one order or in both."""
 
     budget, most = BATCH_PIECES, 512

@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 BATCH_TOKENS = 4096  # per batch when no gradients are needed, including padding
 
 
-class Prepared(ABC):
+class PreparedInputs(ABC):
     """Inputs that a reader has looked at: segmented, looked up, or encoded by what does not learn."""
 
     sizes: Ints  # (N,) tokens of each input, so that inputs of similar length share a batch
@@ -40,7 +40,7 @@ def on(device: torch.device, batch: Any) -> Any:
     return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
 
 
-def run(net: nn.Module, prepared: Prepared) -> Iterator[tuple[Ints, Any]]:
+def run(net: nn.Module, prepared: PreparedInputs) -> Iterator[tuple[Ints, Any]]:
     """What the net says to all inputs, on the CPU: the rows of each batch, and its output. Longest inputs first."""
     weight = next(net.parameters(), None)
     device = CPU if weight is None else weight.device

@@ -22,7 +22,7 @@ from polyseme.data.examples import Examples
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs
 from polyseme.learn.modules import Encoding, PairModule, compared, weights
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.store.folder import Parts
 
 TextPair = tuple[Sentence, Sentence]
@@ -32,7 +32,7 @@ PAIRS_AT_ONCE = 512
 class InputReader(Protocol):
     """Inputs → batches."""
 
-    def prepare(self, inputs: Sequence[Any], progress: Progress = silent, /) -> Prepared:
+    def prepare(self, inputs: Sequence[Any], progress: Progress = silent, /) -> PreparedInputs:
         """Look at all inputs once."""
         ...
 
@@ -48,7 +48,7 @@ class Reader(ABC):
     net: nn.Module  # from a batch to an ``Encoding``
 
     @abstractmethod
-    def prepare(self, inputs: Sequence[Any], progress: Progress = silent) -> Prepared:
+    def prepare(self, inputs: Sequence[Any], progress: Progress = silent) -> PreparedInputs:
         """Look at all inputs once."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class TextLearner(Protocol):
         """The network from a batch to an ``Encoding``."""
         ...
 
-    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> Prepared:
+    def prepare(self, texts: Sequence[Sentence], progress: Progress = silent) -> PreparedInputs:
         """Look at all texts once."""
         ...
 
@@ -79,7 +79,7 @@ class Learner(Reader):
         self.learner, self.encoder = learner, learner if encoder is None else encoder
         self.dim, self.net = learner.dim, learner.net
 
-    def prepare(self, inputs: Sequence[Sentence], progress: Progress = silent) -> Prepared:
+    def prepare(self, inputs: Sequence[Sentence], progress: Progress = silent) -> PreparedInputs:
         return self.learner.prepare(inputs, progress)
 
     def parts(self) -> Parts:
@@ -89,7 +89,7 @@ class Learner(Reader):
 # ---- frozen vectors
 
 
-class Vectors(Prepared):
+class Vectors(PreparedInputs):
     """Vectors that do not learn."""
 
     def __init__(self, vectors: FloatArray) -> None:
@@ -100,7 +100,7 @@ class Vectors(Prepared):
         return torch.from_numpy(self.vectors[rows])
 
 
-class Standardised(nn.Module):
+class StandardisedVectors(nn.Module):
     """Vectors of a frozen encoder, each number less its mean and over its deviation in the training texts."""
 
     def __init__(self, dim: int) -> None:
@@ -120,17 +120,17 @@ class Standardised(nn.Module):
         return (x - self.mean) / self.deviation
 
 
-def standardise(net: nn.Module, prepared: Prepared) -> None:
+def standardise(net: nn.Module, prepared: PreparedInputs) -> None:
     """Let frozen vectors have the mean 0 and the deviation 1 in these inputs, where a net standardises any."""
     for module in net.modules():
-        if isinstance(module, Standardised) and prepared.vectors is not None:
+        if isinstance(module, StandardisedVectors) and prepared.vectors is not None:
             module.measure(prepared.vectors)
 
 
 class FrozenNet(nn.Module):
     """Vectors as they are, or standardised."""
 
-    def __init__(self, standardised: Standardised | None) -> None:
+    def __init__(self, standardised: StandardisedVectors | None) -> None:
         super().__init__()
         self.standardised = standardised
 
@@ -168,7 +168,7 @@ class FrozenPairs(Reader):
     def __init__(self, encoder: SentenceEncoder) -> None:
         self.encoder = encoder
         self.dim = 4 * encoder.dim + (encoder.matched_dim if isinstance(encoder, PairMatcher) else 0)
-        self.standardised = Standardised(self.dim)
+        self.standardised = StandardisedVectors(self.dim)
         self.net = FrozenNet(self.standardised)
 
     def prepare(self, inputs: Sequence[TextPair], progress: Progress = silent) -> Vectors:
@@ -202,12 +202,12 @@ class PairBatch(NamedTuple):
     second: Any
 
 
-class TwoTexts(Prepared):
+class TwoTexts(PreparedInputs):
     """Pairs as places among texts, of which each is there once."""
 
     most = PAIRS_AT_ONCE
 
-    def __init__(self, texts: Prepared, places: Ints) -> None:
+    def __init__(self, texts: PreparedInputs, places: Ints) -> None:
         """``places (n, 2)`` are the numbers of the first and the second text of every pair."""
         self.texts, self.places, self.budget = texts, places, texts.budget
         self.sizes = texts.sizes[places].max(axis=1, initial=0)

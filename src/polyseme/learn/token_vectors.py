@@ -2,7 +2,7 @@
 
 A source prepares texts once (``prepare``), before any epoch: words become numbers, word vectors are looked up. Batches
 are then taken from the prepared texts, and the source's module, the trained part, turns them into vectors. Context
-encoders are sources too, in ``encoder_sources.py``.
+encoders are sources too, in ``context_layers.py``.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class FixedVectors(TokenVectorSource):
 
     def __init__(self, vectors: WordVectorsInterface, mode: str, learned: LearnedKeys | None = None) -> None:
         self.vectors, self.mode, self.learned = vectors, mode, learned
-        self.module = _Shifted(vectors.vector_size, mode, learned.module if learned else None)
+        self.module = _ShiftedSource(vectors.vector_size, mode, learned.module if learned else None)
 
     @classmethod
     def of(cls, vectors: WordVectorsInterface, mode: str, lists: TokenLists, min_count: int) -> FixedVectors:
@@ -219,7 +219,7 @@ class _LookedUp(TokenInputs):
         return given, torch.from_numpy(self.learned.padded(rows, longest))
 
 
-class _Shifted(SourceModule):
+class _ShiftedSource(SourceModule):
     def __init__(self, dim: int, mode: str, table: EmbeddingTable | None) -> None:
         super().__init__()
         self.dim, self.times, self.table = dim, 2 if mode == "multichannel" else 1, table

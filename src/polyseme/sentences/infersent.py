@@ -32,7 +32,7 @@ from polyseme.errors import OptionError, TrainingError
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface, silent
 from polyseme.learn.goals import Classes, check_classes
 from polyseme.learn.inputs import PreparedTexts
-from polyseme.learn.learning import HELD_OUT, Headed, Held, Learning
+from polyseme.learn.learning import HELD_OUT, HeadedNetwork, Held, Learning
 from polyseme.learn.modules import Encoding, TextModule, TextTokens
 from polyseme.learn.options import LabelOptions
 from polyseme.learn.readers import Learner, Siamese, pairs_of
@@ -113,7 +113,7 @@ def inference_task(
 ) -> Learning:
     """The training of an encoder, and of layers above [u; v; |u - v|; u∗v], on the labels of pairs."""
     pairs, goal = Siamese(Learner(encoder)), Classes.of(training, part_of(options, LabelOptions))
-    net = Headed(pairs.net, classifier(pairs.dim, goal.n_outputs, options))
+    net = HeadedNetwork(pairs.net, classifier(pairs.dim, goal.n_outputs, options))
     prepared, held = (pairs.prepare(pairs_of(part), progress) for part in (training, dev))
     return Learning(
         net, goal, prepared, goal.wanted(training), options, held=Held(dev, held) if len(dev) else None, unit="pairs"

@@ -21,7 +21,7 @@ from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
 from polyseme.learn.goals import Classes, check_classes
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts, token_lists
-from polyseme.learn.learning import HELD_OUT, Headed, Held, Learning, output_layer
+from polyseme.learn.learning import HELD_OUT, HeadedNetwork, Held, Learning, output_layer
 from polyseme.learn.modules import Encoding, TextModule, fill, weights
 from polyseme.learn.options import TextOptions
 from polyseme.learn.prepared import in_order, run
@@ -159,7 +159,7 @@ def label_task(
 ) -> Learning:
     """The training of an encoder and an output layer on the labels of texts."""
     goal = Classes.of(training, options)
-    net = Headed(encoder.net, output_layer(encoder.dim, goal.n_outputs, options))
+    net = HeadedNetwork(encoder.net, output_layer(encoder.dim, goal.n_outputs, options))
     prepared, held = (encoder.prepare(texts_of(part), progress) for part in (training, dev))
     return Learning(net, goal, prepared, goal.wanted(training), options, held=Held(dev, held))
 

@@ -41,7 +41,7 @@ from polyseme.errors import FormatError
 from polyseme.interfaces import Layers, Progress, Sentence, SentenceEncoder, silent, tokens_given
 from polyseme.learn.modules import Encoding, copied
 from polyseme.learn.pieces import PieceBatch, PieceNet
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.options import option
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
@@ -335,7 +335,7 @@ def to_tune(given: SentenceTransformer | TransformerEncoder, options: Any, about
     return SentenceTransformer(encoder, modes, steps, options=reading, about=about)
 
 
-class PieceTexts(Prepared):
+class PieceTexts(PreparedInputs):
     """Texts as token ids."""
 
     budget = BATCH_PIECES

@@ -23,9 +23,9 @@ from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, silent
 from polyseme.learn.goals import Choices, softmax
-from polyseme.learn.learning import Headed, answers_of, output_layer
+from polyseme.learn.learning import HeadedNetwork, answers_of, output_layer
 from polyseme.learn.modules import Encoding, fill, weights
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.learn.readers import Reader, TextPair
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Chosen(NamedTuple):
+class ChosenAlternative(NamedTuple):
     """The number of an alternative from 0, its text and probability, and the probabilities of all in their order."""
 
     choice: int
@@ -103,15 +103,15 @@ class ChoiceModel(TaskModel):
         scores = answers_of(self.net, self.goal, prepared)  # (n, K)
         return [softmax(row[:n]) for row, n in zip(scores, prepared.counts.tolist(), strict=True)]
 
-    def predict(self, rows: Sequence[Any]) -> list[Chosen]:
+    def predict(self, rows: Sequence[Any]) -> list[ChosenAlternative]:
         """The likeliest alternative of each ``(context, alternatives)``."""
         answers = []
         for row, shares in zip(rows, self.probabilities(rows), strict=True):
             best = int(shares.argmax())
-            answers.append(Chosen(best, row[1][best], float(shares[best]), shares.tolist()))
+            answers.append(ChosenAlternative(best, row[1][best], float(shares[best]), shares.tolist()))
         return answers
 
-    def record(self, row: Any, answer: Chosen) -> dict[str, Any]:
+    def record(self, row: Any, answer: ChosenAlternative) -> dict[str, Any]:
         return {"context": row[0], "alternatives": list(row[1]), **answer._asdict()}
 
     def score(self, examples: Examples) -> TaskReport:
@@ -145,10 +145,10 @@ class ChoiceBatch(NamedTuple):
     counts: Tensor  # (B,)
 
 
-class AlternativesInRows(Prepared):
+class AlternativesInRows(PreparedInputs):
     """Pairs of a context with each of its alternatives, row by row."""
 
-    def __init__(self, pairs: Prepared, counts: Sequence[int]) -> None:
+    def __init__(self, pairs: PreparedInputs, counts: Sequence[int]) -> None:
         self.pairs, self.counts, self.vectors = pairs, np.array(counts, dtype=np.int64), pairs.vectors
         self.bounds = np.concatenate([[0], np.cumsum(self.counts)])
         self.sizes: Ints = np.maximum.reduceat(pairs.sizes, self.bounds[:-1]) if len(counts) else self.counts
@@ -159,7 +159,7 @@ class AlternativesInRows(Prepared):
         return ChoiceBatch(self.pairs.batch(pairs, learning=learning), torch.from_numpy(self.counts[rows]))
 
 
-class ChoiceNet(Headed):
+class ChoiceNet(HeadedNetwork):
     """The layers over the features of pairs; what is dropped in these is the same for a row's alternatives."""
 
     output: nn.Sequential

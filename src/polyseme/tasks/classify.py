@@ -22,10 +22,10 @@ from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
 from polyseme.learn.goals import Classes, check_classes, gold_labels, softmax
-from polyseme.learn.learning import Headed, Learning, output_layer
+from polyseme.learn.learning import HeadedNetwork, Learning, output_layer
 from polyseme.learn.metrics import classification, confusion, per_label
 from polyseme.learn.modules import fill, weights
-from polyseme.learn.readers import FrozenTexts, Reader, Standardised
+from polyseme.learn.readers import FrozenTexts, Reader, StandardisedVectors
 from polyseme.options import make_options
 from polyseme.sentences.learned import LearnedEncoder, texts_of
 from polyseme.store.folder import Parts
@@ -36,7 +36,7 @@ from polyseme.tasks.odd_labels import tell_odd_labels, tell_unknown_labels
 from polyseme.tasks.options import ClassifyOptions, MlpOptions, TaskOptions, UlmfitHeadOptions, head_options
 from polyseme.tasks.ulmfit import UlmfitReader, new_layers, ulmfit_learning
 from polyseme.training.run import Run
-from polyseme.words.fasttext_classifier import Supervised, train_supervised
+from polyseme.words.fasttext_classifier import FastTextClassifier, train_supervised
 from polyseme.words.files.models import PublishedFastText
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class Classify(TaskModel):
         self.options, self.encoder, self.learned, self.about, self.partner = options, encoder, labels, about, partner
         self.labels = list(dict.fromkeys(cut_label(label, self.cut_labels().get("label_parts")) for label in labels))
         self.goal, self.output = goal or Classes(labels), output
-        self.fasttext = Supervised(encoder) if isinstance(encoder, PublishedFastText) else None
+        self.fasttext = FastTextClassifier(encoder) if isinstance(encoder, PublishedFastText) else None
         if reader is not None and output is not None:
-            self.reader, self.net = reader, Headed(reader.net, output).eval()
+            self.reader, self.net = reader, HeadedNetwork(reader.net, output).eval()
 
     # ---- fitting
 
@@ -251,10 +251,10 @@ def new_output(dim: int, settings: Any, n_classes: int, *, frozen: bool = False)
     """The layer over an encoder: one, or two for mlp; over a frozen encoder's vectors standardised."""
     hidden = settings.hidden if isinstance(settings, MlpOptions) else 0
     layers = output_layer(dim, n_classes, settings, hidden)
-    return nn.Sequential(Standardised(dim), *layers) if frozen else layers
+    return nn.Sequential(StandardisedVectors(dim), *layers) if frozen else layers
 
 
 def published_classifier(model: PublishedFastText) -> Classify:
     """A supervised fastText file as a model of this task."""
     options = make_options(ClassifyOptions, {"head": "fasttext"})
-    return Classify(options, model, Supervised(model).labels, model.about)
+    return Classify(options, model, FastTextClassifier(model).labels, model.about)

@@ -24,7 +24,7 @@ from polyseme.learn.goals import Goal
 from polyseme.learn.learning import Held, Learning
 from polyseme.learn.metrics import Figures, check_metric
 from polyseme.learn.modules import segmentation_of
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.learn.readers import InputReader, standardise
 from polyseme.store.model import About, Model
 from polyseme.tasks.options import TaskOptions, head_options, held_out_share
@@ -144,7 +144,7 @@ class TaskModel(Model, ABC):
             self.net, self.goal, prepared, wanted, settings, held=held, metric=metric, unit=self.unit, pace=self.pace
         )
 
-    def prepare(self, examples: Examples, progress: Progress) -> Prepared:
+    def prepare(self, examples: Examples, progress: Progress) -> PreparedInputs:
         """The inputs of examples, looked at once."""
         return self.reader.prepare(self.inputs_of(examples), progress)
 

@@ -46,7 +46,7 @@ from polyseme.learn.learning import Held, Learning
 from polyseme.learn.metrics import Figures
 from polyseme.learn.options import LabelOptions, TuningOptions
 from polyseme.learn.pieces import PieceBatch, PieceNet
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.neural.layers import StochasticAnswer
 from polyseme.store.model import About
 from polyseme.text.strings import well_formed
@@ -98,7 +98,7 @@ class PairInputs:
         return pair.ids, pair.type_ids, [NEITHER if n is None else n for n in pair.sequence_ids]
 
 
-class WholeTexts(Prepared):
+class WholeTexts(PreparedInputs):
     """Texts or pairs, which become tokens only when they are read."""
 
     def __init__(self, read: PairInputs, texts: Sequence[Text], most: int) -> None:
@@ -179,7 +179,7 @@ class HeadedNet(SharedNet):
         return self.output(self.read(batch)[1]), None
 
 
-class AnswerNet(SharedNet):
+class StochasticAnswerNet(SharedNet):
     """The stochastic answer network over both texts of a pair."""
 
     def __init__(self, network: Network, n_classes: int, options: MtDnnOptions) -> None:
@@ -325,7 +325,7 @@ def _task(name: str, data: Examples, runner: Runner, options: MtDnnOptions) -> L
         return _learning(net, ranking, ranking.wanted(ranked[0].sizes), ranked, held, options)
     goal = _goal(data)
     headed = (
-        AnswerNet(runner.network, goal.n_outputs, options)
+        StochasticAnswerNet(runner.network, goal.n_outputs, options)
         if isinstance(goal, Classes) and data.kind == "pairs"
         else HeadedNet(runner.network, goal.n_outputs, options.head_dropout)
     )

@@ -18,7 +18,7 @@ from polyseme.arrays import FloatArray
 from polyseme.data.examples import Examples
 from polyseme.errors import OptionError
 from polyseme.learn.goals import Classes, Scale, classes_or_scale, restored, softmax
-from polyseme.learn.learning import Headed, answers_of, output_layer
+from polyseme.learn.learning import HeadedNetwork, answers_of, output_layer
 from polyseme.learn.modules import fill, weights
 from polyseme.learn.readers import Reader, TextPair, pairs_of
 from polyseme.store.folder import Parts
@@ -52,7 +52,7 @@ class PairModel(TaskModel):
         self, options: TaskOptions, reader: Reader, output: nn.Module, goal: Classes | Scale, about: About
     ) -> None:
         self.options, self.reader, self.output, self.goal, self.about = options, reader, output, goal, about
-        self.net = Headed(reader.net, output).eval()
+        self.net = HeadedNetwork(reader.net, output).eval()
         self.labels = goal.labels if isinstance(goal, Classes) else []
 
     # ---- fitting

@@ -24,7 +24,7 @@ from polyseme.learn.goals import Goal
 from polyseme.learn.learning import Held, Learning, answers_of
 from polyseme.learn.metrics import PRIMARY, Figures, check_metric
 from polyseme.learn.metrics import answers as answer_figures
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.heads import one_transformer
@@ -59,13 +59,13 @@ class Span(TaskModel):
 
     def __init__(self, options: TaskOptions, reader: PassageReader, about: About) -> None:
         self.options, self.reader, self.about, self.labels = options, reader, about, []
-        self.goal, self.net = Places(head_options(self.method, options).longest_answer), reader.net.eval()
+        self.goal, self.net = AnswerSpans(head_options(self.method, options).longest_answer), reader.net.eval()
 
     # ---- fitting
 
     @classmethod
-    def goal_of(cls, train: Examples, settings: Any) -> Places:
-        return Places(settings.longest_answer)
+    def goal_of(cls, train: Examples, settings: Any) -> AnswerSpans:
+        return AnswerSpans(settings.longest_answer)
 
     @classmethod
     def new(
@@ -136,7 +136,7 @@ class Span(TaskModel):
         return cls(options, TokenReader.from_parts(parts, about, settings, no_answer=no_answer), about)
 
 
-class Places(Goal):
+class AnswerSpans(Goal):
     """Where the answer starts and ends; outputs ``(B, T + 1, 2)``, the last place is "no answer"."""
 
     primary = PRIMARY["spans"]
@@ -155,7 +155,9 @@ class Places(Goal):
         starts, ends = (F.cross_entropy(outputs[:, :, side], targets[:, side], reduction="sum") for side in (0, 1))
         return (starts + ends) / 2
 
-    def answers(self, outputs: Iterable[tuple[Ints, Tensor]], prepared: Prepared, net: nn.Module) -> list[SpanAnswer]:
+    def answers(
+        self, outputs: Iterable[tuple[Ints, Tensor]], prepared: PreparedInputs, net: nn.Module
+    ) -> list[SpanAnswer]:
         """The best answer of each question over its windows."""
         assert isinstance(prepared, Passages)
         best = [BestSpan() for _ in prepared.rows]

@@ -33,7 +33,7 @@ from polyseme.interfaces import Progress, silent
 from polyseme.learn.inputs import InputBatch, InputModule, Inputs, PreparedTexts
 from polyseme.learn.modules import fill, weights
 from polyseme.learn.pieces import PieceBatch, PieceNet
-from polyseme.learn.prepared import Prepared
+from polyseme.learn.prepared import PreparedInputs
 from polyseme.neural.layers import softmax_over
 from polyseme.neural.recurrent import Recurrent
 from polyseme.store.folder import Parts
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 NEVER = -1e30
 
 
-class Passages(Prepared):
+class Passages(PreparedInputs):
     """Passages and their questions in windows, which are the rows of batches."""
 
     most = 16  # windows of a batch when no gradients are needed

@@ -36,7 +36,7 @@ from polyseme.learn.inputs import InputBatch, InputModule, Inputs
 from polyseme.learn.metrics import PRIMARY, Figures, per_label, per_type, tagging
 from polyseme.learn.modules import fill, weights, with_beside
 from polyseme.learn.options import BIGRAMS, LETTERS
-from polyseme.learn.prepared import Prepared, run
+from polyseme.learn.prepared import PreparedInputs, run
 from polyseme.learn.token_vectors import Flat, offsets_of
 from polyseme.neural.crf import CRF
 from polyseme.neural.layers import Dropout
@@ -145,7 +145,9 @@ class Tags(Goal):
             return self.tagger.crf.loss(scores[real], tags[real], mask[real]).sum()
         return F.cross_entropy(scores[mask], tags[mask], reduction="sum")
 
-    def answers(self, outputs: Iterable[tuple[Ints, Emissions]], prepared: Prepared, net: nn.Module) -> list[list[str]]:
+    def answers(
+        self, outputs: Iterable[tuple[Ints, Emissions]], prepared: PreparedInputs, net: nn.Module
+    ) -> list[list[str]]:
         assert isinstance(net, Tagger)
         answers: list[list[str]] = [[] for _ in prepared.sizes]
         crf = copy.deepcopy(net.crf).cpu()  # where decoding is fast; the one that is learning stays on its device

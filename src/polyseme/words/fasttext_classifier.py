@@ -71,7 +71,7 @@ class SupervisedOptions:
     seed: int = option(1, "random seed", minimum=0)
 
 
-class Supervised:
+class FastTextClassifier:
     """A fastText model that predicts labels, trained here or read from a published file."""
 
     def __init__(self, model: PublishedFastText) -> None:

@@ -25,7 +25,7 @@ from polyseme.contexts.elmo.bilm import BiLM, BiLMConfig
 from polyseme.contexts.elmo.encode import ElmoLayers, ElmoReader, Planes, SentenceRunner
 from polyseme.contexts.elmo.options import ElmoOptions
 from polyseme.contexts.elmo.perplexity import word_losses
-from polyseme.contexts.fine_tuning import Tuned
+from polyseme.contexts.fine_tuning import TunableEncoder
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import (
     ContextEncoder,
@@ -126,12 +126,12 @@ class Elmo(Trainable, ContextEncoder, LanguageModel):
         """Encodes the sentences; delete it (or call ``forget_words``) when the weights have changed."""
         return SentenceRunner(self.bilm, self.alphabet)
 
-    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> TunableEncoder:
         """The reader and the biLM, to fine-tune with a task. Clears the cache of word vectors."""
         self.forget_words()
         wanted = range(self.n_layers) if layers is None else layers
         names = [(f"bilm.layers.{number}.",) for number in range(self.n_layers - 1)]
-        return Tuned(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted), names)
+        return TunableEncoder(ElmoReader(self.alphabet), ElmoLayers(self.bilm, wanted), names)
 
     def forget_words(self) -> None:
         """Clear the cache of word vectors, for when the weights have changed."""

@@ -52,7 +52,7 @@ class PackedBatch:
         return PackedBatch(self.inputs[:, places], self.targets[:, places], packing), places
 
 
-class Numbered(Protocol):
+class NumberedText(Protocol):
     """A text as word ids: a Corpus, or sentences in memory."""
 
     @property
@@ -78,7 +78,7 @@ class WordTable:
 class Sentences:
     """A selection of the sentences of a text. Ids are those of the text, followed by the two boundaries."""
 
-    text: Numbered
+    text: NumberedText
     which: Ints
 
     @property

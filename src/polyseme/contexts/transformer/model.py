@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from polyseme.arrays import FloatArray
-from polyseme.contexts.fine_tuning import Tuned
+from polyseme.contexts.fine_tuning import TunableEncoder
 from polyseme.contexts.transformer.encode import USUAL_LIMIT, Runner, word_states
 from polyseme.contexts.transformer.inference_speed import in_int8, packed
 from polyseme.contexts.transformer.language import LONGEST_WORD, Expectation, Place, split_at_masks
@@ -103,7 +103,7 @@ AHEAD_CHARACTERS = 1 << 16
 SENTENCES_AT_ONCE = 4096
 
 
-class Given(NamedTuple):
+class GivenSentence(NamedTuple):
     """A sentence as text, its words, and their positions in the text."""
 
     text: str
@@ -170,11 +170,11 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         """Itself."""
         return self
 
-    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> TunableEncoder:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         names = [tuple(f"network.{name}" for name in layer) for layer in self.network.layer_names]
-        return Tuned(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted), names)
+        return TunableEncoder(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted), names)
 
     def pooled_by(self, pieces: str) -> Self:
         """The same model with another pooling of a word's subwords."""
@@ -201,7 +201,7 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         chosen = Layers.read(layers, self.n_layers)
         return (self._encoded_pieces(text, chosen) for text in several(texts))  # type: ignore[arg-type]
 
-    def _encoded(self, given: Iterator[Given], layers: Layers) -> Iterator[EncodedSentence]:
+    def _encoded(self, given: Iterator[GivenSentence], layers: Layers) -> Iterator[EncodedSentence]:
         for window in self._read_ahead(given, layers):
             cuts = self.pieces.cut([sentence.text for sentence in window])
             results: dict[int, EncodedSentence] = {}
@@ -212,21 +212,21 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
             for number in range(len(window)):
                 yield results[number]
 
-    def _words(self, cut: Cut, sentence: Given) -> Ints:
+    def _words(self, cut: Cut, sentence: GivenSentence) -> Ints:
         return cut.words(sentence.spans, self.pieces.bare) + len(self.pieces.before)
 
-    def _given(self, sentence: Sentence) -> Given:
+    def _given(self, sentence: Sentence) -> GivenSentence:
         if isinstance(sentence, str):
             text = well_formed(self.segmentation.normalised(sentence))
             tokens = self.segmentation.tokens(text)
-            return Given(text, tokens, token_spans(text, tokens, self.segmentation))
+            return GivenSentence(text, tokens, token_spans(text, tokens, self.segmentation))
         tokens = tokens_given(sentence)
         text, spans = joined_with_spans([well_formed(token) for token in tokens])
-        return Given(text, tokens, spans)
+        return GivenSentence(text, tokens, spans)
 
-    def _read_ahead(self, given: Iterator[Given], layers: Layers) -> Iterator[list[Given]]:
+    def _read_ahead(self, given: Iterator[GivenSentence], layers: Layers) -> Iterator[list[GivenSentence]]:
         room = max(min(AHEAD_CHARACTERS, AHEAD_BYTES // (4 * self.dim * layers.n_planes)), 1024)
-        held: list[Given] = []
+        held: list[GivenSentence] = []
         size = 0
         for sentence in given:
             held.append(sentence)

@@ -64,7 +64,7 @@ def learn_byte_pairs(
     return Pieces(tokenizer, {**specials, "model_max_length": limit})
 
 
-class _Learned(NamedTuple):
+class _LearnedSubwords(NamedTuple):
     numbers: dict[str, int]
     merges: list[tuple[str, str]]
 
@@ -79,7 +79,7 @@ def _tokenizer(segmentation: Segmentation) -> Tokenizer:
     return tokenizer
 
 
-def _learn(tokenizer: Tokenizer, words: Vocabulary, size: int, specials: list[str]) -> _Learned:
+def _learn(tokenizer: Tokenizer, words: Vocabulary, size: int, specials: list[str]) -> _LearnedSubwords:
     counts = _parts(tokenizer, words)
     characters: Counter[str] = Counter()
     for part, n in counts.items():
@@ -98,7 +98,7 @@ def _learn(tokenizer: Tokenizer, words: Vocabulary, size: int, specials: list[st
     model = json.loads(learner.to_str())["model"]
     found = sorted(model["vocab"], key=model["vocab"].__getitem__)
     numbers = {name: number for number, name in enumerate([*specials, *map(_marked, found)])}
-    return _Learned(numbers, [(_marked(first), _marked(second)) for first, second in model["merges"]])
+    return _LearnedSubwords(numbers, [(_marked(first), _marked(second)) for first, second in model["merges"]])
 
 
 def _parts(tokenizer: Tokenizer, words: Vocabulary) -> Counter[str]:

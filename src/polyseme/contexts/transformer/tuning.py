@@ -69,7 +69,7 @@ class WordLayers(nn.Module):
         return (summed / counts.flatten().clamp_min(1)[:, None, None]).view(*counts.shape, *flat.shape[1:])
 
 
-class Parted(NamedTuple):
+class PairParts(NamedTuple):
     """A pair of texts as one input in three parts, each of (id, token type), and the second text's (start, end)s."""
 
     before: list[tuple[int, int]]
@@ -102,7 +102,7 @@ class PairReader:
         marked = [[start, *ids[:middle], delimiter, *ids[middle:], end] for ids, middle in halves]
         return [(ids, [0] * len(ids)) for ids in marked]
 
-    def parted(self, first: str, second: str) -> Parted:
+    def parted(self, first: str, second: str) -> PairParts:
         """A pair of any length as one input, with the second text apart from what is before and behind it."""
         found = self.runner.pieces.encoded_pair(first, second)
         both = list(zip(found.ids, found.type_ids, strict=True))
@@ -112,7 +112,7 @@ class PairReader:
         if self.marks is not None:
             start, delimiter, last = ((mark, 0) for mark in self.marks)
             before, behind = [start, *before, delimiter], [last]
-        return Parted(before, inside, behind, [_trimmed(second, *found.offsets[place]) for place in own])
+        return PairParts(before, inside, behind, [_trimmed(second, *found.offsets[place]) for place in own])
 
     def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
         """Pairs as one batch: ids ``(B, P)``, mask and token types."""

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray
-from polyseme.contexts.fine_tuning import Tuned
+from polyseme.contexts.fine_tuning import TunableEncoder
 from polyseme.contexts.ulmfit.network import AwdLstm
 from polyseme.contexts.ulmfit.options import UlmfitOptions
 from polyseme.contexts.ulmfit.units import BOUNDARY, SPECIALS, UNKNOWN, Units
@@ -148,11 +148,13 @@ class Ulmfit(Trainable, ContextEncoder, LanguageModel):
         task, units = import_module("polyseme.contexts.ulmfit.train").make_task(data, options, None)
         return cls(task.options, units, task.module, about=About(data.segmentation, data.facts))
 
-    def tuned(self, layers: Sequence[int] | None = None) -> Tuned:
+    def tuned(self, layers: Sequence[int] | None = None) -> TunableEncoder:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         names = [(f"awd.layers.{number}.",) for number in range(self.n_layers - 1)]
-        return Tuned(UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted), names)
+        return TunableEncoder(
+            UnitReader(self.units, self.options.direction), UlmfitLayers(self.module, self.dim, wanted), names
+        )
 
     # ---- reading sentences
 

@@ -43,7 +43,7 @@ class Layer(nn.Module):
 
 
 @dataclass(frozen=True)
-class Read:
+class LanguageStates:
     """The output of the network for a batch."""
 
     planes: list[Tensor]  # each (N, width): the embeddings, then the output of every layer
@@ -61,7 +61,7 @@ class AwdLstm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_units))
         self.layers = nn.ModuleList(Layer(*sizes) for sizes in options.layer_sizes())
 
-    def forward(self, units: Tensor, sizes: Sequence[int], states: Sequence[State] | None = None) -> Read:
+    def forward(self, units: Tensor, sizes: Sequence[int], states: Sequence[State] | None = None) -> LanguageStates:
         """Read packed units ``(N,)``, of which step t has ``sizes[t]``, from ``states`` on (default: zero)."""
         options, training = self.options, self.training
         rows = torch.cat([torch.arange(size) for size in sizes]).to(units.device) if sizes else units.new_zeros(0)
@@ -76,7 +76,7 @@ class AwdLstm(nn.Module):
             last.append(state)
             share = options.dropout_output if number == len(self.layers) - 1 else options.dropout_hidden
             x = self._variational(out[0], rows, sizes, share)
-        return Read(planes, x, last)
+        return LanguageStates(planes, x, last)
 
     def vectors(self, units: Tensor) -> Tensor:
         """Embeddings ``(N,) -> (N, dim)``, in training with whole units dropped. The table has a sparse gradient."""
@@ -93,7 +93,7 @@ class AwdLstm(nn.Module):
             return x
         return x * F.dropout(x.new_ones(sizes[0], x.shape[1]), share)[rows]
 
-    def penalty(self, read: Read, sizes: Sequence[int]) -> Tensor:
+    def penalty(self, read: LanguageStates, sizes: Sequence[int]) -> Tensor:
         """The AR and TAR penalties of a batch, to be added to its mean loss."""
         raw, options = read.planes[-1], self.options
         penalty = options.activation_penalty * read.dropped.square().mean()

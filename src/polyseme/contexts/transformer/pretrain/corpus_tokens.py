@@ -41,7 +41,7 @@ class PieceTable:
         # A tokenizer that marks spaces does so in every word, so the most frequent ones tell.
         probe = [_packed(found) for found in word_forms(words[:WORDS_PROBED], pieces)]
         self.varies = not all(probe[0].equals(form) for form in probe[1:])
-        parts: list[list[_Packed]] = []  # of some words: their forms
+        parts: list[list[_PackedSequences]] = []  # of some words: their forms
         for start in range(0, len(words), WORDS_AT_ONCE):
             some = words[start : start + WORDS_AT_ONCE]
             parts.append(
@@ -100,24 +100,26 @@ class PieceTable:
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _PackedSequences:
     """Sequences of subwords, one after the other, and the length of each."""
 
     counts: NDArray[np.int32]
     flat: Ints
 
-    def equals(self, other: _Packed) -> bool:
+    def equals(self, other: _PackedSequences) -> bool:
         return np.array_equal(self.counts, other.counts) and np.array_equal(self.flat, other.flat)
 
 
-def _packed(found: list[Ints]) -> _Packed:
+def _packed(found: list[Ints]) -> _PackedSequences:
     flat = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-    return _Packed(np.array([len(ids) for ids in found], dtype=np.int32), flat)
+    return _PackedSequences(np.array([len(ids) for ids in found], dtype=np.int32), flat)
 
 
-def _joined(parts: list[_Packed]) -> _Packed:
+def _joined(parts: list[_PackedSequences]) -> _PackedSequences:
     parts = parts or [_packed([])]
-    return _Packed(np.concatenate([part.counts for part in parts]), np.concatenate([part.flat for part in parts]))
+    return _PackedSequences(
+        np.concatenate([part.counts for part in parts]), np.concatenate([part.flat for part in parts])
+    )
 
 
 class PieceCorpus:

@@ -31,7 +31,7 @@ IGNORED = -100  # the target of positions that only fill up, as cross_entropy kn
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskedBatch:
     """A training batch: the masked input, and the subwords to predict."""
 
     batch: TokenBatch
@@ -129,7 +129,7 @@ class MaskedTask(PieceTask):
         facts = {"masked_perplexity": perplexity_of(total / n), "masked_accuracy": right / n}
         return Score(total / n, {**facts, **({"pair_accuracy": true_pairs / pairs} if pairs else {})})
 
-    def _scores(self, module: Network, masked: Masked) -> tuple[Tensor, Tensor | None]:
+    def _scores(self, module: Network, masked: MaskedBatch) -> tuple[Tensor, Tensor | None]:
         n, (rows, places) = len(masked.rows), (masked.rows, masked.places)
         real = (torch.arange(n, device=rows.device) < masked.n).float()
         if masked.labels is not None:  # which are told from the first token of each pair
@@ -140,7 +140,7 @@ class MaskedTask(PieceTask):
         logits = module.head(states[masked.rows, masked.places])
         return logits, module.pair_scores(states) if masked.labels is not None else None
 
-    def _masked(self, examples: TrainingExamples, epoch: int, numbers: range) -> Masked:
+    def _masked(self, examples: TrainingExamples, epoch: int, numbers: range) -> MaskedBatch:
         """A masked batch of these examples, padded to the longest."""
         chosen = [examples.example(epoch, number) for number in numbers]
         longest = max(len(example.ids) for example in chosen)
@@ -173,7 +173,7 @@ class MaskedTask(PieceTask):
         n = sum(map(len, targets))
         filled = ((rows, 0), (places, 0), (targets, IGNORED))
         at, where, wanted = (tensor(np.concatenate([*arrays, np.full(-n % STEP, value)])) for arrays, value in filled)
-        return Masked(batch, at, where, wanted, n, tensor(labels) if labels.min() >= 0 else None)
+        return MaskedBatch(batch, at, where, wanted, n, tensor(labels) if labels.min() >= 0 else None)
 
 
 def extras(examples: list[Example], longest: int) -> dict[str, Ints]:

@@ -40,7 +40,7 @@ def fresh(cls: type[PreTrainedModel], config: PreTrainedConfig, seed: int) -> Ne
         return Network(whole)
 
 
-class Positioned(NamedTuple):
+class PositionWeights(NamedTuple):
     """The weights by which the attention of a network tells positions apart."""
 
     words: Tensor  # (V, D)
@@ -50,7 +50,7 @@ class Positioned(NamedTuple):
     n_heads: int
 
     @classmethod
-    def of(cls, body: Any) -> Positioned:
+    def of(cls, body: Any) -> PositionWeights:
         """Those of BERT or XLM."""
         if isinstance(body, XLMModel):
             words, positions, others = body.embeddings, body.position_embeddings, body.lang_embeddings
@@ -73,7 +73,7 @@ def look_at_neighbours(body: PreTrainedModel) -> None:
     is learned further, and the network keeps its architecture. The heads of translations, whose positions begin again,
     look at the words there in the translation too.
     """
-    words, positions, others, attention, heads = Positioned.of(body)
+    words, positions, others, attention, heads = PositionWeights.of(body)
     length, dim = positions.shape
     width = dim // heads
     n = width // 2
