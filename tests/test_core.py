@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from tests.golden.questions import HERE, unpack
-from tests.without_torch import HIDDEN
 
 from polyseme.catalog import METHODS
 from polyseme.errors import MissingExtra
@@ -40,6 +39,12 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for room in ("words", "contexts", "sentences", "corpora", "occurrences", "texts"):
         unpack(HERE / f"{room}.tar.xz", folder / room)
     return folder
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 @pytest.fixture(scope="module")
@@ -139,24 +144,27 @@ def test_folders_without_networks_answer_as_before(answers: Any, names: list[str
         assert answers["golden"][name].endswith(INSTALL), name
 
 
-def test_every_extra_that_an_error_names_is_there() -> None:
-    tomllib = pytest.importorskip("tomllib")  # from Python 3.11 on
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def test_every_extra_that_an_error_names_is_there(project: dict[str, Any]) -> None:
     extras = project["optional-dependencies"]
-    named = {
-        extra
-        for file in (ROOT / "src").rglob("*.py")
-        for extra in re.findall(r"MissingExtra\([^)]*?, \"(\w+)\"", file.read_text())
-    }
+    raised = re.compile(r'MissingExtra\([^)]*?, "(\w+)"')
+    named = {extra for file in (ROOT / "src").rglob("*.py") for extra in raised.findall(file.read_text())}
+    assert named
     assert named | set(EXTRAS.values()) <= set(extras)
-    assert set(HIDDEN) & {name.partition("-")[0] for name in map(_package, project["dependencies"])} == set()
     for package, extra in EXTRAS.items():
         if package != "huggingface_hub":  # which comes with transformers
             assert package in map(_package, extras[extra])
 
 
+def test_the_core_needs_nothing_of_the_extras_and_every_version_is_pinned(project: dict[str, Any]) -> None:
+    core = set(map(_package, project["dependencies"]))
+    extras = {_package(needed) for extra in project["optional-dependencies"].values() for needed in extra}
+    assert core & extras == set()
+    pinned = {_package(line) for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert (core | extras) - pinned == {"polyseme"}
+
+
 def _package(requirement: str) -> str:
-    return re.split(r"[<>=\[;!~ ]", requirement)[0].lower()
+    return re.split(r"[<>=\[;!~ ]", requirement)[0].lower().replace("_", "-")
 
 
 def test_a_missing_package_is_an_import_error_too() -> None:
