@@ -21,8 +21,7 @@ import polyseme
 from faults_common import Tally, command, digest, in_child
 from faults_jobs import Job, World
 from polyseme.contexts.static import StaticEncoder
-from polyseme.disk.atomic import new_files
-from polyseme.disk.file_sets import of_one_version
+from polyseme.disk.atomic import new_files, of_one_version
 from polyseme.errors import PolysemeError
 from polyseme.search import Index, build_index
 from polyseme.text.corpus import Corpus

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from polyseme import catalog
 from polyseme.data.training_data import Given, fingerprint_of, read_data, reading_options
 from polyseme.disk.files import first_bytes
+from polyseme.disk.folders import OpenFolder, steady
 from polyseme.disk.mapped import watching
-from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.display import shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.extras import needed_for

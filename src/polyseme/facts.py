@@ -19,8 +19,7 @@ from typing import Any
 
 from polyseme import catalog
 from polyseme.catalog.options_zh import in_chinese
-from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import OpenFolder
+from polyseme.disk.folders import Manifest, OpenFolder
 from polyseme.display import facts_table
 from polyseme.errors import OptionError, close_matches
 from polyseme.old_folders import renamed

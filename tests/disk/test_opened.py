@@ -16,7 +16,7 @@ import pytest
 
 import polyseme
 from polyseme.api import recognise
-from polyseme.disk import atomic, files, opened_folder
+from polyseme.disk import atomic, files, folders
 from polyseme.disk.files import first_bytes
 from polyseme.encode_files import writer
 from polyseme.errors import FormatError
@@ -132,7 +132,7 @@ def test_files_are_opened_once_and_through_the_folder(tmp_path: Path, monkeypatc
     """What was checked is what is read: the name may lead elsewhere by then."""
     make_model(tmp_path / "m", 1)
     make_model(tmp_path / "other", 2)
-    verify = opened_folder.OpenFolder.verify
+    verify = folders.OpenFolder.verify
 
     def verified(self, **how) -> None:
         verify(self, **how)
@@ -140,7 +140,7 @@ def test_files_are_opened_once_and_through_the_folder(tmp_path: Path, monkeypatc
             os.rename(tmp_path / "m", tmp_path / "gone")
             os.rename(tmp_path / "other", tmp_path / "m")
 
-    monkeypatch.setattr(opened_folder.OpenFolder, "verify", verified)
+    monkeypatch.setattr(folders.OpenFolder, "verify", verified)
     assert read_model(tmp_path / "m") == {"1"}
     assert read_model(tmp_path / "m") == {"2"}
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from polyseme.disk.atomic import new_files
-from polyseme.disk.file_sets import of_one_version
+from polyseme.disk.atomic import new_files, of_one_version
 
 KILLED_BEFORE_EACH_CALL = """
 import errno, json, os, signal, sys

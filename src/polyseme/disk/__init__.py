@@ -3,12 +3,11 @@
 in    bytes to be written, paths to be read
 out   a file or folder that is the old one or the new one, never half of either; or a one-line ``FormatError``
 
-Read ``atomic.py`` first (how something is written: next to its target, synced, exchanged), then ``opened_folder.py``
-(how it is read in one version while somebody replaces it). Each file prevents a failure:
+Read ``atomic.py`` first (how something is written: next to its target, synced, exchanged), then ``folders.py`` (how
+it is read in one version while somebody replaces it). Each file prevents a failure:
 
 locks                 two writers of one path
-exchange              a moment without the old and without the new
-file_sets             files that belong together, of different versions
+atomic                a moment without the old and without the new; files that belong together, of different versions
 disk_space            a full disk, found out halfway
 folders, description  files that were cut, altered or added: the manifest lists every file with its checksum
 ownership             replacing what a person put there

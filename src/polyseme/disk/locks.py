@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyseme.disk import file_sets
 from polyseme.errors import FormatError
 
 try:
@@ -23,7 +22,7 @@ except ImportError:  # not on this system: an existing folder is assumed to be i
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
-CONTENT = {LOCK, "old", *file_sets.CONTENT}
+CONTENT = {LOCK, "old", "new", "olds", "current", "next", "written"}  # of a working folder (see atomic.py)
 GRACE = 1.0  # seconds to wait for a writer that is about to finish
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from polyseme.disk.description import sha256
 from polyseme.disk.files import LONGEST_JSON, PlainFile, parse_json
-from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import OpenFolder
+from polyseme.disk.folders import Manifest, OpenFolder
 from polyseme.disk.ownership import CARD
 from polyseme.errors import FormatError
 from polyseme.options import options_to_json

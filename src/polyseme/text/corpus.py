@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.disk.atomic import Scratch
+from polyseme.disk.folders import OpenFolder
 from polyseme.disk.mapped import watching
-from polyseme.disk.opened_folder import OpenFolder
 from polyseme.display import facts_table, shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence

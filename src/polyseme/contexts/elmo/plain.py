@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from polyseme.arrays import FloatArray, best_places
 from polyseme.contexts.elmo.alphabet import WORD_SPECIALS, Alphabet, make_alphabet
 from polyseme.contexts.elmo.options import ElmoOptions
+from polyseme.disk.folders import OpenFolder, steady
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.errors import OptionError
 from polyseme.interfaces import (
     ContextEncoder,

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, best_places, unit_rows
+from polyseme.disk.folders import OpenFolder, steady
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.display import facts_table
 from polyseme.errors import FormatError, MissingExtra, OptionError, UnknownWord
 from polyseme.interfaces import ContextEncoder, Sentence, check_query

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray
 from polyseme.disk.atomic import Scratch
+from polyseme.disk.folders import OpenFolder, steady
 from polyseme.disk.mapped import Watch, watching
-from polyseme.disk.opened_folder import OpenFolder, steady
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, SentenceEncoder, check_query, silent
 from polyseme.search.texts import text_vectors as layout

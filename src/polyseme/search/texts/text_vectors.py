@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.arrays import FloatArray, best_places
-from polyseme.disk.folders import Manifest
-from polyseme.disk.opened_folder import OpenFolder
+from polyseme.disk.folders import Manifest, OpenFolder
 from polyseme.errors import FormatError
 from polyseme.interfaces import Progress
 from polyseme.search.occurrences.cells import build_cells

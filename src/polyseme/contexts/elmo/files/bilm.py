@@ -23,9 +23,8 @@ from polyseme.contexts.elmo.bilm import BiLMConfig
 from polyseme.contexts.elmo.files.recognise import find_pair, read_options
 from polyseme.contexts.elmo.model import Elmo, filled
 from polyseme.contexts.elmo.options import ElmoOptions, filters_text
-from polyseme.disk.atomic import new_files
+from polyseme.disk.atomic import new_files, of_one_version
 from polyseme.disk.disk_space import written_hdf5
-from polyseme.disk.file_sets import of_one_version
 from polyseme.disk.files import PlainFile
 from polyseme.errors import FormatError, OptionError
 from polyseme.options import make_options
