@@ -33,6 +33,9 @@ PORT = 8639
 _FUNCTION = 0x1  # CO_OPTIMIZED: a function, and neither a module nor the body of a class
 
 
+Steps = dict[str, tuple[str, int]]  # file → the first function called in it, lines of all functions called
+
+
 class Walk(NamedTuple):
     """A command, what it is run on, and which of its files are its subject."""
 
@@ -46,6 +49,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.first_calls: dict[str, str] = {}  # file below src/polyseme → the function
+        self.called: dict[str, set[int]] = {}  # file → the lines of all functions that were called
         self.is_on = True
         self._seen: dict[int, CodeType] = {}
 
@@ -54,10 +58,13 @@ class Recorder:
         if event != "call" or not self.is_on or id(code) in self._seen:
             return
         file = _file_of(frame)
-        if file is None or file in self.first_calls:
+        if file is None or not code.co_flags & _FUNCTION:
             self._seen[id(code)] = code
-        elif code.co_flags & _FUNCTION and not _is_importing(frame):
-            self.first_calls[file] = _name_of(frame)
+        elif not _is_importing(frame):
+            self._seen[id(code)] = code
+            self.first_calls.setdefault(file, _name_of(frame))
+            lines = [line for _, _, line in code.co_lines() if line] if code.co_filename != "<string>" else []
+            self.called.setdefault(file, set()).update(range(min(lines, default=0), max(lines, default=-1) + 1))
 
 
 def _file_of(frame: FrameType) -> str | None:
@@ -129,7 +136,9 @@ WALKS = {
     "fit-classify": Walk(
         "polyseme fit classify --train train.tsv --encoder bert --encoder-mode finetune --epochs 1 -o model",
         labelled_texts,
-        re.compile(r"learn/|sentences/|contexts/fine_tuning|contexts/transformer/tuning|tasks/(?!options|fit|metrics)"),
+        re.compile(
+            r"learn/(?!metrics)|sentences/|contexts/fine_tuning|contexts/transformer/tuning|tasks/(?!options|fit|metrics)"
+        ),
     ),
     "train-infersent": Walk(
         "polyseme train infersent pairs.tsv --dim 10 --hidden 6 --classifier 8 --epochs 1 -o model", labelled_pairs
@@ -142,16 +151,16 @@ WALKS = {
 # ---- walking
 
 
-def walk(name: str) -> dict[str, str]:
-    """File → the first function that was called in it, in the order of the calls; run in a fresh process."""
+def walk(name: str) -> Steps:
+    """The files in the order of their first calls; run in a fresh process."""
     with tempfile.TemporaryDirectory() as folder:
         WALKS[name].prepare(Path(folder))
         command = [sys.executable, __file__, "--walk", name]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
         if done.returncode:
             raise SystemExit(f"{name}: {done.stderr}")
-        files: dict[str, str] = json.loads((Path(folder) / "files.json").read_text(encoding="utf-8"))
-    return files
+        steps: Steps = json.loads((Path(folder) / "files.json").read_text(encoding="utf-8"))
+    return steps
 
 
 def record(name: str) -> None:
@@ -173,7 +182,8 @@ def record(name: str) -> None:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    Path("files.json").write_text(json.dumps(recorder.first_calls, ensure_ascii=False), encoding="utf-8")
+    steps = {file: (name, len(recorder.called[file])) for file, name in recorder.first_calls.items()}
+    Path("files.json").write_text(json.dumps(steps, ensure_ascii=False), encoding="utf-8")
 
 
 def _ask(recorder: Recorder) -> None:
@@ -204,23 +214,29 @@ def _is_answered() -> bool:
 # ---- the lists
 
 
-def listed(name: str, files: dict[str, str], chinese: bool) -> str:
+def listed(name: str, steps: Steps, chinese: bool) -> str:
     """The table of a walk, with sums."""
     subject = WALKS[name].subject
-    rows, in_all, of_subject = [], 0, 0
-    for number, (file, function) in enumerate(files.items(), start=1):
+    rows, in_all, of_subject = [], [0, 0], [0, 0]
+    for number, (file, (function, n_called)) in enumerate(steps.items(), start=1):
         n_lines = (SOURCE / file).read_text(encoding="utf-8").count("\n")
-        in_all += n_lines
         is_subject = subject is not None and subject.match(file) is not None
-        of_subject += n_lines * is_subject
-        rows.append((str(number), f"**`{file}`**" if is_subject else f"`{file}`", str(n_lines), f"`{function}`"))
-    header = ("", "文件", "行", "从这里开始") if chinese else ("", "file", "lines", "begins with")
-    total = f"{len(rows)} 个文件，{in_all:,} 行" if chinese else f"{len(rows)} files, {in_all:,} lines"
+        for sums in (in_all, of_subject) if is_subject else (in_all,):
+            sums[0] += n_lines
+            sums[1] += n_called
+        path = f"**`{file}`**" if is_subject else f"`{file}`"
+        rows.append((str(number), path, str(n_lines), str(n_called or ""), f"`{function}`"))
+    header = ("", "文件", "行", "其中调用到的函数", "从这里开始")
+    header = header if chinese else ("", "file", "lines", "in functions called", "begins with")
+
+    def told(sums: list[int]) -> str:
+        if chinese:
+            return f"{sums[0]:,} 行，其中 {sums[1]:,} 行在调用到的函数里"
+        return f"{sums[0]:,} lines, {sums[1]:,} of them in functions that are called"
+
+    total = f"{len(rows)} 个文件，{told(in_all)}" if chinese else f"{len(rows)} files, {told(in_all)}"
     if subject is not None:
-        part = (
-            f"；其中主题部分（粗体）{of_subject:,} 行" if chinese else f"; the subject, in bold: {of_subject:,} lines"
-        )
-        total += part
+        total += f"；主题（粗体）{told(of_subject)}" if chinese else f"; the subject, in bold: {told(of_subject)}"
     return table(header, rows) + f"\n{total}{'。' if chinese else '.'}\n"
 
 
@@ -242,12 +258,12 @@ def main() -> int:
         return 0
     stale = 0
     for name in given.names:
-        files = walk(name)
+        steps = walk(name)
         for page, chinese in PAGES.items():
             text = (ROOT / page).read_text(encoding="utf-8")
             if not given.check:
-                (ROOT / page).write_text(placed(text, name, listed(name, files, chinese)), encoding="utf-8")
-            elif difference := sorted(set(files) ^ set(names_in(text, name))):
+                (ROOT / page).write_text(placed(text, name, listed(name, steps, chinese)), encoding="utf-8")
+            elif difference := sorted(set(steps) ^ set(names_in(text, name))):
                 print(f"{page}, {name}: {', '.join(difference)}: run python scripts/architecture.py {name}")
                 stale = 1
     return stale
