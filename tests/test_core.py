@@ -31,6 +31,21 @@ GOLDEN_CORE = re.compile(
 )
 SIMILAR = ["小明\t老王\t5", "姐姐\t弟弟\t7", "学校\t小明\t2", "学校\t姐姐\t3"]
 
+SERVED = ("words/word2vec", "corpora/words", "occurrences/elmo", "texts/word2vec", "occurrences/bert")
+WORDS, CORPUS, INDEX, TEXTS, OTHER = "folder", "folder-2", "folder-3", "folder-4", "folder-5"
+REQUESTS = [
+    ("get", "/", {}),
+    ("get", "/api/library", {}),
+    ("get", "/api/neighbours", {"model": WORDS, "word": "小明"}),
+    ("get", "/api/concordance", {"corpus": CORPUS, "query": "打"}),
+    ("get", "/api/concordance", {"corpus": OTHER, "query": "打"}),  # whose index needs torch
+    ("get", "/api/senses", {"index": INDEX, "word": "打"}),
+    ("post", "/api/same-sense", {"index": INDEX, "sentence": "小明打了电话。", "word": "打"}),
+    ("post", "/api/texts/search", {"texts": TEXTS, "model": WORDS, "query": "小明看书"}),
+    ("post", "/api/encode/texts", {"model": WORDS, "texts": ["小明看书"]}),
+    ("get", "/api/senses", {"index": OTHER, "word": "打"}),
+]
+
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -112,7 +127,13 @@ def refused(working: dict[str, list[str]], golden: Path, tmp_path_factory: pytes
 
 @pytest.fixture(scope="module")
 def answers(working: dict[str, list[str]], refused: dict[str, list[str]], golden: Path, names: list[str]) -> Any:
-    asked = {"commands": [*working.values(), *refused.values()], "golden": str(golden), "names": names}
+    asked = {
+        "commands": [*working.values(), *refused.values()],
+        "golden": str(golden),
+        "names": names,
+        "paths": [str(golden / name / "folder") for name in SERVED],
+        "requests": REQUESTS,
+    }
     command = [sys.executable, "-m", "tests.without_torch"]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -142,6 +163,15 @@ def test_folders_without_networks_answer_as_before(answers: Any, names: list[str
     for name in set(names) - set(core):
         assert answers["golden"][name].startswith("MissingExtra: "), name
         assert answers["golden"][name].endswith(INSTALL), name
+
+
+def test_a_server_answers_about_words_corpora_texts_and_an_index_of_elmo(answers: Any) -> None:
+    *outcomes, (_, (status, body)) = zip(REQUESTS, answers["served"], strict=True)
+    assert (status, json.loads(body)["error"]["message"]) == (
+        503,
+        f"this needs torch, which is not installed: {INSTALL}",
+    )
+    assert "\n".join(f"{request}: {body}" for request, (status, body) in outcomes if status != 200) == ""
 
 
 def test_every_extra_that_an_error_names_is_there(project: dict[str, Any]) -> None:

@@ -55,12 +55,28 @@ def golden_answers(golden: Path, names: list[str]) -> dict[str, str]:
     return results
 
 
+def served(paths: list[str], requests: list[tuple[str, str, dict[str, Any]]]) -> list[tuple[int, str]]:
+    """What a server of these paths answers: status and body."""
+    from starlette.testclient import TestClient
+
+    from polyseme.serve.app import create_app
+    from polyseme.serve.library import Library
+
+    client = TestClient(create_app(Library.open(paths)), base_url="http://127.0.0.1")
+    answers = []
+    for method, path, question in requests:
+        response = client.get(path, params=question) if method == "get" else client.post(path, json=question)
+        answers.append((response.status_code, response.text))
+    return answers
+
+
 if __name__ == "__main__":
     sys.meta_path[sys.meta_path.index(PathFinder)] = FewerPackages
     asked = json.loads(sys.stdin.read())
     answers = {
         "commands": [command(*arguments) for arguments in asked["commands"]],
         "golden": golden_answers(Path(asked["golden"]), asked["names"]),
+        "served": served(asked["paths"], asked["requests"]),
         "imported": sorted(set(HIDDEN) & set(sys.modules)),
     }
     sys.stdout.write(json.dumps(answers))

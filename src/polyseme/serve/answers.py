@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from polyseme.errors import OptionError, PolysemeError, UnknownWord
+from polyseme.errors import MissingExtra, OptionError, PolysemeError, UnknownWord
 from polyseme.machine import is_out_of_memory, told_out_of_memory
 from polyseme.serve.batch import ServerBusy
 from polyseme.serve.library import TakenOut, UnknownName
@@ -97,6 +97,9 @@ def refusal_of(error: PolysemeError) -> JsonAnswer:
         return refusal(410, str(error), _kind(error))
     if isinstance(error, OptionError):
         return refusal(400, str(error), _kind(error))
+    if isinstance(error, MissingExtra):
+        log.error("%s", error)
+        return refusal(503, str(MissingExtra("this", error.extra, error.package)), "unavailable")
     # Anything else is about the server's files, whose names are nobody else's business.
     log.error("%s", error)
     return refusal(503, "the server cannot read a file needed for this; see its log", "unavailable")
