@@ -73,8 +73,9 @@ def test_an_encoder_learns_with_the_task_and_the_given_one_stays(name, head, req
     for a, b in zip(before, encoder.encode_tokens(lines[:2]), strict=True):
         np.testing.assert_array_equal(a, b.layers)
     model.save(tmp_path / "m")
+    asked = [*lines, "房间很干净，unbelievable。" * 100]  # longer than the network reads at once
     np.testing.assert_allclose(
-        polyseme.load(tmp_path / "m").probabilities(lines), model.probabilities(lines), atol=1e-5
+        polyseme.load(tmp_path / "m").probabilities(asked), model.probabilities(asked), atol=1e-5
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyseme.arrays import Ints
-from polyseme.contexts.fine_tuning import GivenEncoder, Tunable, TunableEncoder
+from polyseme.contexts.fine_tuning import GivenEncoder, Tunable, TunableEncoder, transformer_of
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import ContextEncoder, Layers, Progress, silent
 from polyseme.learn.token_vectors import (
@@ -73,14 +73,23 @@ class _Layers(TokenInputs):
 
 
 class TunedLayers(TokenVectorSource):
-    """Layers of a context encoder that is fine-tuned with the task: it runs on every batch."""
+    """Layers of a context encoder that is fine-tuned with the task: it runs on every batch.
 
-    def __init__(self, encoder: ContextEncoder, layers: str, at: str) -> None:
+    ``overlapping`` is False for what an older version fine-tuned: long sentences are read as they were learned from.
+    """
+
+    def __init__(self, encoder: ContextEncoder, layers: str, at: str, *, overlapping: bool = True) -> None:
         if not isinstance(encoder, Tunable):
             name = getattr(encoder, "method", type(encoder).__name__)
             raise OptionError(f"method {name} cannot be fine-tuned: use encoder_mode=frozen")
         chosen = Layers.read("all" if layers == "mix" else layers, encoder.n_layers)
-        self.encoder, self.tuned = encoder, encoder.tuned(chosen.numbers)
+        transformer = transformer_of(encoder)
+        self.encoder, self.has_windows, self.overlapping = encoder, transformer is not None, overlapping
+        self.tuned = (
+            encoder.tuned(chosen.numbers)
+            if transformer is None
+            else transformer.tuned(chosen.numbers, overlapping=overlapping)
+        )
         sums = LayerSums(len(chosen.numbers), encoder.dim, at, learned=layers == "mix")
         self.module = TunedSums(self.tuned, sums)
 

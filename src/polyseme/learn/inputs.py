@@ -40,6 +40,7 @@ from polyseme.store.model import Model
 from polyseme.text.segment import Segmentation
 from polyseme.text.sentences import ENDS
 
+OVERLAPPING = "overlapping"  # in folders of models whose fine-tuned Transformer reads long texts in such windows
 _ENDS = frozenset(ENDS + ".!?;")
 
 
@@ -164,8 +165,12 @@ class Inputs:
         tables: dict[str, list[str]] = {}
         for source in self.sources:
             tables.update(source.table())
+        tensors = weights(self.module, prefix)
+        tuned = [source for source in self.sources if isinstance(source, TunedLayers) and source.has_windows]
+        if tuned and all(source.overlapping for source in tuned):
+            tensors[prefix + OVERLAPPING] = np.ones(1, dtype=np.int64)
         encoders = {f"encoder{n}": encoder for n, encoder in enumerate(self.encoders)}
-        return Parts(weights(self.module, prefix), tables, {}, encoders)
+        return Parts(tensors, tables, {}, encoders)
 
     @classmethod
     def from_parts(
@@ -190,7 +195,8 @@ class Inputs:
                 learned = LearnedKeys("words", _table(parts, "words"), encoder.vector_size) if tuned else None
                 sources.append(FixedVectors(encoder, mode, learned))
             elif isinstance(encoder, ContextEncoder):
-                sources.append(_context_source(encoder, options))
+                overlapping = prefix + OVERLAPPING in parts.tensors
+                sources.append(_context_source(encoder, options, overlapping=overlapping))
         made = cls([*tables, *sources], encoders, segmentation, options)
         fill(made.module, parts, prefix)
         return made
@@ -226,11 +232,11 @@ def _mode_of_words(options: InputOptions) -> str:
     return "frozen" if options.dim else "finetune"
 
 
-def _context_source(encoder: ContextEncoder, options: InputOptions) -> TokenVectorSource:
+def _context_source(encoder: ContextEncoder, options: InputOptions, *, overlapping: bool = True) -> TokenVectorSource:
     if options.encoder_mode == "multichannel":
         raise OptionError("multichannel is for word vectors: an encoder is frozen or fine-tuned")
     if options.encoder_mode == "finetune":
-        return TunedLayers(encoder, options.layers, options.elmo_at)
+        return TunedLayers(encoder, options.layers, options.elmo_at, overlapping=overlapping)
     return FrozenLayers(encoder, options.layers, options.elmo_at)
 
 

@@ -170,11 +170,12 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
         """Itself."""
         return self
 
-    def tuned(self, layers: Sequence[int] | None = None) -> TunableEncoder:
+    def tuned(self, layers: Sequence[int] | None = None, *, overlapping: bool = True) -> TunableEncoder:
         """The reader and the network, to fine-tune with a task."""
         wanted = range(self.n_layers) if layers is None else layers
         names = [tuple(f"network.{name}" for name in layer) for layer in self.network.layer_names]
-        return TunableEncoder(WordReader(self.runner, self.options.pieces), WordLayers(self.network, wanted), names)
+        reader = WordReader(self.runner, self.options.pieces, overlapping=overlapping)
+        return TunableEncoder(reader, WordLayers(self.network, wanted), names)
 
     def pooled_by(self, pieces: str) -> Self:
         """The same model with another pooling of a word's subwords."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polyseme.contexts.transformer.encode import Runner, windows
+from polyseme.contexts.transformer.encode import Runner, Window, windows
 from polyseme.contexts.transformer.network import Network, TokenBatch
 from polyseme.contexts.transformer.tokenizer import PairCut
 from polyseme.text.spacing import joined_with_spans
@@ -17,10 +17,13 @@ from polyseme.text.strings import well_formed
 
 
 class WordReader:
-    """Turns sentences of words into the windows of subwords that encoding reads, with the subwords of each word."""
+    """Turns sentences of words into the windows of subwords that encoding reads, with the subwords of each word.
 
-    def __init__(self, runner: Runner, pieces: str) -> None:
-        self.runner, self.pooling = runner, pieces
+    Without ``overlapping``, as models fine-tuned by older versions read: one window begins where another ends.
+    """
+
+    def __init__(self, runner: Runner, pieces: str, *, overlapping: bool = True) -> None:
+        self.runner, self.pooling, self.overlapping = runner, pieces, overlapping
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, ...]:
         """Subword ids ``(R, P)`` of all windows and their mask; which subwords are pooled into which words; the counts.
@@ -36,7 +39,8 @@ class WordReader:
         pooled: list[tuple[int, int, int]] = []  # window, position in it, word
         counts = np.zeros((len(sentences), longest), dtype=np.int64)
         for number, (cut, (_, spans)) in enumerate(zip(cuts, texts, strict=True)):
-            parts = windows(len(cut.ids), room, causal=causal)
+            n = len(cut.ids)
+            parts = windows(n, room, causal=causal) if self.overlapping else _side_by_side(n, room)
             states = [  # of every subword: the window that gives its states, and its position there
                 (row, len(pieces.before) + piece - window.start)
                 for row, window in enumerate(parts, start=len(rows))
@@ -51,6 +55,12 @@ class WordReader:
         ids, mask = padded_pieces(rows, self.runner.padding)
         numbers, positions, words = torch.tensor(pooled, dtype=torch.int64).reshape(-1, 3).unbind(dim=1)
         return ids, mask, numbers * ids.shape[1] + positions, words, torch.from_numpy(counts)
+
+
+def _side_by_side(n: int, room: int) -> list[Window]:
+    """Windows of ``room`` subwords over ``n`` that do not overlap."""
+    bounds = [(start, min(start + room, n)) for start in range(0, max(n, 1), room)]
+    return [Window(*bound, *bound) for bound in bounds]
 
 
 class WordLayers(nn.Module):
