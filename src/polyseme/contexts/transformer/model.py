@@ -68,7 +68,7 @@ class Attention:
     weights: FloatArray  # (layers, heads, from, to)
 
 
-class Attending:
+class AttentionNetwork:
     """A copy of a network that returns its attention; it shares the weights of the original."""
 
     def __init__(self, network: Network) -> None:
@@ -265,11 +265,11 @@ class TransformerEncoder(Model, ContextEncoder, LanguageModel):
                 f"the sentence has {len(cut.ids)} pieces: attention covers at most {self.runner.room}, give a part"
             )
         batch = self.runner.alone(cut.ids)
-        return Attention(given.tokens, self._attending.weights(batch, self._words(cut, given)))
+        return Attention(given.tokens, self._attention_network.weights(batch, self._words(cut, given)))
 
     @cached_property
-    def _attending(self) -> Attending:
-        return Attending(self.network)
+    def _attention_network(self) -> AttentionNetwork:
+        return AttentionNetwork(self.network)
 
     def _mix_weights(self) -> list[float]:
         weights: list[float] = (self.mix.weights() * self.mix.gamma).tolist()
