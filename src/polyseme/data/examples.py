@@ -277,3 +277,8 @@ def _advice(told: DetectedFile) -> str:
     return there + advice(
         command=" (--columns label=…)", python=" (columns={'label': …}), or read it without labels with unlabelled=True"
     )
+
+
+def texts_of(examples: Examples) -> list[str]:
+    """The texts of labelled examples."""
+    return [row.text for row in examples]  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import FloatArray, Ints
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, texts_of
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder, silent
 from polyseme.learn.goals import Classes, check_classes
@@ -162,8 +162,3 @@ def label_task(
     net = HeadedNetwork(encoder.net, output_layer(encoder.dim, goal.n_outputs, options))
     prepared, held = (encoder.prepare(texts_of(part), progress) for part in (training, dev))
     return Learning(net, goal, prepared, goal.wanted(training), options, held=Held(dev, held))
-
-
-def texts_of(examples: Examples) -> list[str]:
-    """The texts of labelled examples."""
-    return [row.text for row in examples]  # type: ignore[union-attr]

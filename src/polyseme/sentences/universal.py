@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from polyseme.arrays import Ints
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, texts_of
 from polyseme.data.parallel import Parallel
 from polyseme.interfaces import Progress, Sentence, WordVectorsInterface
 from polyseme.learn.goals import check_classes
@@ -42,7 +42,7 @@ from polyseme.neural.layers import Transformer
 from polyseme.sentences.conversation import AnswerNet, AnswerTask, Turns, turns_of
 from polyseme.sentences.encoders import DanModule
 from polyseme.sentences.infersent import given_vectors, inference_task, texts_of_pairs
-from polyseme.sentences.learned import EncoderNet, LearnedEncoder, label_task, texts_of
+from polyseme.sentences.learned import EncoderNet, LearnedEncoder, label_task
 from polyseme.sentences.options import GenSenOptions, UseOptions
 from polyseme.sentences.sentence_order import (
     MOST_HELD_OUT,

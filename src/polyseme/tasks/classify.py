@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from polyseme.arrays import FloatArray
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, texts_of
 from polyseme.data.labels import cut_label
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence, SentenceEncoder
@@ -27,7 +27,7 @@ from polyseme.learn.metrics import classification, confusion, per_label
 from polyseme.learn.modules import fill, weights
 from polyseme.learn.readers import FrozenTexts, Reader, StandardisedVectors
 from polyseme.options import make_options
-from polyseme.sentences.learned import LearnedEncoder, texts_of
+from polyseme.sentences.learned import LearnedEncoder
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
 from polyseme.tasks.heads import restored_texts, text_reader

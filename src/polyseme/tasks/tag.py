@@ -27,7 +27,7 @@ from torch.nn import functional as F
 from polyseme.arrays import Ints
 from polyseme.contexts.fine_tuning import transformer_of
 from polyseme.data.detect import SAYS
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, texts_of
 from polyseme.data.schemes import allowed, kept_to, scheme_of, stretches
 from polyseme.errors import FormatError, OptionError, TextError, TrainingError
 from polyseme.interfaces import Sentence
@@ -41,7 +41,6 @@ from polyseme.learn.token_vectors import Flat, offsets_of
 from polyseme.neural.crf import CRF
 from polyseme.neural.layers import Dropout
 from polyseme.neural.recurrent import Recurrent
-from polyseme.sentences.learned import texts_of
 from polyseme.sentences.options import RnnOptions
 from polyseme.store.folder import Parts
 from polyseme.store.model import About

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from polyseme.contexts.ulmfit.model import Ulmfit
 from polyseme.contexts.ulmfit.options import UlmfitOptions
-from polyseme.data.examples import Examples
+from polyseme.data.examples import Examples, texts_of
 from polyseme.errors import OptionError
 from polyseme.interfaces import Progress, Sentence, silent
 from polyseme.learn.context_layers import TunedLayers
@@ -32,7 +32,7 @@ from polyseme.learn.options import InputOptions, TuningOptions
 from polyseme.learn.readers import Reader
 from polyseme.neural.layers import max_over, mean_over
 from polyseme.options import make_options
-from polyseme.sentences.learned import EncoderNet, texts_of
+from polyseme.sentences.learned import EncoderNet
 from polyseme.sentences.pooled import Pooled
 from polyseme.store.folder import Parts
 from polyseme.store.model import About
