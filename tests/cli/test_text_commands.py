@@ -172,7 +172,7 @@ def test_the_help_of_a_method_tells_its_own_options_from_those_of_raw_text() -> 
 @pytest.mark.parametrize("name", ["ids.i32", "text.utf8", "text.i64", "counts.i64"])
 def test_verify_checks_every_byte_of_a_corpus(novel: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "polyseme.text.corpus_builder.CORPUS", replace(CORPUS, whole=0)
+        "polyseme.text.corpus_files.CORPUS", replace(CORPUS, whole=0)
     )  # as if the files were large ones
     monkeypatch.setattr("polyseme.disk.description.ENDS", 1)
     Corpus.build(novel, tmp_path / "c")

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import FormatError, OptionError, PolysemeError, TextError
-from polyseme.text.align import token_spans
 from polyseme.text.corpus import Corpus, is_corpus
 from polyseme.text.segment import METHODS, Segmentation
+from polyseme.text.spacing import token_spans
 
 TOKENS = st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=8), max_size=6)
 

@@ -41,8 +41,8 @@ from polyseme.evaluate.report import EvaluationSettings, Report, correlations, r
 from polyseme.interfaces import ContextEncoder, LayerChoice, SentenceEncoder
 from polyseme.sentences.bag_of_words import paired_cosines, unit_vectors
 from polyseme.sentences.lift import lift
-from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation, has_han
+from polyseme.text.spacing import token_spans
 
 SAMPLE = 50  # lines that a file is recognised by
 

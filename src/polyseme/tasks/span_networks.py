@@ -48,8 +48,8 @@ from polyseme.tasks.span_windows import (
     answer_tokens,
     window_starts,
 )
-from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import token_spans
 
 if TYPE_CHECKING:
     from typing_extensions import Self

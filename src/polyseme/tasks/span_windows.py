@@ -12,8 +12,8 @@ import numpy as np
 from polyseme.arrays import FloatArray
 from polyseme.data.examples import Passage
 from polyseme.learn.inputs import sentence_numbers
-from polyseme.text.align import token_spans
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import token_spans
 
 N_FEATURES = 6
 _COMMAS = frozenset('，、：,:—（）()“”"《》「」')

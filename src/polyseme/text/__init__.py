@@ -12,13 +12,12 @@ blocks, sentences     documents, paragraphs, sentences; what a line of each form
 normalise             NFKC, simplified or traditional, case
 segment, segmenter    text → words; ``segment`` chooses, ``segmenter`` does it and is all that a worker process imports
 workers               the cores share the segmentation, results stay in order
-counting, numbering   words → numbers, in order of appearance
-corpus_builder        numbers → files; at the end by frequency
+numbering             words → numbers, in order of appearance
+corpus_files          numbers → files; at the end by frequency
 
-Besides: ``vocabulary`` (words and counts), ``spacing`` (the one rule for a space between two words), ``strings``
-(text that UTF-8 cannot hold), ``align`` (words back to their place in the text), ``tagged`` (tag sets),
-``byte_pairs`` and ``tokenizer_files`` (subwords), ``survey`` (``polyseme info``), ``options`` (how text is read, as
-flags).
+Besides: ``vocabulary`` (words and counts), ``spacing`` (the one rule for a space between two words; words back to their
+place in the text), ``strings`` (text that UTF-8 cannot hold), ``tagged`` (tag sets), ``byte_pairs`` and
+``tokenizer_files`` (subwords), ``survey`` (``polyseme info``), ``options`` (how text is read, as flags).
 
 A model keeps its ``Segmentation``: text that is given to it later is segmented as its training text was. May import
 ``disk`` and what is below; neither torch nor Numba, and nothing that knows of models.

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints, gathered
 from polyseme.errors import TextError
 from polyseme.text.normalise import may_vanish, nfkc
-from polyseme.text.numbering import gathered
 from polyseme.text.segment import Segmentation
-from polyseme.text.sentences import Codes, Places, codes_of, sentence_spans
+from polyseme.text.sentences import Codes, codes_of, sentence_spans
 from polyseme.text.spacing import needs_space
 from polyseme.text.strings import well_formed
 from polyseme.text.vocabulary import words_from_bytes
@@ -102,7 +102,7 @@ class CountedBlock:
 class Structure:
     """The position of each sentence in a block, with its line and its document."""
 
-    def __init__(self, spans: Places, lines: Places, documents: Places) -> None:
+    def __init__(self, spans: Ints, lines: Ints, documents: Ints) -> None:
         self.spans = spans  # start and end of each sentence in the text, in bytes
         self.lines = lines
         self.documents = documents  # a number for each sentence, which changes where a document begins
@@ -114,19 +114,19 @@ class Structure:
         counted.documents = _changes(self.documents)
 
 
-def _changes(values: Places) -> IntArray:
+def _changes(values: Ints) -> IntArray:
     """The indices where a value differs from the one before; index 0 counts unless its value is 0."""
     return np.flatnonzero(np.diff(values, prepend=0)).astype(np.int32)
 
 
-def _places_in_bytes(codes: Codes, places: Places) -> Places:
+def _places_in_bytes(codes: Codes, places: Ints) -> Ints:
     """Convert character offsets to byte offsets in UTF-8; ``codes`` has one extra newline before the text."""
     more_than_one = (codes > 0x7F).astype(np.int32) + (codes > 0x7FF) + (codes > 0xFFFF)
     more: IntArray = np.cumsum(more_than_one, dtype=np.int32)[places]
     return places + more
 
 
-def listed(texts: list[str], lines: Places, documents: Places) -> tuple[Structure, bytes]:
+def listed(texts: list[str], lines: Ints, documents: Ints) -> tuple[Structure, bytes]:
     """The structure of separate sentences, and the text that they make when concatenated."""
     pieces = [well_formed(text).encode() for text in texts]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
@@ -164,7 +164,7 @@ def structure_of(
     return structure, _one_a_line(codes, starts + 1, ends + 1), ends_after
 
 
-def _one_a_line(codes: Codes, starts: Places, ends: Places) -> str:
+def _one_a_line(codes: Codes, starts: Ints, ends: Ints) -> str:
     """The sentences at these places, separated by newlines. Slicing the text would take twice as long."""
     sizes = ends - starts + 1
     lines = gathered(codes, starts, sizes)

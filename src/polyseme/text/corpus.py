@@ -18,15 +18,14 @@ from polyseme.disk.mapped import watching
 from polyseme.display import facts_table, shown
 from polyseme.errors import FormatError, OptionError
 from polyseme.interfaces import Progress, Sentence
-from polyseme.text.align import token_spans
 from polyseme.text.blocks import BlockSettings
-from polyseme.text.corpus_builder import CorpusBuilder
-from polyseme.text.corpus_files import CORPUS, MARKER, TAGS, numbers, offsets, spans
-from polyseme.text.counting import Counter
+from polyseme.text.corpus_files import CORPUS, MARKER, TAGS, CorpusBuilder, numbers, offsets, spans
 from polyseme.text.normalise import check
+from polyseme.text.numbering import Counter
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.segment import Function, Segmentation
 from polyseme.text.source import find_sources, read_blocks
+from polyseme.text.spacing import token_spans
 from polyseme.text.vocabulary import Vocabulary, WordLines
 from polyseme.text.workers import MOST_WORKERS, counted_blocks
 

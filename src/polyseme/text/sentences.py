@@ -14,6 +14,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Ints
+
 # Abbreviations: a full stop after them does not end a sentence. The first group must be capitalised (Sat., Art.).
 _CAPITALISED = """
 mr mrs ms mx dr prof rev hon st sr jr messrs mme mlle gen col maj capt cmdr lt sgt cpl pvt adm gov sen rep pres amb
@@ -40,7 +42,6 @@ _WORD_AFTER = re.compile(r"[^\W_]+(?!\.)")
 
 # Character classes for splitting. Beyond the Basic Multilingual Plane, all characters are OTHER.
 OTHER, NEWLINE, SPACE, END, NARROW_END, CLOSE, APOSTROPHE, QUOTE, COMMA, LOWER, HAN, TITLE = range(12)
-Places = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 
 
@@ -82,7 +83,7 @@ def codes_of(text: str) -> Codes:
     return np.frombuffer(f"\n{text}\n\n".encode("utf-32-le", "replace"), dtype=np.uint32)
 
 
-def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int]:
+def sentence_spans(text: str, codes: Codes) -> tuple[Ints, Ints, Ints, int]:
     """The start, end and line number of each sentence, and the number of newlines in the text."""
     kinds = _CLASS.take(codes, mode="clip")
     lines = np.flatnonzero(kinds == NEWLINE)
@@ -97,7 +98,7 @@ def sentence_spans(text: str, codes: Codes) -> tuple[Places, Places, Places, int
     return starts - 1, ends - 1, np.searchsorted(lines, starts) - 1, len(lines) - 3  # three newlines are padding
 
 
-def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> tuple[Places, Places]:
+def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Ints) -> tuple[Ints, Ints]:
     """The positions of matching 《 and 》 within a line."""
     opened = np.flatnonzero(kinds == TITLE)
     closed = np.flatnonzero(kinds == CLOSE)
@@ -108,16 +109,16 @@ def _titles(codes: Codes, kinds: NDArray[np.uint8], lines: Places) -> tuple[Plac
     return opened[whole], end[whole]
 
 
-def _outside(marks: Places, titles: tuple[Places, Places]) -> Places:
+def _outside(marks: Ints, titles: tuple[Ints, Ints]) -> Ints:
     """The marks outside titles. It loops over titles with marks in them, which are few."""
     first, last = (np.searchsorted(marks, ends) for ends in titles)
     inside = [np.arange(first[i], last[i]) for i in np.flatnonzero(first < last)]
     return np.delete(marks, np.concatenate(inside)) if inside else marks
 
 
-def _wide_ends(kinds: NDArray[np.uint8], marks: Places, lines: Places) -> Places:
+def _wide_ends(kinds: NDArray[np.uint8], marks: Ints, lines: Ints) -> Ints:
     """The positions after 。！？；… and the closing quotes and brackets that follow."""
-    ends: Places = marks[kinds[marks + 1] != END] + 1
+    ends: Ints = marks[kinds[marks + 1] != END] + 1
     moving = np.arange(len(ends))
     while len(moving):
         here = kinds[ends[moving]]
@@ -128,11 +129,11 @@ def _wide_ends(kinds: NDArray[np.uint8], marks: Places, lines: Places) -> Places
                 step[quotes] = _inside_quotes(kinds, kind, lines, ends[moving[quotes]])
         ends[moving[step]] += 1 + spaced[step]
         moving = moving[step]
-    kept: Places = np.compress(kinds[ends] != COMMA, ends)
+    kept: Ints = np.compress(kinds[ends] != COMMA, ends)
     return kept
 
 
-def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Places, places: Places) -> NDArray[np.bool_]:
+def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Ints, places: Ints) -> NDArray[np.bool_]:
     """Whether the number of quotes from the start of the line to each place is odd. The one in don't does not count."""
     quotes = np.flatnonzero(kinds == kind)
     quotes = quotes[(kinds[quotes - 1] != LOWER) | (kinds[quotes + 1] != LOWER)]
@@ -141,7 +142,7 @@ def _inside_quotes(kinds: NDArray[np.uint8], kind: int, lines: Places, places: P
     return np.asarray(number % 2, dtype=np.bool_)
 
 
-def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Places, breaks: Places) -> Places:
+def _narrow_ends(text: str, kinds: NDArray[np.uint8], marks: Ints, breaks: Ints) -> Ints:
     """The positions after . ! ? and the closing marks that follow, if a sentence ends there."""
     marks = marks[kinds[marks - 1] != NARROW_END]
     after = _behind(kinds, _CLOSES, marks + 1)
@@ -183,7 +184,7 @@ def _follows_an_end(text: str, start: int, begin: int) -> bool:
     return _LAST_PART.split(before)[-1].rstrip(".").lower() not in _ABBREVIATIONS
 
 
-def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[Places, Places]:
+def _stripped(kinds: NDArray[np.uint8], starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """The spans without leading and trailing spaces."""
     starts = np.minimum(_behind(kinds, _SPACES, starts), ends)
     kinds[0] = OTHER  # stops the search backwards over blanks
@@ -191,7 +192,7 @@ def _stripped(kinds: NDArray[np.uint8], starts: Places, ends: Places) -> tuple[P
     return starts, np.maximum(before, starts)
 
 
-def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Places) -> Places:
+def _behind(kinds: NDArray[np.uint8], passed: NDArray[np.bool_], places: Ints) -> Ints:
     """Move each place past the run of characters of the ``passed`` classes that begins there."""
     moved = places.copy()
     within = np.flatnonzero(passed[kinds[places]])

@@ -15,7 +15,7 @@ import numpy as np
 from polyseme.disk.atomic import Scratch
 from polyseme.text.blocks import Block, BlockSettings, lines_of
 from polyseme.text.corpus import Sources
-from polyseme.text.corpus_builder import CorpusBuilder
+from polyseme.text.corpus_files import CorpusBuilder
 from polyseme.text.options import Reading, make_reading
 from polyseme.text.source import find_sources, read_blocks
 from polyseme.text.workers import counted_blocks

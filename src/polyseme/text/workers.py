@@ -24,7 +24,7 @@ from polyseme.errors import TextError
 from polyseme.machine import cores, keep_freed_memory
 from polyseme.text import segmenter
 from polyseme.text.blocks import Block, BlockSettings, CountedBlock
-from polyseme.text.counting import Counter, PreparedBlock
+from polyseme.text.numbering import Counter, PreparedBlock
 from polyseme.text.segment import HEAVY
 from polyseme.text.worker_process import receive, send
 

@@ -50,10 +50,9 @@ from polyseme.interfaces import (
 from polyseme.neural.mix import ScalarMix
 from polyseme.store.folder import Parts
 from polyseme.store.model import About, Model
-from polyseme.text.align import token_spans
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
-from polyseme.text.spacing import continued, joined_with_spans
+from polyseme.text.spacing import continued, joined_with_spans, token_spans
 from polyseme.text.strings import well_formed
 
 if TYPE_CHECKING:

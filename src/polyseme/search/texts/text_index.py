@@ -38,10 +38,10 @@ from polyseme.search.texts.text_units import Given, Unit, read_units, units_of
 from polyseme.search.texts.text_vectors import read_vectors
 from polyseme.sentences.bag_of_words import unit_vectors
 from polyseme.sentences.lift import lift
-from polyseme.text.align import token_spans
 from polyseme.text.corpus_files import numbers, offsets
 from polyseme.text.normalise import check
 from polyseme.text.segment import Segmentation
+from polyseme.text.spacing import token_spans
 
 HOWS = ("vectors", "words", "both")
 _FUSED = 60  # of reciprocal rank fusion
