@@ -79,10 +79,10 @@ class Stack(Model, ContextEncoder):
     def _joined(self, lists: Iterator[list[str]], choices: Sequence[LayerChoice]) -> Iterator[EncodedSentence]:
         copies = tee(lists, len(self.encoders))
         streams = [e.encode_tokens(c, layers=n) for e, c, n in zip(self.encoders, copies, choices, strict=True)]
-        for found in zip(*streams, strict=True):
-            planes = max(len(one.layers) for one in found)
-            parts = [np.broadcast_to(one.layers, (planes, *one.layers.shape[1:])) for one in found]
-            yield EncodedSentence(found[0].tokens, np.concatenate(parts, axis=2))
+        for readings in zip(*streams, strict=True):
+            planes = max(len(reading.layers) for reading in readings)
+            parts = [np.broadcast_to(reading.layers, (planes, *reading.layers.shape[1:])) for reading in readings]
+            yield EncodedSentence(readings[0].tokens, np.concatenate(parts, axis=2))
 
     def parts(self) -> Parts:
         """The encoders, in their order."""

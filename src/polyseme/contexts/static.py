@@ -31,10 +31,10 @@ TOKENS_AT_ONCE = 4096  # looked up together
 
 def looked_up(vectors: WordVectorsInterface, names: Sequence[str]) -> FloatArray:
     """Vectors of words, ``(n, D)``: a word without one gets that of its lowercase form, or zeros."""
-    found = vectors.lookup(names)
-    missing = [place for place in np.flatnonzero(~filled_rows(found)).tolist() if names[place] != names[place].lower()]
-    found[missing] = vectors.lookup([names[place].lower() for place in missing])
-    return found
+    rows = vectors.lookup(names)
+    missing = [place for place in np.flatnonzero(~filled_rows(rows)).tolist() if names[place] != names[place].lower()]
+    rows[missing] = vectors.lookup([names[place].lower() for place in missing])
+    return rows
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class StaticEncoder(Model, ContextEncoder):
 
     def _encoded(self, lists: Iterator[list[str]]) -> Iterator[EncodedSentence]:
         """Looks up the words of many sentences together, since one call costs as much as a hundred words."""
-        for some in pages(lists, TOKENS_AT_ONCE):
-            vectors = looked_up(self.words, list(chain.from_iterable(some)))[None]  # (1, T, D)
+        for page in pages(lists, TOKENS_AT_ONCE):
+            vectors = looked_up(self.words, list(chain.from_iterable(page)))[None]  # (1, T, D)
             end = 0
-            for tokens in some:
+            for tokens in page:
                 start, end = end, end + len(tokens)
                 yield EncodedSentence(tokens, vectors[:, start:end].copy())
 

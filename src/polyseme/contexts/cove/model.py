@@ -107,23 +107,23 @@ class Cove(Trainable, ContextEncoder):
         wanted = Layers.read(layers, self.n_layers)
         lists = self.token_lists(sentences)
         batches = iter(lambda: list(islice(lists, SENTENCES_AT_ONCE)), [])
-        return (found for batch in batches for found in self._encoded(batch, wanted))
+        return (sentence for batch in batches for sentence in self._encoded(batch, wanted))
 
     def _encoded(self, batch: list[list[str]], wanted: Layers) -> list[EncodedSentence]:
-        found: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
+        planes_of: list[FloatArray] = [np.zeros((self.n_layers, 0, self.dim), dtype=np.float32)] * len(batch)
         order = sorted((n for n, words in enumerate(batch) if words), key=lambda n: len(batch[n]))
         held: list[int] = []
         for place in order:
             if held and (len(held) + 1) * len(batch[place]) > WORDS_AT_ONCE:
-                self._read(held, batch, found)
+                self._read(held, batch, planes_of)
                 held = []
             held.append(place)
         if held:
-            self._read(held, batch, found)
-        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, found, strict=True)]
+            self._read(held, batch, planes_of)
+        return [EncodedSentence(words, wanted.planes(planes)) for words, planes in zip(batch, planes_of, strict=True)]
 
     @torch.inference_mode()
-    def _read(self, places: list[int], batch: list[list[str]], found: list[FloatArray]) -> None:
+    def _read(self, places: list[int], batch: list[list[str]], planes_of: list[FloatArray]) -> None:
         x, lengths = self.word_vectors([batch[place] for place in places])
         planes, _ = self.network.encoder(x, mask_of(lengths, x.shape[1], x.device))
         for row, place in enumerate(places):
@@ -131,7 +131,7 @@ class Cove(Trainable, ContextEncoder):
             stacked = np.zeros((self.n_layers, n, self.dim), dtype=np.float32)
             for layer, plane in enumerate([x, *planes]):
                 stacked[layer, :, : plane.shape[2]] = plane[row, :n].numpy()
-            found[place] = stacked
+            planes_of[place] = stacked
 
     def word_vectors(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
         """The input vectors of the encoder, ``(B, S, D)``, and the lengths."""

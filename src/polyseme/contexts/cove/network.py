@@ -114,15 +114,18 @@ class Decoder(nn.Module):
             hs.append(x)
             cs.append(c)
         weights = softmax_over(torch.einsum("bsd,bd->bs", memory.keys, x), memory.mask)
-        found = torch.einsum("bs,bsd->bd", weights, memory.states)
-        fed = torch.tanh(self.join(torch.cat([found, x], dim=1)))
+        context = torch.einsum("bs,bsd->bd", weights, memory.states)
+        fed = torch.tanh(self.join(torch.cat([context, x], dim=1)))
         return fed, Cursor(torch.stack(hs), torch.stack(cs), fed), weights
 
     def outputs(self, words: Tensor, sizes: Sequence[int], memory: Memory, cursor: Cursor) -> Tensor:
         """h̃ ``(N, 2H)`` of all steps at once, for packed words ``(N,)`` that are known beforehand."""
         x = F.embedding(words, self.table, sparse=True)
         of_cells = (cell.parameters() for cell in self.cells)
-        layers = [LayerWeights(w_input, recurrent, one + other) for w_input, recurrent, one, other in of_cells]
+        layers = [
+            LayerWeights(w_input, recurrent, input_bias + recurrent_bias)
+            for w_input, recurrent, input_bias, recurrent_bias in of_cells
+        ]
         kept = None
         if self.training and self.dropout and len(layers) > 1:
             kept = dropout(x.new_ones(len(layers) - 1, len(words), len(self.join.weight)), self.dropout)

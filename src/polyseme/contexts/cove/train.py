@@ -111,10 +111,10 @@ class TranslationTask(BatchTask):
 
 def padded(lists: Sequence[list[int]]) -> tuple[Tensor, Tensor]:
     """The lists padded with zeros ``(B, T)``, and their lengths ``(B,)``."""
-    lengths = np.array([len(one) for one in lists], dtype=np.int64)
+    lengths = np.array([len(numbers) for numbers in lists], dtype=np.int64)
     grid: NDArray[np.int64] = np.zeros((len(lists), max(int(lengths.max()), 1)), dtype=np.int64)
-    for row, one in enumerate(lists):
-        grid[row, : len(one)] = one
+    for row, numbers in enumerate(lists):
+        grid[row, : len(numbers)] = numbers
     return torch.from_numpy(grid), torch.from_numpy(lengths)
 
 

@@ -155,8 +155,8 @@ class ElmoBiLm(nn.Module):
         if room < letters.shape[1]:
             letters[torch.from_numpy(lengths > room).to(ids.device), room - 1] = padding - 1
             letters, lengths = letters[:, :room], np.minimum(lengths, room)
-        found: Tensor = self.bilm.encoder(WordInputs(letters, lengths, None))
-        return found
+        vectors: Tensor = self.bilm.encoder(WordInputs(letters, lengths, None))
+        return vectors
 
     def _taken(self, order: Tensor, like: Tensor) -> list[State]:
         held = self._states[0].h.shape[1] if self._states else 0
@@ -230,8 +230,8 @@ class AllenNlpElmo(nn.Module):
             characters = inputs.reshape(-1, *inputs.shape[-2:])
         words = None if word_inputs is None else word_inputs.reshape(-1, word_inputs.shape[-1])
         leading = inputs.shape[:-2] if characters is not None else inputs.shape[:-1]
-        found = self._elmo_lstm(characters, words)
-        mask, layers = found["mask"], torch.stack(found["activations"])
+        output = self._elmo_lstm(characters, words)
+        mask, layers = output["mask"], torch.stack(output["activations"])
         representations = []
         for mix in self._scalar_mixes:
             mixed = mix(layers, mask)
@@ -286,8 +286,8 @@ class ElmoTokenEmbedder(nn.Module):
         given = inputs if elmo_tokens is None else elmo_tokens
         if given is None:
             raise ValueError("character ids are needed: elmo_tokens")
-        found: Tensor = self._elmo(given, word_inputs)["elmo_representations"][0]
-        return found if self._projection is None else self._projection(found)
+        vectors: Tensor = self._elmo(given, word_inputs)["elmo_representations"][0]
+        return vectors if self._projection is None else self._projection(vectors)
 
 
 class ElmoEmbedder:
@@ -304,9 +304,9 @@ class ElmoEmbedder:
 
     def batch_to_embeddings(self, batch: list[list[str]]) -> tuple[Tensor, Tensor]:
         """All layers ``(B, 3, T, dim)``, zero at padding, and the mask ``(B, T)``."""
-        found = self.elmo_bilm(batch_to_ids(batch).to(self._device))
-        mask = found["mask"]
-        return torch.stack([_inner(plane, mask) for plane in found["activations"]], dim=1), mask[:, 2:]
+        output = self.elmo_bilm(batch_to_ids(batch).to(self._device))
+        mask = output["mask"]
+        return torch.stack([_inner(plane, mask) for plane in output["activations"]], dim=1), mask[:, 2:]
 
     def embed_sentence(self, sentence: list[str]) -> FloatArray:
         """All layers of one tokenised sentence."""

@@ -153,12 +153,12 @@ class TokenEncoder(nn.Module):
 
     def forward(self, tokens: WordInputs, *, sparse: bool = False) -> Tensor:
         """The vectors of the words, ``(W, P)``; with ``sparse`` the gradient of the word table is sparse."""
-        found = []
+        parts = []
         if tokens.words is not None:
-            found.append(F.embedding(tokens.words, self.words, sparse=sparse))
+            parts.append(F.embedding(tokens.words, self.words, sparse=sparse))
         if tokens.characters is not None and tokens.lengths is not None:
-            found.append(self.spelt(tokens.characters, tokens.lengths))
-        x = torch.cat(found, dim=1) if len(found) > 1 else found[0]
+            parts.append(self.spelt(tokens.characters, tokens.lengths))
+        x = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
         return self.projection(x) if self.projection is not None else x
 
     def spelt(self, characters: Tensor, lengths: NDArray[np.int64]) -> Tensor:
@@ -192,16 +192,16 @@ class TokenEncoder(nn.Module):
         empty = max(slots - characters.shape[1], 0)
         characters = F.pad(characters[:, :slots], (0, empty), value=config.n_characters - 1)
         x = F.embedding(characters, self.characters)  # (W, slots, d)
-        found, biases = [], []
+        by_width, biases = [], []
         for convolution, (width, number) in zip(self.convolutions, config.filters, strict=True):
             assert isinstance(convolution, nn.Conv1d)
             assert convolution.bias is not None
             starts = min(longest, config.max_characters - width) + 1
             windows = torch.cat([x[:, k : k + starts] for k in range(width)], dim=2)  # (W, starts, width·d)
             weight = convolution.weight.permute(2, 1, 0).reshape(-1, number)  # (width·d, number)
-            found.append((windows @ weight).amax(dim=1))
+            by_width.append((windows @ weight).amax(dim=1))
             biases.append(convolution.bias)
-        return torch.cat(found, dim=1) + torch.cat(biases)
+        return torch.cat(by_width, dim=1) + torch.cat(biases)
 
 
 def _alike(order: NDArray[np.int64], lengths: NDArray[np.int64], least: int = 16) -> list[NDArray[np.int64]]:

@@ -125,7 +125,7 @@ class TransformerLayer(nn.Module):
         blocks = -(-n_steps // span)
         grid = F.pad(grid, (0, 0, 0, blocks * span - n_steps))
         q, k, v = grid.view(2, rows, blocks, span, 3, self.n_heads, size // self.n_heads).unbind(4)
-        earlier = [torch.cat([torch.zeros_like(one[:, :, :1]), one[:, :, :-1]], dim=2) for one in (k, v)]
+        earlier = [torch.cat([torch.zeros_like(states[:, :, :1]), states[:, :, :-1]], dim=2) for states in (k, v)]
         k, v = (
             torch.cat(both, dim=3) for both in zip(earlier, (k, v), strict=True)
         )  # (2, B, blocks, 2·span, heads, d)
@@ -134,9 +134,9 @@ class TransformerLayer(nn.Module):
         seen = (key <= query) & (key > query - span)
         seen = seen.expand(blocks, span, 2 * span).clone()
         seen[0, :, :span] = False  # nothing precedes the first block
-        q, k, v = (one.transpose(3, 4) for one in (q, k, v))  # (2, B, blocks, heads, places, d)
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None])
-        flat = found.transpose(3, 4).reshape(2, rows, blocks * span, size)[:, :, :n_steps]
+        q, k, v = (states.transpose(3, 4) for states in (q, k, v))  # (2, B, blocks, heads, places, d)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None])
+        flat = attended.transpose(3, 4).reshape(2, rows, blocks * span, size)[:, :, :n_steps]
         return flat.flatten(1, 2)[:, places]
 
     def reset(self, generator: torch.Generator | None) -> None:

@@ -93,16 +93,16 @@ class WordCache:
     def _get(self, words: Sequence[str], compute: Callable[[list[str]], Tensor]) -> Tensor:
         rows = torch.tensor([self._rows.get(word, -1) for word in words], dtype=torch.long)
         held, missing = (rows >= 0).nonzero()[:, 0], (rows < 0).nonzero()[:, 0]
-        found = self._vectors.new_empty(len(words), self._vectors.shape[1])
-        found[held] = self._vectors[rows[held]]
+        vectors = self._vectors.new_empty(len(words), self._vectors.shape[1])
+        vectors[held] = self._vectors[rows[held]]
         for place in held.tolist():
             self._rows.move_to_end(words[place])
         if len(missing):
             new = [words[place] for place in missing.tolist()]
-            found[missing] = computed = compute(new)
+            vectors[missing] = computed = compute(new)
             room = min(self.capacity, len(new))
             self._keep(new[:room], computed[:room])
-        return found
+        return vectors
 
     def _keep(self, words: list[str], vectors: Tensor) -> None:
         rows = []
@@ -174,11 +174,11 @@ class SentenceRunner:
             if states:
                 states = [State(h[:, : sizes[0]], c[:, : sizes[0]]) for h, c in states]
             piece = vectors[torch.from_numpy(words[:, start:end])]
-            found, states = self.bilm.run(piece, sizes, states, upto=top)
+            piece_planes, states = self.bilm.run(piece, sizes, states, upto=top)
             kept = torch.from_numpy(np.flatnonzero(packing.real[start:end]))
-            for plane, new in zip(computed, found, strict=True):
+            for plane, new in zip(computed, piece_planes, strict=True):
                 plane[:, done : done + len(kept)] = new[:, kept]
-            del piece, found, plane, new  # free their memory before the next piece
+            del piece, piece_planes, plane, new  # free their memory before the next piece
             start, done = end, done + len(kept)
         return computed, real
 
@@ -225,13 +225,13 @@ class SentenceRunner:
         """Context-independent vectors of words, ``(W, P)``."""
         config = self.bilm.config
         company = [*words, *words[-1:] * (LEAST_WORDS - len(words))]
-        found = torch.empty(len(company), config.projection)
+        vectors = torch.empty(len(company), config.projection)
         by_length = np.argsort([len(word) for word in company], kind="stable")
         for part in np.array_split(by_length, -(-len(company) // WORDS_AT_ONCE)):
-            found[torch.from_numpy(part)] = self.bilm.encoder(
+            vectors[torch.from_numpy(part)] = self.bilm.encoder(
                 WordInputs.of(self.alphabet, [company[place] for place in part])
             )
-        return found[: len(words)]
+        return vectors[: len(words)]
 
 
 def _unpacked(computed: list[Tensor], packing: Packing, planes: Planes) -> Iterator[FloatArray]:
@@ -307,5 +307,5 @@ class ElmoLayers(nn.Module):
             names if len(names) else None,
         )
         layers, _ = self.bilm(tokens, index, lengths.tolist())  # (L, B, T + 2, D)
-        found: Tensor = layers[self.wanted, :, 1:-1].permute(1, 2, 0, 3)
-        return found
+        chosen: Tensor = layers[self.wanted, :, 1:-1].permute(1, 2, 0, 3)
+        return chosen

@@ -84,8 +84,10 @@ class Runner:
         """
         weights = layers.weights(mix)
         parts = [windows(len(ids), self.room, causal=self.network.causal) for ids in sequences]
-        jobs = [(number, window) for number, own in enumerate(parts) for window in own]
-        unfinished = {number: _Whole(len(own)) for number, own in enumerate(parts) if len(own) > 1}
+        jobs = [(number, window) for number, of_sequence in enumerate(parts) for window in of_sequence]
+        unfinished = {
+            number: _Whole(len(of_sequence)) for number, of_sequence in enumerate(parts) if len(of_sequence) > 1
+        }
         for rows in self._batches(jobs):
             computed = self._planes(self._batch(sequences, rows), layers, weights)  # (P, B, T, D)
             for row, (number, window) in enumerate(rows):
@@ -180,9 +182,9 @@ def word_states(states: FloatArray, words: Ints, pooling: str) -> FloatArray:
     if pooling == "mean" and (count > 1).any():
         padded = np.concatenate([states, np.zeros_like(states[:, :1])], axis=1)  # reduceat needs every end as an index
         sums = np.add.reduceat(padded, words.reshape(-1), axis=1)[:, ::2]
-        found = sums / np.maximum(count, 1)[None, :, None].astype(np.float32)
+        pooled = sums / np.maximum(count, 1)[None, :, None].astype(np.float32)
     else:
         chosen = last - 1 if pooling == "last" else first
-        found = states[:, np.clip(chosen, 0, states.shape[1] - 1)]
-    found[:, count == 0] = 0
-    return np.ascontiguousarray(found, dtype=np.float32)
+        pooled = states[:, np.clip(chosen, 0, states.shape[1] - 1)]
+    pooled[:, count == 0] = 0
+    return np.ascontiguousarray(pooled, dtype=np.float32)

@@ -90,8 +90,8 @@ class PackedLinear(PreparedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(…, in) -> (…, out)``"""
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.prepared, self.bias, "none", [], "")
-        return found
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.prepared, self.bias, "none", [], "")
+        return product
 
 
 def packed(network: Network) -> Network:
@@ -106,13 +106,13 @@ def packed(network: Network) -> Network:
 def with_replaced(network: Network, modules: Mapping[int, nn.Module]) -> Network:
     """A copy of the network that shares its weights, with other modules in place of those with these ids."""
     shared = {id(tensor): tensor for tensor in (*network.parameters(), *network.buffers())}
-    found: Network = copy.deepcopy(network, shared)
-    of_copy = dict(found.whole.named_modules(remove_duplicate=False))
+    copied: Network = copy.deepcopy(network, shared)
+    of_copy = dict(copied.whole.named_modules(remove_duplicate=False))
     for name, module in network.whole.named_modules(remove_duplicate=False):
         if id(module) in modules:
             above, _, last = name.rpartition(".")
             setattr(of_copy[above], last, modules[id(module)])
-    return found
+    return copied
 
 
 def _can_be_packed(layer: nn.Linear) -> bool:
@@ -202,7 +202,9 @@ def best_multiplier(operations: tuple[str, ...]) -> Multiplier | None:
             if took is not None:
                 seconds[multiplier] = took
                 break
-    return next((one for one in seconds if seconds[one] <= _MUCH_SLOWER * min(seconds.values())), None)
+    return next(
+        (multiplier for multiplier in seconds if seconds[multiplier] <= _MUCH_SLOWER * min(seconds.values())), None
+    )
 
 
 def _seconds(multiplier: Multiplier) -> float | None:
@@ -269,9 +271,9 @@ def in_int8(network: Network) -> Network | None:
     if not layers:
         log.warning("this %s has no linear layers to quantise: reading in fp32", network.whole.config.model_type)
         return None
-    found = with_replaced(network, layers)
-    found.quantised = True
-    return found
+    quantised = with_replaced(network, layers)
+    quantised.quantised = True
+    return quantised
 
 
 @cache

@@ -266,10 +266,10 @@ class MtDnnOptions(ShapeOptions):
 
     def ranked(self) -> dict[str, str]:
         """The sources to train as ranking, each with the label of its relevant pairs."""
-        found = {}
-        for one in self.ranking.split():
-            name, equals, label = one.partition("=")
+        labels = {}
+        for assignment in self.ranking.split():
+            name, equals, label = assignment.partition("=")
             if not equals or not label:
-                raise OptionError(f"option 'ranking' takes SOURCE=LABEL, not {one!r}")
-            found[name] = label
-        return found
+                raise OptionError(f"option 'ranking' takes SOURCE=LABEL, not {assignment!r}")
+            labels[name] = label
+        return labels

@@ -96,8 +96,8 @@ def _learn(tokenizer: Tokenizer, words: Vocabulary, size: int, specials: list[st
         ),
     )  # fmt: skip
     model = json.loads(learner.to_str())["model"]
-    found = sorted(model["vocab"], key=model["vocab"].__getitem__)
-    numbers = {name: number for number, name in enumerate([*specials, *map(_marked, found)])}
+    by_number = sorted(model["vocab"], key=model["vocab"].__getitem__)
+    numbers = {name: number for number, name in enumerate([*specials, *map(_marked, by_number)])}
     return _LearnedSubwords(numbers, [(_marked(first), _marked(second)) for first, second in model["merges"]])
 
 

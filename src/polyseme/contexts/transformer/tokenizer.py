@@ -59,8 +59,8 @@ class Cut:
         bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
         first = np.searchsorted(self.ends, bounds[:, 0], side="right")
         last = np.maximum(np.searchsorted(self.starts, bounds[:, 1], side="left"), first)
-        several = np.flatnonzero(last - first > 1)
-        first[several] += np.isin(self.ids[first[several]], [*bare])
+        of_pieces = np.flatnonzero(last - first > 1)
+        first[of_pieces] += np.isin(self.ids[first[of_pieces]], [*bare])
         return np.stack([first, last], axis=1)
 
 
@@ -147,16 +147,16 @@ class Pieces:
     def id_of(self, special: str) -> int | None:
         """The id of a special token (``mask``, ``pad`` …); None if there is none."""
         name = self.specials.get(f"{special}_token")
-        found: int | None = None if name is None else self.tokenizer.token_to_id(name)
-        return found
+        number: int | None = None if name is None else self.tokenizer.token_to_id(name)
+        return number
 
     @cached_property
     def lowered(self) -> Pieces:
         """A tokenizer that reads texts in lower case. Special tokens in a text remain what they are."""
         files = self.files()
         tokenizer = Tokenizer.from_buffer(files["tokenizer.json"])
-        own = tokenizer.normalizer
-        tokenizer.normalizer = NormalizerSequence([Lowercase(), *([] if own is None else [own])])
+        normaliser = tokenizer.normalizer
+        tokenizer.normalizer = NormalizerSequence([Lowercase(), *([] if normaliser is None else [normaliser])])
         return Pieces(tokenizer, json.loads(files["tokenizer_config.json"]))
 
     @cached_property
@@ -186,14 +186,16 @@ class Pieces:
     def cut(self, texts: Sequence[str]) -> list[Cut]:
         """The subwords of each text and their positions in it."""
         with panics_as(FormatError, _NOT_READ):
-            found: list[Encoding] = self.tokenizer.encode_batch(list(map(well_formed, texts)), add_special_tokens=False)
-        return [self._cut(encoding) for encoding in found]
+            encodings: list[Encoding] = self.tokenizer.encode_batch(
+                list(map(well_formed, texts)), add_special_tokens=False
+            )
+        return [self._cut(encoding) for encoding in encodings]
 
     def ids(self, texts: Sequence[str]) -> list[Ints]:
         """The subword ids of each text, without positions, which is faster."""
         with panics_as(FormatError, _NOT_READ):
-            found = self.tokenizer.encode_batch_fast(list(map(well_formed, texts)), add_special_tokens=False)
-        return [self._known(encoding.ids) for encoding in found]
+            encodings = self.tokenizer.encode_batch_fast(list(map(well_formed, texts)), add_special_tokens=False)
+        return [self._known(encoding.ids) for encoding in encodings]
 
     def between_masks(self, parts: Sequence[str]) -> list[Ints]:
         """The subword ids of the parts of a text between its masks.
@@ -215,15 +217,15 @@ class Pieces:
 
     def pair(self, first: str, second: str) -> tuple[Ints, Ints]:
         """Two texts as one input with special tokens: the ids, and the token types 0 and 1 of the texts."""
-        found = self.encoded_pair(first, second)
-        return np.array(found.ids, dtype=np.int64), np.array(found.type_ids, dtype=np.int64)
+        pair_cut = self.encoded_pair(first, second)
+        return np.array(pair_cut.ids, dtype=np.int64), np.array(pair_cut.type_ids, dtype=np.int64)
 
     def encoded_pair(self, first: str, second: str) -> PairCut:
         """Two texts as one input, with all that the tokenizer tells."""
         with panics_as(FormatError, _NOT_READ):
-            found: Encoding = self.tokenizer.encode(well_formed(first), well_formed(second))
-        ids: list[int] = self._known(found.ids).tolist()
-        return PairCut(ids, found.type_ids, found.sequence_ids, found.special_tokens_mask, found.offsets)
+            encoding: Encoding = self.tokenizer.encode(well_formed(first), well_formed(second))
+        ids: list[int] = self._known(encoding.ids).tolist()
+        return PairCut(ids, encoding.type_ids, encoding.sequence_ids, encoding.special_tokens_mask, encoding.offsets)
 
     def _cut(self, encoding: Encoding) -> Cut:
         offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
@@ -231,8 +233,8 @@ class Pieces:
 
     def _known(self, ids: Sequence[int]) -> Ints:
         """The ids, with the unknown token in place of subwords that the network does not know."""
-        found = np.array(ids, dtype=np.int64)
-        return np.where(found < self.n_known, found, self.id_of("unk") or 0) if self.n_known else found
+        numbers = np.array(ids, dtype=np.int64)
+        return np.where(numbers < self.n_known, numbers, self.id_of("unk") or 0) if self.n_known else numbers
 
 
 FIRST, SPACED, ATTACHED = range(3)  # at the beginning of a text, after a space, directly after another word
@@ -258,17 +260,17 @@ def attachments(words: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.boo
 
 def _behind(prefixes: Sequence[str], gap: str, words: Sequence[str], first: list[Ints], pieces: Pieces) -> list[Ints]:
     """The subwords of each word behind the first prefix that keeps its own subwords there; else those in ``first``."""
-    found, missing, unknown = list(first), list(range(len(words))), pieces.id_of("unk")
+    ids_of, missing, unknown = list(first), list(range(len(words))), pieces.id_of("unk")
     for prefix in prefixes:
-        own = pieces.ids([prefix])[0].tolist()
-        if not own or unknown in own:
+        prefix_ids = pieces.ids([prefix])[0].tolist()
+        if not prefix_ids or unknown in prefix_ids:
             continue
         together = pieces.ids([prefix + gap + words[place] for place in missing])
-        kept = [ids[: len(own)].tolist() == own for ids in together]
+        kept = [ids[: len(prefix_ids)].tolist() == prefix_ids for ids in together]
         for place, ids, separate in zip(missing, together, kept, strict=True):
             if separate:
-                found[place] = ids[len(own) :]
+                ids_of[place] = ids[len(prefix_ids) :]
         missing = [place for place, separate in zip(missing, kept, strict=True) if not separate]
         if not missing:
             break
-    return found
+    return ids_of

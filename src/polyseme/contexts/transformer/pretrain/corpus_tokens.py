@@ -39,13 +39,16 @@ class PieceTable:
         self.corpus = corpus
         words = corpus.all_words
         # A tokenizer that marks spaces does so in every word, so the most frequent ones tell.
-        probe = [_packed(found) for found in word_forms(words[:WORDS_PROBED], pieces)]
+        probe = [_packed(sequences) for sequences in word_forms(words[:WORDS_PROBED], pieces)]
         self.varies = not all(probe[0].equals(form) for form in probe[1:])
         parts: list[list[_PackedSequences]] = []  # of some words: their forms
         for start in range(0, len(words), WORDS_AT_ONCE):
-            some = words[start : start + WORDS_AT_ONCE]
+            chunk = words[start : start + WORDS_AT_ONCE]
             parts.append(
-                [_packed(found) for found in (word_forms(some, pieces) if self.varies else [pieces.ids(some)])]
+                [
+                    _packed(sequences)
+                    for sequences in (word_forms(chunk, pieces) if self.varies else [pieces.ids(chunk)])
+                ]
             )
         whole = _joined([part for form in zip(*parts, strict=True) for part in form])
         self.counts, self.flat, self.n_words = whole.counts, whole.flat, len(words)
@@ -110,9 +113,9 @@ class _PackedSequences:
         return np.array_equal(self.counts, other.counts) and np.array_equal(self.flat, other.flat)
 
 
-def _packed(found: list[Ints]) -> _PackedSequences:
-    flat = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-    return _PackedSequences(np.array([len(ids) for ids in found], dtype=np.int32), flat)
+def _packed(sequences: list[Ints]) -> _PackedSequences:
+    flat = np.concatenate(sequences) if sequences else np.zeros(0, dtype=np.int64)
+    return _PackedSequences(np.array([len(ids) for ids in sequences], dtype=np.int32), flat)
 
 
 def _joined(parts: list[_PackedSequences]) -> _PackedSequences:
@@ -154,8 +157,8 @@ class PieceCorpus:
         known = 0
         for place in range(first, last):
             sentence = self.sentences[place]
-            found = self.table.pieces_of(int(offsets[sentence]), int(offsets[sentence + 1]))
-            parts.append(TokenRun(found.ids, found.words + known))
+            run = self.table.pieces_of(int(offsets[sentence]), int(offsets[sentence + 1]))
+            parts.append(TokenRun(run.ids, run.words + known))
             known += int(offsets[sentence + 1] - offsets[sentence])
             if self.ended[place]:
                 parts.append(TokenRun(np.array([self.end]), np.array([-1])))

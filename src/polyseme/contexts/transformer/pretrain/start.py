@@ -99,11 +99,11 @@ def look_at_neighbours(body: PreTrainedModel) -> None:
 def _rotation(angles: Tensor) -> Tensor:
     """The matrix that turns each plane of two neighbouring dimensions by its angle."""
     x = torch.arange(0, 2 * len(angles), 2)
-    found = torch.zeros(2 * len(angles), 2 * len(angles))
-    found[x, x] = found[x + 1, x + 1] = angles.cos()
-    found[x + 1, x] = angles.sin()
-    found[x, x + 1] = -angles.sin()
-    return found
+    matrix = torch.zeros(2 * len(angles), 2 * len(angles))
+    matrix[x, x] = matrix[x + 1, x + 1] = angles.cos()
+    matrix[x + 1, x] = angles.sin()
+    matrix[x, x + 1] = -angles.sin()
+    return matrix
 
 
 def bert_config(pieces: Pieces, options: ShapeOptions) -> BertConfig:

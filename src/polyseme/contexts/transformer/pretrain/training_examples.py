@@ -124,7 +124,7 @@ class PairExamples:
     def _of_document(
         self, first: int, last: int, starts: Ints, ends: Ints, random: np.random.Generator
     ) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
-        found = []
+        pairs = []
         sizes = self.text.sizes
         place = first
         while place < last:
@@ -137,14 +137,14 @@ class PairExamples:
             cut = place + (int(random.integers(1, n)) if n > 1 else 1)
             if self.kind == "nsp" and len(ends) > 1 and (n == 1 or random.random() < 0.5):
                 rest = wanted - int(sizes[place:cut].sum())
-                found.append(((place, cut), self._elsewhere(first, rest, starts, ends, random), 1))
+                pairs.append(((place, cut), self._elsewhere(first, rest, starts, ends, random), 1))
                 place = cut  # the rest is used again
                 continue
             if n > 1:
                 swapped = int(self.kind == "sop" and random.random() < 0.5)
-                found.append(((place, cut), (cut, end), swapped))
+                pairs.append(((place, cut), (cut, end), swapped))
             place = end
-        return found
+        return pairs
 
     def _elsewhere(
         self, first: int, wanted: int, starts: Ints, ends: Ints, random: np.random.Generator
@@ -235,13 +235,13 @@ class Masking:
         if self.unit == "ngram":
             groups = _joined(groups, random)
         chosen: list[Ints] = []
-        found = 0
+        n_chosen = 0
         for number in random.permutation(len(groups)):
             group = groups[number]
-            if found + len(group) <= wanted:
+            if n_chosen + len(group) <= wanted:
                 chosen.append(group)
-                found += len(group)
-                if found == wanted:
+                n_chosen += len(group)
+                if n_chosen == wanted:
                     break
         if not chosen and groups:  # every word is longer than the wanted number: take part of one
             chosen.append(groups[int(random.integers(len(groups)))][:wanted])
@@ -268,10 +268,10 @@ def _joined(groups: list[Ints], random: np.random.Generator) -> list[Ints]:
     """Join the words of a text into groups of one to three."""
     weights: NDArray[np.float64] = 1 / np.arange(1, LONGEST_NGRAM + 1)
     lengths = random.choice(LONGEST_NGRAM, size=len(groups), p=weights / weights.sum()) + 1
-    found, place = [], 0
+    spans, place = [], 0
     for n in lengths.tolist():
         if place >= len(groups):
             break
-        found.append(np.concatenate(groups[place : place + n]))
+        spans.append(np.concatenate(groups[place : place + n]))
         place += n
-    return found
+    return spans
