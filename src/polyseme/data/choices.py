@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 from polyseme.data.columns import plain_name
 from polyseme.data.labels import number
-from polyseme.data.tables import Lines, Table, json_sample, json_values, plain_label, plain_text, read_rows, tell_table
+from polyseme.data.tables import (
+    Lines,
+    Table,
+    detect_table,
+    json_sample,
+    json_values,
+    plain_label,
+    plain_text,
+    read_rows,
+)
 from polyseme.errors import OptionError, close_matches
 
 # Known names of fields, as ``plain_name`` spells them; the first one that a file has is used.
@@ -76,7 +85,7 @@ class ChoiceLayout:
 # ---- telling
 
 
-def tell_choices(
+def detect_choices(
     lines: Lines,
     *,
     format: str | None = None,
@@ -90,8 +99,8 @@ def tell_choices(
     """
     formats = (format,) if format else ("json", "jsonl") if lines.head.lstrip()[:1] in ("[", "{") else ("tsv", "csv")
     for one in formats:
-        found = _told_before(lines, one, like) if like and not columns else None
-        found = found or _told(lines, one, columns)
+        found = _detected_before(lines, one, like) if like and not columns else None
+        found = found or _detected(lines, one, columns)
         if found is not None:
             layout, records = found
             read = [_context_and_alternatives(record, layout) for record in records]
@@ -100,14 +109,16 @@ def tell_choices(
     return None
 
 
-def _told_before(lines: Lines, format: str, like: Mapping[str, Any]) -> tuple[ChoiceLayout, Sequence[Record]] | None:
+def _detected_before(
+    lines: Lines, format: str, like: Mapping[str, Any]
+) -> tuple[ChoiceLayout, Sequence[Record]] | None:
     """The layout of earlier choices, if this file has their fields; those of a file to predict may have no answer."""
     columns = like.get("columns")
     if like.get("kind") != "choices" or not isinstance(columns, dict):
         return None
     for wanted in (columns, {role: names for role, names in columns.items() if role != "answer"}):
         try:
-            found = _told(lines, format, wanted)
+            found = _detected(lines, format, wanted)
         except OptionError:
             continue
         if found and found[0].answer and like.get("answers") in FORMS:
@@ -116,7 +127,9 @@ def _told_before(lines: Lines, format: str, like: Mapping[str, Any]) -> tuple[Ch
     return None
 
 
-def _told(lines: Lines, format: str, columns: Mapping[str, Any] | None) -> tuple[ChoiceLayout, Sequence[Record]] | None:
+def _detected(
+    lines: Lines, format: str, columns: Mapping[str, Any] | None
+) -> tuple[ChoiceLayout, Sequence[Record]] | None:
     head, table = lines.head_lines(), None
     if format in ("json", "jsonl"):
         if lines.head.lstrip()[:1] != {"json": "[", "jsonl": "{"}[format]:
@@ -126,7 +139,7 @@ def _told(lines: Lines, format: str, columns: Mapping[str, Any] | None) -> tuple
         first = next((line for line in head if line.strip()), "")
         if _fields([name.strip(' "') for name in first.split("\t" if format == "tsv" else ",")], (), columns) is None:
             return None
-        found = tell_table(lines, format)
+        found = detect_table(lines, format)
         if found is None or not found[1]:
             return None
         table = found[0].with_header(found[1][0])

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyseme.data.conll import Conll, tell_conll, tell_words
+from polyseme.data.conll import Conll, detect_conll, detect_words
 from polyseme.data.labels import NO_GOLD, cut_label, number
-from polyseme.data.tables import Cells, Lines, Table, plain_label, tell_table
+from polyseme.data.tables import Cells, Lines, Table, detect_table, plain_label
 from polyseme.errors import OptionError, TextError, advice, close_matches
 from polyseme.text.options import TABLE_FORMATS
 
@@ -243,7 +243,7 @@ _KNOWN = 0.5  # share of the labels in the first rows that must be known
 
 
 @dataclass(frozen=True)
-class Like:
+class Template:
     """How earlier examples were read."""
 
     format: str
@@ -253,7 +253,7 @@ class Like:
     label_parts: int | None
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any] | None) -> Like | None:
+    def of(cls, facts: Mapping[str, Any] | None) -> Template | None:
         """From the ``facts`` of the earlier examples; None if they do not name the columns."""
         facts = facts or {}
         columns, labels, parts = facts.get("columns"), facts.get("labels"), facts.get("label_parts")
@@ -268,7 +268,7 @@ class Like:
         named = all(isinstance(column, str) for column in self.columns.values())
         texts = {role: column for role, column in self.columns.items() if role != "label"}
         wanted = [self.columns, *([texts] if named and unlabelled else [])]
-        found = tell_table(lines, None if named or self.format not in TABLE_FORMATS else self.format)
+        found = detect_table(lines, None if named or self.format not in TABLE_FORMATS else self.format)
         if found is None or (found[0].format == "first" and "\t" in lines.head):
             return None
         for columns in wanted:
@@ -283,11 +283,11 @@ class Like:
     def conll(self, lines: Lines, *, unlabelled: bool) -> Conll | None:
         """The same columns of tagged sentences or, if ``unlabelled``, a file of words alone."""
         try:
-            layout = tell_conll(lines, trusted=True, columns=self.columns)
+            layout = detect_conll(lines, trusted=True, columns=self.columns)
         except OptionError:
             return None
         if layout is None or layout.tag is None:
-            return tell_words(lines) if unlabelled else None
+            return detect_words(lines) if unlabelled else None
         rows = [row for line in lines.head_lines() if len(row := layout.split(line)) == layout.width]
         return layout if self.knows([row[layout.tag].strip() for row in rows]) else None
 

@@ -55,7 +55,7 @@ def _beginning(lines: Lines) -> tuple[list[str], list[str]]:
     return head, [line for line in head if line.strip() and not line.startswith(_DOCUMENT)]
 
 
-def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
+def detect_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] | None = None) -> Conll | None:
     """Detect the layout of a file of tagged sentences; None if it is not one.
 
     ``trusted``: the caller says that it is one, so the checks are looser.
@@ -78,7 +78,7 @@ def tell_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int] 
     return Conll(separator, width, token, tag, _are_numbered(head, found), _language(words))
 
 
-def tell_words(lines: Lines) -> Conll | None:
+def detect_words(lines: Lines) -> Conll | None:
     """The layout of a file with one word per line and no tags; None if its lines are too long to be words."""
     head, full = _beginning(lines)
     words = [line.strip() for line in full]
@@ -202,7 +202,7 @@ class _Sentence:
         return self.line, self.tokens, self.tags, self.wrong
 
 
-def check_told(layout: Conll | None, name: str) -> Conll:
+def check_detected(layout: Conll | None, name: str) -> Conll:
     """The layout, or an error that says what tagged sentences look like."""
     if layout is None:
         raise TextError(

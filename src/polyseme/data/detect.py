@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.data.choices import ChoiceLayout, read_choices, tell_choices
-from polyseme.data.columns import SCORES, Columns, Like, choose, plain_name
-from polyseme.data.conll import Conll, check_told, read_conll, tell_conll
+from polyseme.data.choices import ChoiceLayout, detect_choices, read_choices
+from polyseme.data.columns import SCORES, Columns, Template, choose, plain_name
+from polyseme.data.conll import Conll, check_detected, detect_conll, read_conll
 from polyseme.data.labels import NO_GOLD, Labels, cut_label
 from polyseme.data.rows import ChoiceRows, LabelledRows, PassageRows, Rows, TaggedRows
-from polyseme.data.squad import SquadReader, tell_squad
-from polyseme.data.tables import BadRows, Lines, Table, plain_label, plain_text, read_rows, tell_table
+from polyseme.data.squad import SquadReader, is_squad
+from polyseme.data.tables import BadRows, Lines, Table, detect_table, plain_label, plain_text, read_rows
 from polyseme.errors import TextError, as_given
 from polyseme.text.options import ReadingExamples, ReadingParallel
 from polyseme.text.source import Source, SourceReader
@@ -42,7 +42,7 @@ class Request:
     kind: str | None  # texts | pairs | tags | spans | choices | parallel
     how: ReadingParallel
     unlabelled: bool = False
-    like: Like | None = None  # the layout of earlier examples, which is tried first
+    template: Template | None = None  # the layout of earlier examples, which is tried first
     facts: Mapping[str, Any] | None = None  # of those examples
 
     def open(self, source: Source) -> Lines:
@@ -75,14 +75,14 @@ class DetectedFile:
         return {"format": self.format, "header": table.header, **columns.facts(table)}
 
 
-def tell(lines: Lines, request: Request) -> DetectedFile:
+def detect(lines: Lines, request: Request) -> DetectedFile:
     """Detect what the file contains, as far as the request does not say; an error says what is missing."""
     kind, columns, format = request.kind, request.how.columns, request.table.format
     if not lines.head.strip():
         raise TextError(f"{lines.name} is empty")
     if kind == "choices" or (kind is None and (not columns or "alternatives" in columns)):
         trusted = kind is not None or bool(columns)
-        choices = tell_choices(lines, format=format, columns=columns, trusted=trusted, like=request.facts)
+        choices = detect_choices(lines, format=format, columns=columns, trusted=trusted, like=request.facts)
         if choices is not None:
             return DetectedFile("choices", choices.format, choices)
         if kind == "choices":
@@ -90,19 +90,26 @@ def tell(lines: Lines, request: Request) -> DetectedFile:
                 f"{lines.name} has no choices between alternatives: JSON, TSV or CSV is expected, with a context or "
                 "question, a list of choices or columns with numbers (choice1, choice2 …), and an answer"
             )
-    if kind == "spans" or (kind is None and not columns and tell_squad(lines)):
-        if not tell_squad(lines):
+    if kind == "spans" or (kind is None and not columns and is_squad(lines)):
+        if not is_squad(lines):
             raise TextError(f"{lines.name} has no passages with questions: SQuAD's JSON is expected")
         return DetectedFile("spans", "squad")
-    if request.like and not columns and format is None and (told := _told_before(lines, request, request.like)):
-        return told
+    if (
+        request.template
+        and not columns
+        and format is None
+        and (detected := _detected_before(lines, request, request.template))
+    ):
+        return detected
     if kind == "tags" or (kind is None and columns and {"token", "tag"} & set(columns)):
-        return DetectedFile("tags", "conll", check_told(tell_conll(lines, trusted=True, columns=columns), lines.name))
-    if kind is None and not columns and format is None and (layout := tell_conll(lines, trusted=False)):
+        return DetectedFile(
+            "tags", "conll", check_detected(detect_conll(lines, trusted=True, columns=columns), lines.name)
+        )
+    if kind is None and not columns and format is None and (layout := detect_conll(lines, trusted=False)):
         return DetectedFile("tags", "conll", layout)
     if format is None and not columns and kind in (None, "texts") and request.unlabelled and _is_plain(lines, request):
         format = "lines"
-    found = tell_table(lines, format)
+    found = detect_table(lines, format)
     if found is None:
         raise TextError(
             f"{lines.name} is not a table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label "
@@ -114,13 +121,13 @@ def tell(lines: Lines, request: Request) -> DetectedFile:
 
 def _is_plain(lines: Lines, request: Request) -> bool:
     """Whether a file without known columns has a text per line: commas in prose and numbers at the start mislead."""
-    found = tell_table(lines)
+    found = detect_table(lines)
     if found is None:
         return True
     table, rows = found
     if table.format == "first":
         own = any(row[0].startswith("__label__") for row in rows)
-        return request.like is not None and not own and not request.like.knows([row[0] for row in rows])
+        return request.template is not None and not own and not request.template.knows([row[0] for row in rows])
     if table.format != "csv":
         return False
     try:
@@ -130,12 +137,12 @@ def _is_plain(lines: Lines, request: Request) -> bool:
     return not table.header and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
-def _told_before(lines: Lines, request: Request, like: Like) -> DetectedFile | None:
+def _detected_before(lines: Lines, request: Request, template: Template) -> DetectedFile | None:
     """Describe the file by the layout of earlier examples; None if it does not have that layout."""
-    if like.format == "conll":
-        layout = like.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
+    if template.format == "conll":
+        layout = template.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
         return DetectedFile("tags", "conll", layout) if layout else None
-    found = like.table(lines, request.kind, unlabelled=request.unlabelled)
+    found = template.table(lines, request.kind, unlabelled=request.unlabelled)
     return DetectedFile(found[1].kind, found[0].format, found) if found else None
 
 
@@ -143,7 +150,7 @@ class RowCollector:
     """The rows of several files of one kind."""
 
     def __init__(self, source: str, request: Request) -> None:
-        self.told: dict[str, DetectedFile] = {}  # by file
+        self.detected: dict[str, DetectedFile] = {}  # by file
         self.encodings: dict[str, None] = {}
         self.moved = 0  # answers that were not at the given offset
         self.unanswered = 0  # questions without a field for answers
@@ -151,38 +158,38 @@ class RowCollector:
         self.rows: Rows = LabelledRows("texts")
         self.order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._how, self._unlabelled = request.table, request.unlabelled
-        self._scored = request.like.scored if request.like and self._how.scored is None else self._how.scored
+        self._scored = request.template.scored if request.template and self._how.scored is None else self._how.scored
         self._bad = BadRows(source, self._how.errors)
 
     @property
     def kind(self) -> str:
         """The kind of examples, which is the same for all files."""
-        return next(iter(self.told.values())).kind
+        return next(iter(self.detected.values())).kind
 
-    def add(self, source: Source, lines: Lines, told: DetectedFile) -> None:
+    def add(self, source: Source, lines: Lines, detected: DetectedFile) -> None:
         """Read the next file."""
-        if not self.told:
-            self.rows = empty_rows(told.kind)
-        elif told.kind != self.kind:
+        if not self.detected:
+            self.rows = empty_rows(detected.kind)
+        elif detected.kind != self.kind:
             raise TextError(
-                f"{next(iter(self.told))} holds {SAYS[self.kind]} and {source.title} {SAYS[told.kind]}: "
+                f"{next(iter(self.detected))} holds {SAYS[self.kind]} and {source.title} {SAYS[detected.kind]}: "
                 "name the files that belong together, or say which kind"
             )
-        self.told[source.title] = told
+        self.detected[source.title] = detected
         where = "line" if source.named else f"{Path(source.name).name} line"
         if isinstance(self.rows, LabelledRows):
-            self._add_labelled(self.rows, lines, told, where)
+            self._add_labelled(self.rows, lines, detected, where)
         elif isinstance(self.rows, TaggedRows):
-            self._add_tagged(self.rows, lines, told, where)
+            self._add_tagged(self.rows, lines, detected, where)
         elif isinstance(self.rows, PassageRows):
             self._add_passages(self.rows, lines, where)
         elif isinstance(self.rows, ChoiceRows):
-            self._add_choices(self.rows, lines, told, where)
+            self._add_choices(self.rows, lines, detected, where)
         self.encodings.setdefault(lines.encoding)
 
-    def _add_labelled(self, rows: LabelledRows, lines: Lines, told: DetectedFile, where: str) -> None:
-        assert isinstance(told.layout, tuple)
-        table, columns = told.layout
+    def _add_labelled(self, rows: LabelledRows, lines: Lines, detected: DetectedFile, where: str) -> None:
+        assert isinstance(detected.layout, tuple)
+        table, columns = detected.layout
         places = [place for role, place in columns.places.items() if role != "label"]
         label_place = columns.places.get("label")
         for line, cells, wrong in read_rows(lines, table):
@@ -202,9 +209,9 @@ class RowCollector:
         label = NO_GOLD if cell is None else plain_label(cell) or ""
         return cut_label(label, self._how.label_parts)
 
-    def _add_tagged(self, rows: TaggedRows, lines: Lines, told: DetectedFile, where: str) -> None:
-        assert isinstance(told.layout, Conll)
-        for line, tokens, tags, wrong in read_conll(lines, told.layout):
+    def _add_tagged(self, rows: TaggedRows, lines: Lines, detected: DetectedFile, where: str) -> None:
+        assert isinstance(detected.layout, Conll)
+        for line, tokens, tags, wrong in read_conll(lines, detected.layout):
             if wrong:
                 self._bad.add(f"{where} {line:,} {wrong}")
             else:
@@ -220,9 +227,9 @@ class RowCollector:
         self.moved += reader.moved
         self.unanswered += reader.unanswered
 
-    def _add_choices(self, rows: ChoiceRows, lines: Lines, told: DetectedFile, where: str) -> None:
-        assert isinstance(told.layout, ChoiceLayout)
-        for line, question, wrong in read_choices(lines, told.layout, unlabelled=self._unlabelled):
+    def _add_choices(self, rows: ChoiceRows, lines: Lines, detected: DetectedFile, where: str) -> None:
+        assert isinstance(detected.layout, ChoiceLayout)
+        for line, question, wrong in read_choices(lines, detected.layout, unlabelled=self._unlabelled):
             if question is None:
                 self._bad.add(f"{where} {line:,} {wrong}")
             else:
@@ -246,14 +253,14 @@ class RowCollector:
             log.warning("%s: %s answers are not at the offsets given in the file", self._bad.name, f"{self.moved:,}")
 
     def _label_columns(self) -> list[str | int]:
-        layouts = [told.layout for told in self.told.values() if isinstance(told.layout, tuple)]
+        layouts = [detected.layout for detected in self.detected.values() if isinstance(detected.layout, tuple)]
         return [table.name(columns.places["label"]) for table, columns in layouts if "label" in columns.places]
 
     def facts(self) -> dict[str, Any]:
         """Facts about the files: format, columns, encoding, and how many rows were skipped."""
-        facts: dict[str, Any] = next(iter(self.told.values())).facts()
-        if len(self.told) > 1:
-            facts["files"] = len(self.told)
+        facts: dict[str, Any] = next(iter(self.detected.values())).facts()
+        if len(self.detected) > 1:
+            facts["files"] = len(self.detected)
         facts["encoding"] = ", ".join(self.encodings)
         if self._how.label_parts:
             facts["label_parts"] = self._how.label_parts

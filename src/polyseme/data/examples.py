@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme.data.choices import ChoiceLayout
-from polyseme.data.columns import Like
-from polyseme.data.detect import KINDS, SAYS, DetectedFile, Request, RowCollector, tell
+from polyseme.data.columns import Template
+from polyseme.data.detect import KINDS, SAYS, DetectedFile, Request, RowCollector, detect
 from polyseme.data.rows import (
     Answer,
     Choice,
@@ -113,7 +113,7 @@ class Examples(Sequence[Row]):
         if kind is not None:
             check("kind", kind, KINDS)
         how, segmentation = make_reading(ReadingExamples, reading)
-        request = Request(kind, how, unlabelled, Like.of(like), like)
+        request = Request(kind, how, unlabelled, Template.of(like), like)
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         gathered = _gather(find_sources(paths), request, ", ".join(map(str, paths[:3])))
         if isinstance(gathered.rows, TaggedRows) and reading.get("segment", "auto") == "auto":
@@ -245,16 +245,16 @@ def _gather(files: list[Source], request: Request, name: str) -> RowCollector:
     for source in files:
         try:
             lines = request.open(source)
-            told = tell(lines, request)
-            _check_learnable(told, lines.name, request)
+            detected = detect(lines, request)
+            _check_learnable(detected, lines.name, request)
         except TextError as error:
             if source.named:
                 raise
             aside.append(Path(source.name).name)
             reason = str(error)
             continue
-        gathered.add(source, lines, told)
-    if not gathered.told:
+        gathered.add(source, lines, detected)
+    if not gathered.detected:
         raise TextError(f"there are no labelled examples in {name}: {reason}")
     if aside:
         log.warning("%s: skipped, no examples: %s", name, ", ".join(aside))
@@ -262,17 +262,19 @@ def _gather(files: list[Source], request: Request, name: str) -> RowCollector:
     return gathered
 
 
-def _check_learnable(told: DetectedFile, name: str, request: Request) -> None:
-    if told.kind not in KINDS:
-        raise TextError(f"{name} has two texts per row and no label, as {SAYS[told.kind]} does: {_advice(told)}")
-    if isinstance(told.layout, tuple) and "label" not in told.layout[1].places and not request.unlabelled:
-        raise TextError(f"{name} has no column of labels: {_advice(told)}")
-    if isinstance(told.layout, ChoiceLayout) and told.layout.answer is None and not request.unlabelled:
+def _check_learnable(detected: DetectedFile, name: str, request: Request) -> None:
+    if detected.kind not in KINDS:
+        raise TextError(
+            f"{name} has two texts per row and no label, as {SAYS[detected.kind]} does: {_advice(detected)}"
+        )
+    if isinstance(detected.layout, tuple) and "label" not in detected.layout[1].places and not request.unlabelled:
+        raise TextError(f"{name} has no column of labels: {_advice(detected)}")
+    if isinstance(detected.layout, ChoiceLayout) and detected.layout.answer is None and not request.unlabelled:
         raise TextError(f"{name} has choices without answers: they can only be predicted")
 
 
-def _advice(told: DetectedFile) -> str:
-    table = told.layout[0] if isinstance(told.layout, tuple) else None
+def _advice(detected: DetectedFile) -> str:
+    table = detected.layout[0] if isinstance(detected.layout, tuple) else None
     there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
     return there + advice(
         command=" (--columns label=…)", python=" (columns={'label': …}), or read it without labels with unlabelled=True"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.data.detect import Request, tell
+from polyseme.data.detect import Request, detect
 from polyseme.data.statistics import held_out_rows
 from polyseme.data.tables import BadRows, Lines, plain_text, read_rows
 from polyseme.errors import OptionError, TextError
@@ -160,16 +160,16 @@ class _Reading:
 
     def add_table(self, source: Source) -> None:
         lines = self.request.open(source)
-        told = tell(lines, self.request)
-        assert isinstance(told.layout, tuple)
-        table, columns = told.layout
+        detected = detect(lines, self.request)
+        assert isinstance(detected.layout, tuple)
+        table, columns = detected.layout
         for line, cells, wrong in read_rows(lines, table):
             texts = [] if wrong else [plain_text(cells[columns.places[side]]) for side in ("source", "target")]
             if wrong or None in texts:
                 self.bad.add(f"line {line:,} {wrong or 'has no text'}")
             else:
                 self._add(*(text or "" for text in texts))
-        self._tell(lines, told.facts())
+        self._tell(lines, detected.facts())
 
     def add_files(self, source: Source, target: Source) -> None:
         """Pair two files line by line; if one ends before the other, they are not aligned."""
@@ -214,7 +214,7 @@ def _pairs(paths: Sequence[str | Path], request: Request, *, two_files: bool) ->
 
 def _is_table(source: Source, request: Request) -> bool:
     try:
-        tell(request.open(source), request)
+        detect(request.open(source), request)
     except TextError:
         return False
     return True

@@ -21,7 +21,7 @@ _QUESTION = ("question", "query_text")
 _ID = ("id", "query_id")
 
 
-def tell_squad(lines: Lines) -> bool:
+def is_squad(lines: Lines) -> bool:
     """Whether the file is SQuAD-style JSON: an object or array of passages."""
     return bool(_DATA.match(lines.head) and _PASSAGES.search(lines.head[: 1 << 17]))
 

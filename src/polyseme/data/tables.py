@@ -92,21 +92,21 @@ class BadRows:
     def __init__(self, name: str, errors: str) -> None:
         self.name, self.errors = name, errors
         self.number = 0
-        self._told: list[str] = []
+        self._listed: list[str] = []
 
     def add(self, what: str, rows: int = 1) -> None:
         """Record a fault such as "line 7 has 3 columns instead of 4"; ``rows`` rows have it."""
         self.number += rows
-        if len(self._told) < TOLD:
-            self._told.append(what)
+        if len(self._listed) < TOLD:
+            self._listed.append(what)
 
     def finish(self, good: int) -> None:
         """Raise an error or log what was skipped; does nothing if there are no bad rows."""
         if not self.number:
             return
-        more = self.number - len(self._told)
-        told = "; ".join([*self._told, *([f"and {more:,} more"] if more > 0 else [])])
-        rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {told}"
+        more = self.number - len(self._listed)
+        listed = "; ".join([*self._listed, *([f"and {more:,} more"] if more > 0 else [])])
+        rows = f"{self.number:,} of {self.number + good:,} rows cannot be read: {listed}"
         if self.errors != "skip":
             raise TextError(f"{self.name}: {rows}; correct them, or skip them with {as_given('errors', 'skip')}")
         log.warning("%s: skipped: %s", self.name, rows)
@@ -232,7 +232,7 @@ class Table:
         return replace(self, names=tuple(cell.strip() for cell in row), header=True)
 
 
-def tell_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cells]] | None:
+def detect_table(lines: Lines, format: str | None = None) -> tuple[Table, list[Cells]] | None:
     """Detect a file's table layout and return it with the first rows; None if the file is not a table.
 
     A given ``format`` is trusted.

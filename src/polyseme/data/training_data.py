@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.data.detect import SAYS, DetectedFile, Request, tell
+from polyseme.data.detect import SAYS, DetectedFile, Request, detect
 from polyseme.data.examples import Examples
 from polyseme.data.parallel import Parallel
 from polyseme.data.tables import LABEL, Lines
@@ -120,8 +120,8 @@ def _one(
                 f"{data.path} is already segmented: leave out {' and '.join(reading)}, or rebuild the corpus with it"
             )
         return data
-    found = {path: told for path in _files(data)[:FIRST] if (told := recognise_data(path))}
-    other = next(((told, path) for path, told in found.items() if told.kind not in kinds), None)
+    found = {path: detected for path in _files(data)[:FIRST] if (detected := recognise_data(path))}
+    other = next(((detected, path) for path, detected in found.items() if detected.kind not in kinds), None)
     if "corpus" in kinds and (other or not found):
         if other and not _are_records_of_text(other[0], reading):
             refusal = _refusal(method, kinds, other[0].kind, other[1])
@@ -129,7 +129,7 @@ def _one(
         return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
     if other and "columns" not in reading:
         raise _refusal(method, kinds, other[0].kind, other[1])
-    if tuple(kinds) == ("parallel",) or any(told.kind == "parallel" for told in found.values()):
+    if tuple(kinds) == ("parallel",) or any(detected.kind == "parallel" for detected in found.values()):
         return Parallel.read(data, **reading)
     examples = Examples.read(data, kind=kinds[0] if len(kinds) == 1 else None, like=like, **reading)
     if examples.kind not in kinds:
@@ -137,9 +137,9 @@ def _one(
     return examples
 
 
-def _are_records_of_text(told: DetectedFile, reading: Mapping[str, Any]) -> bool:
+def _are_records_of_text(detected: DetectedFile, reading: Mapping[str, Any]) -> bool:
     """Whether labelled data can also be read as a corpus: records with a field of text, or what the reader chose."""
-    return "format" in reading or (told.format == "jsonl" and (told.kind != "choices" or "field" in reading))
+    return "format" in reading or (detected.format == "jsonl" and (detected.kind != "choices" or "field" in reading))
 
 
 def _files(data: Paths) -> list[Path]:
@@ -164,30 +164,30 @@ def recognise_data(path: str | Path) -> DetectedFile | None:
     A folder counts as the kind that more than half of its first files have.
     """
     files = find_sources([path])[:MOST]
-    found = [told for file in files if (told := _recognise(file))]
-    kinds = Counter(told.kind for told in found).most_common(1)
+    found = [detected for file in files if (detected := _recognise(file))]
+    kinds = Counter(detected.kind for detected in found).most_common(1)
     if not kinds or kinds[0][1] <= len(files) / 2:
         return None
-    return next(told for told in found if told.kind == kinds[0][0])
+    return next(detected for detected in found if detected.kind == kinds[0][0])
 
 
 def _recognise(file: Source) -> DetectedFile | None:
     request = Request(None, ReadingExamples())
     try:
         lines = request.open(file)
-        told = tell(lines, request)
+        detected = detect(lines, request)
     except (TextError, OptionError):
         return None
-    return told if _is_certain(told, lines) else None
+    return detected if _is_certain(detected, lines) else None
 
 
-def _is_certain(told: DetectedFile, lines: Lines) -> bool:
+def _is_certain(detected: DetectedFile, lines: Lines) -> bool:
     """Whether the file is clearly a table: every line has the same shape, and there are enough lines."""
     full = [line for line in lines.head_lines() if line.strip()]
-    if not isinstance(told.layout, tuple):
-        return told.kind in ("spans", "choices") or len(full) >= FEW
-    table, columns = told.layout
-    if told.kind != "parallel" and "label" not in columns.places:
+    if not isinstance(detected.layout, tuple):
+        return detected.kind in ("spans", "choices") or len(full) >= FEW
+    table, columns = detected.layout
+    if detected.kind != "parallel" and "label" not in columns.places:
         return False
     if table.names:
         return True
