@@ -15,8 +15,8 @@ from polyseme.evaluate.dimension import TRIED, choose_dimension, scores_by_dimen
 from polyseme.evaluate.report import read_lines
 from polyseme.evaluate.word_pairs import read_pairs
 from polyseme.text.corpus import Corpus
+from polyseme.words.neural import WordStream, split_sentences
 from polyseme.words.vocabulary_plan import plan_words
-from polyseme.words.windows import WordStream, split_sentences
 from words_records import DATA, SETS, Results, names, novel, table, timed, train, wiki, write_section
 
 KEPT = 10  # occurrences that are kept of a word made rare

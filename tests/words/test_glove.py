@@ -12,7 +12,7 @@ from polyseme.errors import TrainingError
 from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import count_pairs
-from polyseme.words.kernels.glove import train_tiles
+from polyseme.words.kernels.cells import train_glove_tiles
 from polyseme.words.kernels.rows import padded, random_state
 from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.word2vec import read_only
@@ -102,7 +102,7 @@ def passes_over(cells, start, passes, *, mirrored, lr):
     costs = []
     for _ in range(passes):
         bounds, tiles, result = np.array([0, len(cells)]), np.array([0]), np.zeros(2)
-        train_tiles(keys, sums, bounds, tiles, 1, mirrored, *matrices, 5.0, 0.75, lr, random_state(1), result)
+        train_glove_tiles(keys, sums, bounds, tiles, 1, mirrored, *matrices, 5.0, 0.75, lr, random_state(1), result)
         costs.append(result[0] / result[1])
     rows = [matrix[:, columns] for matrix in matrices]
     return costs, np.vstack(rows[:2]), np.vstack(rows[2:])

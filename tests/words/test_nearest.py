@@ -15,8 +15,7 @@ from polyseme.search import TextIndex
 from polyseme.text.vocabulary import Vocabulary
 from polyseme.words import nearest
 from polyseme.words.kernels import nearest as kernels_nearest
-from polyseme.words.neighbour_queries import NearestQuestion, nearest_words
-from polyseme.words.vectors import WordVectors
+from polyseme.words.vectors import NearestQuestion, WordVectors, nearest_words
 
 WAYS = {"numpy": nearest.nearest_rows, "compiled": kernels_nearest.nearest_rows}
 both = pytest.mark.parametrize("nearest_rows", WAYS.values(), ids=WAYS.keys())

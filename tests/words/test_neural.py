@@ -13,9 +13,9 @@ from polyseme.training.task import Part
 from polyseme.words.kernels.polyglot import rank_windows, tanh_all
 from polyseme.words.kernels.rows import below, random_state
 from polyseme.words.networks import HuffmanPaths, NnlmNet, NnlmTask, PolyglotNet, window_losses
+from polyseme.words.neural import Batches, WordStream, split_sentences
 from polyseme.words.nnlm import Nnlm, NnlmOptions
 from polyseme.words.polyglot import PolyglotOptions, held_out_scores
-from polyseme.words.windows import Batches, WordStream, split_sentences
 
 SMALL = {
     "nnlm": {"dim": 12, "hidden": 10, "min_count": 1, "threads": 1, "batch_size": 128},

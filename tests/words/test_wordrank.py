@@ -9,8 +9,8 @@ import polyseme
 from polyseme.interfaces import silent
 from polyseme.text.corpus import Corpus
 from polyseme.words.cooccurrence import Cooccurrence, count_pairs
+from polyseme.words.kernels.cells import _step, hinge_ranks
 from polyseme.words.kernels.rows import below, random_state
-from polyseme.words.kernels.wordrank import _step, hinge_ranks
 from polyseme.words.vocabulary_plan import plan_words
 from polyseme.words.wordrank import WordRankOptions, cell_weights, exact_ranks, rho, rho_slope
 

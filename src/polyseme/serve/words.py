@@ -25,9 +25,8 @@ from polyseme.serve.shapes import (
 from polyseme.serve.shortcut import Routes
 from polyseme.text.vocabulary import Completion
 from polyseme.view.word_map import MapFailed, Maps
-from polyseme.words.neighbour_queries import NearestQuestion, nearest_words, neighbour_links
+from polyseme.words.vectors import NearestQuestion, WordVectors, nearest_words, neighbour_links
 from polyseme.words.vectors import Neighbours as Scores
-from polyseme.words.vectors import WordVectors
 
 VOCABULARIES = ("words", "index", "corpus")
 COLLECT = 0.002  # seconds that a question waits for company while there is some

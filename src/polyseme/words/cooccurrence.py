@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.disk.atomic import Scratch
 from polyseme.errors import TrainingError, as_given
 from polyseme.interfaces import Progress
@@ -51,7 +51,7 @@ class Cooccurrence:
 
     def indices(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Row and column indices of the pairs ``start:stop``."""
-        from polyseme.words.kernels.count import CELL_BITS, TILE, TILE_BITS
+        from polyseme.words.kernels.cells import CELL_BITS, TILE, TILE_BITS
 
         keys = np.asarray(self.keys[start:stop])
         tiles = (self.n_words + TILE - 1) >> TILE_BITS
@@ -71,7 +71,7 @@ def count_pairs(
     stretches: NDArray[np.int64] | None = None,
 ) -> Cooccurrence:
     """Count the pairs of a corpus, or of its ``stretches`` (n, 2) only, with ``memory`` megabytes for the table."""
-    from polyseme.words.kernels.count import EMPTY, count_some_pairs
+    from polyseme.words.kernels.cells import EMPTY, count_some_pairs
 
     n_words = len(plan.vocabulary)
     keys: NDArray[np.uint64] = np.full(_slots(memory, len(corpus.ids) * window, window), EMPTY, dtype=np.uint64)
@@ -113,7 +113,7 @@ def _slots(memory: int, most_pairs: int, window: int) -> int:
 
 
 def _emptied(keys: NDArray[np.uint64], sums: NDArray[np.float64]) -> SortedPairs:
-    from polyseme.words.kernels.count import EMPTY
+    from polyseme.words.kernels.cells import EMPTY
 
     full = np.flatnonzero(keys != EMPTY)
     found = keys[full]
@@ -150,27 +150,26 @@ def _merged(runs: list[SortedPairs], folder: Path, block: int) -> SortedPairs:
 
 
 CELLS = 20_000  # cells per chunk
-Places = NDArray[np.int64]
-Train = Callable[[Places, int, int], NDArray[np.float64]]  # (tiles, epoch, chunk) -> (cost, updates)
+Train = Callable[[Ints, int, int], NDArray[np.float64]]  # (tiles, epoch, chunk) -> (cost, updates)
 
 
 def tiles_across(n_words: int) -> int:
     """The number of tiles per row of the matrix."""
-    from polyseme.words.kernels.count import TILE, TILE_BITS
+    from polyseme.words.kernels.cells import TILE, TILE_BITS
 
     return (n_words + TILE - 1) >> TILE_BITS
 
 
-def tile_bounds(cells: Cooccurrence) -> Places:
+def tile_bounds(cells: Cooccurrence) -> Ints:
     """Where the cells of each tile begin, and where those of the last end."""
-    from polyseme.words.kernels.count import CELL_BITS
+    from polyseme.words.kernels.cells import CELL_BITS
 
     n_tiles = tiles_across(cells.n_words) ** 2
     return np.searchsorted(cells.keys, np.arange(n_tiles + 1, dtype=np.uint64) << CELL_BITS)
 
 
 def pass_over_tiles(
-    bounds: Places, train: Train, *, epoch: int, seed: int, threads: int, pace: Pace
+    bounds: Ints, train: Train, *, epoch: int, seed: int, threads: int, pace: Pace
 ) -> tuple[float, float]:
     """Train on every cell once; return the sum of costs and the number of updates."""
     tiles = np.random.default_rng((seed, epoch)).permutation(np.flatnonzero(np.diff(bounds)))
@@ -189,7 +188,7 @@ def pass_over_tiles(
 
 
 def learn_in_tiles(
-    bounds: Places,
+    bounds: Ints,
     train: Train,
     weights: Mapping[str, FloatArray],
     options: Any,

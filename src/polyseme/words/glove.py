@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray
+from polyseme.arrays import FloatArray, Ints
 from polyseme.errors import FormatError
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -32,7 +32,6 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
 from polyseme.words.cooccurrence import (
     Cooccurrence,
-    Places,
     Train,
     count_pairs,
     learn_in_tiles,
@@ -164,17 +163,17 @@ def _initial(plan: WordPlan, options: GloveOptions, start: WordVectors | None) -
     return matrices
 
 
-def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Places, Train]:
+def _trainer(cells: Cooccurrence, weights: list[FloatArray], options: GloveOptions) -> tuple[Ints, Train]:
     """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
-    from polyseme.words.kernels.glove import train_tiles
+    from polyseme.words.kernels.cells import train_glove_tiles
     from polyseme.words.kernels.rows import random_state
 
     across, bounds = tiles_across(cells.n_words), tile_bounds(cells)
     keys, sums = read_only(cells.keys), read_only(cells.sums)
 
-    def train(tiles: Places, epoch: int, chunk: int) -> NDArray[np.float64]:
+    def train(tiles: Ints, epoch: int, chunk: int) -> NDArray[np.float64]:
         result, state = np.zeros(2), random_state(options.seed, epoch, chunk)
-        train_tiles(
+        train_glove_tiles(
             keys, sums, bounds, tiles, across, cells.symmetric, *weights,
             options.x_max, options.alpha, options.lr, state, result,
         )  # fmt: skip

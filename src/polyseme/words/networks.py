@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from polyseme.arrays import Ints
 from polyseme.interfaces import perplexity_of
 from polyseme.neural.softmax import ClassSampler, log_losses, sampled_softmax_loss
 from polyseme.training.task import BatchTask, Part, Score
-from polyseme.words.windows import SPECIALS, Batches, Numbers, WordStream
+from polyseme.words.neural import SPECIALS, Batches, WordStream
 
 if TYPE_CHECKING:
     from polyseme.words.kernels.predict import Tree
@@ -70,7 +71,7 @@ class HuffmanPaths:
         pairs = ((self.place, other.place), (a.offsets, b.offsets), (a.nodes, b.nodes), (a.signs, b.signs))
         return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
-    def of(self, classes: Numbers) -> tuple[Tensor, Tensor, Tensor]:
+    def of(self, classes: Ints) -> tuple[Tensor, Tensor, Tensor]:
         """The paths to some classes (M,), concatenated (Σ lengths,): for each step its class index, node and sign."""
         places = self.place[classes]
         lengths = self.lengths[places]
@@ -80,7 +81,7 @@ class HuffmanPaths:
         nodes = self.tree.nodes[at].astype(np.int64)
         return torch.from_numpy(owners), torch.from_numpy(nodes), torch.from_numpy(self.tree.signs[at])
 
-    def losses(self, states: Tensor, classes: Numbers, table: Tensor, bias: Tensor) -> Tensor:
+    def losses(self, states: Tensor, classes: Ints, table: Tensor, bias: Tensor) -> Tensor:
         """-log p of each class (M,); p is the product of the probabilities of the turns on its path."""
         owners, nodes, signs = self.of(classes)
         rows = F.embedding(nodes, table, sparse=True)
@@ -165,7 +166,7 @@ def next_word_losses(
 
 
 @torch.inference_mode()
-def next_word_chances(module: NnlmNet, context: Numbers, paths: HuffmanPaths | None) -> NDArray[np.float64]:
+def next_word_chances(module: NnlmNet, context: Ints, paths: HuffmanPaths | None) -> NDArray[np.float64]:
     """The probability of every class after one context (n - 1,), nearest word first."""
     state = module.states(torch.from_numpy(context[None]))[0]
     if paths is not None:
@@ -200,7 +201,7 @@ class PolyglotNet(nn.Module):
 
 
 @torch.inference_mode()
-def window_losses(module: PolyglotNet, stream: WordStream, places: Numbers, wrong: Numbers) -> Tensor:
+def window_losses(module: PolyglotNet, stream: WordStream, places: Ints, wrong: Ints) -> Tensor:
     """max(0, 1 - f(s) + f(s')) for the window s around each place; s' has a wrong word at its centre: (M,)."""
     radius = module.radius
     windows = np.concatenate([stream.before(places, radius)[:, ::-1], stream.after(places, radius)], axis=1)

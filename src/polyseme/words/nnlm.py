@@ -28,10 +28,9 @@ from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.options import TrainingOptions
 from polyseme.training.run import Run, Trainable
-from polyseme.words.neural import NeuralVectors, class_counts
+from polyseme.words.neural import NeuralVectors, WordStream, class_counts, split_sentences
 from polyseme.words.vectors import WordVectors
 from polyseme.words.vocabulary_plan import WordPlan, older_vectors, plan_words
-from polyseme.words.windows import WordStream, split_sentences
 
 if TYPE_CHECKING:
     from typing_extensions import Self

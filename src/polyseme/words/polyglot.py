@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from polyseme.arrays import Ints
 from polyseme.options import option
 from polyseme.store.model import About
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import Snapshot
 from polyseme.training.run import Run, Trainable
 from polyseme.words.epochs import CHUNK, Epochs, available_threads, preparing
-from polyseme.words.neural import NeuralVectors, class_counts
+from polyseme.words.neural import Batches, NeuralVectors, WordStream, class_counts, split_sentences
 from polyseme.words.vocabulary_plan import older_vectors, plan_words
-from polyseme.words.windows import Batches, Numbers, WordStream, split_sentences
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -97,7 +97,7 @@ def _learn(module: PolyglotNet, training: WordStream, held_out: WordStream, opti
         snapshot.fill(**weights)
     batches = Batches(np.flatnonzero(training.numbers < training.unknown), CHUNK, options.seed)
 
-    def rank(places: Numbers, lr: float, *numbers: int) -> tuple[float, float]:
+    def rank(places: Ints, lr: float, *numbers: int) -> tuple[float, float]:
         state, result = random_state(options.seed, *numbers), np.zeros(2)
         rank_windows(
             training.numbers, places, training.unknown, weights["words.weight"], weights["inner.weight"],

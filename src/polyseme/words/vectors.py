@@ -8,7 +8,8 @@ Mikolov, Yih and Zweig, Linguistic Regularities in Continuous Space Word Represe
 Linguistic Regularities in Sparse and Explicit Word Representations, 2014. The matrix is never copied or normalised:
 scores are a product with it, multiplied by the inverse lengths of its rows, which are computed at the first query.
 
-Suggestions for a word that has no vector: words spelled alike, found quickly among hundreds of thousands.
+Suggestions for a word that has no vector: words spelled alike, found quickly among hundreds of thousands. Many queries
+at once, for a server, share one compiled search.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyseme import interfaces
-from polyseme.arrays import FloatArray, best_places
-from polyseme.errors import FormatError, OptionError, UnknownWord
+from polyseme.arrays import FloatArray, best_places, unit_rows
+from polyseme.errors import FormatError, OptionError, PolysemeError, UnknownWord
 from polyseme.interfaces import check_query
 from polyseme.options import option
 from polyseme.store.folder import Parts, as_float32
@@ -343,6 +344,56 @@ def matrix_of(parts: Parts, name: str, rows: int | None) -> FloatArray:
     if matrix is None or matrix.ndim != 2 or matrix.dtype.kind != "f" or (rows is not None and len(matrix) != rows):
         raise FormatError(f"the model folder was altered: its matrix {name!r} is missing or of the wrong shape")
     return as_float32(matrix)
+
+
+@dataclass(frozen=True)
+class NearestQuestion:
+    """A query for the words nearest to the sum of ``plus`` minus the sum of ``minus`` (3CosAdd)."""
+
+    plus: tuple[str, ...]
+    minus: tuple[str, ...]
+    topn: int
+
+
+def nearest_words(vectors: WordVectors, questions: Sequence[NearestQuestion]) -> list[Neighbours | PolysemeError]:
+    """The neighbours for each query, or what is wrong with it; all queries share one compiled search."""
+    from polyseme.words.kernels import nearest as compiled
+
+    targets = [_direction(vectors, question) for question in questions]
+    asked = [target for target in targets if not isinstance(target, PolysemeError)]
+    if not asked:
+        return [target for target in targets if isinstance(target, PolysemeError)]
+    most = max(len(q.plus) + len(q.minus) + q.topn for q in questions)
+    rows, cosines = compiled.nearest_rows(vectors.vectors, vectors.inverse_norms, np.stack(asked), most)
+    lines = iter(zip(rows.tolist(), cosines.tolist(), strict=True))
+    return [
+        target if isinstance(target, PolysemeError) else _named(vectors, question, *next(lines))
+        for question, target in zip(questions, targets, strict=True)
+    ]
+
+
+def _direction(vectors: WordVectors, question: NearestQuestion) -> FloatArray | PolysemeError:
+    try:
+        return vectors.direction(question.plus, question.minus)
+    except PolysemeError as error:
+        return error
+
+
+def _named(vectors: WordVectors, question: NearestQuestion, rows: list[int], cosines: list[float]) -> Neighbours:
+    words = vectors.index_to_key
+    asked = {vectors.key_to_index.get(word, -1) for word in (*question.plus, *question.minus)}
+    return [(words[row], cosine) for row, cosine in ranked(rows, cosines, question.topn, asked)]
+
+
+def neighbour_links(vectors: WordVectors, words: Sequence[str]) -> list[tuple[str, str, float]]:
+    """The links of a graph, with cosines: each word to the first, and to the two most similar of the others."""
+    units = unit_rows(vectors[list(words)])
+    cosines = units @ units.T
+    pairs = {(0, i) for i in range(1, len(words))}
+    for i in range(1, len(words)):
+        others = [j for j in np.argsort(-cosines[i]).tolist() if j not in (0, i)][:2]
+        pairs.update((min(i, j), max(i, j)) for j in others)
+    return [(words[i], words[j], float(cosines[i, j])) for i, j in sorted(pairs)]
 
 
 def _several(words: Word | Sequence[Word]) -> list[Word]:

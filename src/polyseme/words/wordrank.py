@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.arrays import FloatArray, unit_rows
+from polyseme.arrays import FloatArray, Ints, unit_rows
 from polyseme.errors import FormatError
 from polyseme.options import option
 from polyseme.store.folder import Parts
@@ -32,7 +32,6 @@ from polyseme.text.vocabulary import Vocabulary
 from polyseme.training.run import Run, Trainable
 from polyseme.words.cooccurrence import (
     Cooccurrence,
-    Places,
     Train,
     count_pairs,
     learn_in_tiles,
@@ -198,17 +197,17 @@ def _learn(cells: Cooccurrence, weights: list[FloatArray], options: WordRankOpti
 
 def _trainer(
     cells: Cooccurrence, coefficients: FloatArray, weights: list[FloatArray], options: WordRankOptions
-) -> tuple[Places, Train]:
+) -> tuple[Ints, Train]:
     """Where the cells of each tile begin, and the function that trains on some tiles and returns (cost, updates)."""
+    from polyseme.words.kernels.cells import train_wordrank_tiles
     from polyseme.words.kernels.rows import random_state
-    from polyseme.words.kernels.wordrank import train_tiles
 
     across, bounds, keys = tiles_across(cells.n_words), tile_bounds(cells), read_only(cells.keys)
 
-    def train(tiles: Places, epoch: int, chunk: int) -> NDArray[np.float64]:
+    def train(tiles: Ints, epoch: int, chunk: int) -> NDArray[np.float64]:
         result, state = np.zeros(2), random_state(options.seed, epoch, chunk)
         lr = options.lr * (1 - epoch / options.epochs)
-        train_tiles(keys, coefficients, bounds, tiles, across, *weights, options.negative, lr, state, result)
+        train_wordrank_tiles(keys, coefficients, bounds, tiles, across, *weights, options.negative, lr, state, result)
         return result
 
     return bounds, train
@@ -218,7 +217,7 @@ def exact_ranks(
     cells: Cooccurrence, weights: list[FloatArray], options: WordRankOptions, threads: int = 1
 ) -> NDArray[np.float64]:
     """(rank(w, c) + β) / α of each cell in both orders, (cells, 2), computed block by block of words."""
-    from polyseme.words.kernels.wordrank import hinge_ranks
+    from polyseme.words.kernels.cells import hinge_ranks
 
     words, contexts = weights
     rows, columns = (places.astype(np.int32) for places in cells.indices())
