@@ -48,9 +48,9 @@ class WordReader:
             ]
             for word, (first, last) in enumerate(cut.words(spans, pieces.bare).tolist()):
                 chosen = {"first": range(first, min(first + 1, last)), "last": range(max(last - 1, first), last)}
-                own = chosen.get(self.pooling, range(first, last))
-                counts[number, word] = len(own)
-                pooled += [(*states[piece], number * longest + word) for piece in own]
+                of_word = chosen.get(self.pooling, range(first, last))
+                counts[number, word] = len(of_word)
+                pooled += [(*states[piece], number * longest + word) for piece in of_word]
             rows += [[*pieces.before, *cut.ids[part.start : part.end].tolist(), *pieces.behind] for part in parts]
         ids, mask = padded_pieces(rows, self.runner.padding)
         numbers, positions, words = torch.tensor(pooled, dtype=torch.int64).reshape(-1, 3).unbind(dim=1)
@@ -104,25 +104,27 @@ class PairReader:
 
     def cut(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The ids and token types of each pair. If it is too long for the network, the longer text is truncated."""
-        found = [self.fitted(first, second) for first, second in pairs]
+        inputs = [self.fitted(first, second) for first, second in pairs]
         if self.marks is None:
-            return [(one.ids, one.type_ids) for one in found]
+            return [(pair.ids, pair.type_ids) for pair in inputs]
         start, delimiter, end = self.marks
-        halves = [(one.ids, one.sequence_ids.count(0)) for one in found]
+        halves = [(pair.ids, pair.sequence_ids.count(0)) for pair in inputs]
         marked = [[start, *ids[:middle], delimiter, *ids[middle:], end] for ids, middle in halves]
         return [(ids, [0] * len(ids)) for ids in marked]
 
     def parted(self, first: str, second: str) -> PairParts:
         """A pair of any length as one input, with the second text apart from what is before and behind it."""
-        found = self.runner.pieces.encoded_pair(first, second)
-        both = list(zip(found.ids, found.type_ids, strict=True))
-        own = [place for place, text in enumerate(found.sequence_ids) if text == 1]
-        begin, end = (own[0], own[-1] + 1) if own else (len(both), len(both))
+        pair_cut = self.runner.pieces.encoded_pair(first, second)
+        both = list(zip(pair_cut.ids, pair_cut.type_ids, strict=True))
+        second_places = [place for place, text in enumerate(pair_cut.sequence_ids) if text == 1]
+        begin, end = (second_places[0], second_places[-1] + 1) if second_places else (len(both), len(both))
         before, inside, behind = both[:begin], both[begin:end], both[end:]
         if self.marks is not None:
             start, delimiter, last = ((mark, 0) for mark in self.marks)
             before, behind = [start, *before, delimiter], [last]
-        return PairParts(before, inside, behind, [_trimmed(second, *found.offsets[place]) for place in own])
+        return PairParts(
+            before, inside, behind, [_trimmed(second, *pair_cut.offsets[place]) for place in second_places]
+        )
 
     def together(self, cut: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, ...]:
         """Pairs as one batch: ids ``(B, P)``, mask and token types."""
@@ -131,16 +133,16 @@ class PairReader:
 
     def fitted(self, first: str, second: str) -> PairCut:
         """One pair, truncated until the network can read it."""
-        found = self.runner.pieces.encoded_pair(first, second)
-        while len(found.ids) > self.limit:
-            share = 0.9 * self.limit / len(found.ids)
+        pair_cut = self.runner.pieces.encoded_pair(first, second)
+        while len(pair_cut.ids) > self.limit:
+            share = 0.9 * self.limit / len(pair_cut.ids)
             if len(first) >= len(second):
                 room = int(len(first) * share)
                 first = first[:room] if self.keeps == "start" else first[len(first) - room :]
             else:
                 second = second[: max(int(len(second) * share), 0)]
-            found = self.runner.pieces.encoded_pair(first, second)
-        return found
+            pair_cut = self.runner.pieces.encoded_pair(first, second)
+        return pair_cut
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

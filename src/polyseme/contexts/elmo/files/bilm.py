@@ -125,28 +125,28 @@ def _config(options: ElmoOptions, alphabet: Any, project: bool, *, where: str) -
 
 
 def _token_tensors(weights: _Weights, config: BiLMConfig) -> dict[str, Tensor]:
-    found = {"encoder.characters": weights.read("char_embed", (BYTE_ROWS, config.char_dim))}
+    arrays = {"encoder.characters": weights.read("char_embed", (BYTE_ROWS, config.char_dim))}
     for number, (width, count) in enumerate(config.filters):
         kernel = weights.read(f"CNN/W_cnn_{number}", (1, width, config.char_dim, count))
-        found[f"encoder.convolutions.{number}.weight"] = kernel[0].transpose(2, 1, 0)
-        found[f"encoder.convolutions.{number}.bias"] = weights.read(f"CNN/b_cnn_{number}", (count,))
+        arrays[f"encoder.convolutions.{number}.weight"] = kernel[0].transpose(2, 1, 0)
+        arrays[f"encoder.convolutions.{number}.bias"] = weights.read(f"CNN/b_cnn_{number}", (count,))
     size = config.n_filters
     for number in range(config.n_highway):
         for ours, theirs in (("transforms", "transform"), ("gates", "carry")):
             matrix = weights.read(f"CNN_high_{number}/W_{theirs}", (size, size))
-            found[f"encoder.{ours}.{number}.weight"] = matrix.T
-            found[f"encoder.{ours}.{number}.bias"] = weights.read(f"CNN_high_{number}/b_{theirs}", (size,))
+            arrays[f"encoder.{ours}.{number}.weight"] = matrix.T
+            arrays[f"encoder.{ours}.{number}.bias"] = weights.read(f"CNN_high_{number}/b_{theirs}", (size,))
     if config.project:
-        found["encoder.projection.weight"] = weights.read("CNN_proj/W_proj", (size, config.projection)).T
-        found["encoder.projection.bias"] = weights.read("CNN_proj/b_proj", (config.projection,))
+        arrays["encoder.projection.weight"] = weights.read("CNN_proj/W_proj", (size, config.projection)).T
+        arrays["encoder.projection.bias"] = weights.read("CNN_proj/b_proj", (config.projection,))
     elif size != config.projection:
         raise weights.lacks("CNN_proj/W_proj")
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in found.items()}
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def _lstm_tensors(weights: _Weights, config: BiLMConfig) -> dict[str, Tensor]:
     hidden, size = config.hidden, config.projection
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for layer in range(config.n_layers):
         both: dict[str, list[NDArray[np.float32]]] = {"w_input": [], "w_recurrent": [], "bias": [], "w_projection": []}
         for direction in (0, 1):
@@ -159,8 +159,8 @@ def _lstm_tensors(weights: _Weights, config: BiLMConfig) -> dict[str, Tensor]:
             both["bias"].append(bias)
             if size < hidden:
                 both["w_projection"].append(weights.read(name + "W_P_0", (hidden, size)).T)
-        found |= {f"layers.{layer}.{kind}": torch.from_numpy(np.stack(a)) for kind, a in both.items() if a}
-    return found
+        tensors |= {f"layers.{layer}.{kind}": torch.from_numpy(np.stack(a)) for kind, a in both.items() if a}
+    return tensors
 
 
 def _reordered(array: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -277,17 +277,17 @@ def _plain(clip: float) -> float | int | None:
 def _their_arrays(model: Elmo) -> dict[str, NDArray[np.float32]]:
     config = model.bilm.config
     ours = {name: tensor.detach().cpu().numpy() for name, tensor in model.bilm.state_dict().items()}
-    found = {"char_embed": ours["encoder.characters"]}
+    theirs_by_name = {"char_embed": ours["encoder.characters"]}
     for number in range(len(config.filters)):
-        found[f"CNN/W_cnn_{number}"] = ours[f"encoder.convolutions.{number}.weight"].transpose(2, 1, 0)[None]
-        found[f"CNN/b_cnn_{number}"] = ours[f"encoder.convolutions.{number}.bias"]
+        theirs_by_name[f"CNN/W_cnn_{number}"] = ours[f"encoder.convolutions.{number}.weight"].transpose(2, 1, 0)[None]
+        theirs_by_name[f"CNN/b_cnn_{number}"] = ours[f"encoder.convolutions.{number}.bias"]
     for number in range(config.n_highway):
         for kind, theirs in (("transforms", "transform"), ("gates", "carry")):
-            found[f"CNN_high_{number}/W_{theirs}"] = ours[f"encoder.{kind}.{number}.weight"].T
-            found[f"CNN_high_{number}/b_{theirs}"] = ours[f"encoder.{kind}.{number}.bias"]
+            theirs_by_name[f"CNN_high_{number}/W_{theirs}"] = ours[f"encoder.{kind}.{number}.weight"].T
+            theirs_by_name[f"CNN_high_{number}/b_{theirs}"] = ours[f"encoder.{kind}.{number}.bias"]
     if config.project:
-        found["CNN_proj/W_proj"] = ours["encoder.projection.weight"].T
-        found["CNN_proj/b_proj"] = ours["encoder.projection.bias"]
+        theirs_by_name["CNN_proj/W_proj"] = ours["encoder.projection.weight"].T
+        theirs_by_name["CNN_proj/b_proj"] = ours["encoder.projection.bias"]
     for layer in range(config.n_layers):
         for direction in (0, 1):
             name = _LSTM.format(direction=direction, layer=layer)
@@ -295,7 +295,7 @@ def _their_arrays(model: Elmo) -> dict[str, NDArray[np.float32]]:
             joint = np.concatenate([weights["w_input"], weights["w_recurrent"]], axis=1).T
             bias = weights["bias"].copy()
             bias[config.hidden : 2 * config.hidden] -= 1
-            found[name + "W_0"], found[name + "B"] = _reordered(joint), _reordered(bias)
+            theirs_by_name[name + "W_0"], theirs_by_name[name + "B"] = _reordered(joint), _reordered(bias)
             if config.projection < config.hidden:
-                found[name + "W_P_0"] = ours[f"layers.{layer}.w_projection"][direction].T
-    return found
+                theirs_by_name[name + "W_P_0"] = ours[f"layers.{layer}.w_projection"][direction].T
+    return theirs_by_name

@@ -144,7 +144,7 @@ def _network(folder: Path) -> dict[str, Any]:
 
 def _dictionary(path: Path) -> dict[str, int]:
     """Lines of ``token<TAB>id``; a line with the id alone is for U+3000, which their reader strips."""
-    found = {}
+    number_of = {}
     try:
         lines = read_small(path, _LONGEST_DICTIONARY).decode("utf-8").split("\n")
     except OSError as error:
@@ -158,8 +158,8 @@ def _dictionary(path: Path) -> dict[str, int]:
         token, identity = ("\u3000", fields[0]) if len(fields) == 1 else (fields[0], fields[1])
         if not identity.isdecimal() or len(identity) > 12:
             raise FormatError(f"{path}, line {number}: {line.strip()[:40]!r} is not a token and its id")
-        found[token] = int(identity)
-    return found
+        number_of[token] = int(identity)
+    return number_of
 
 
 def _rows(table: Tensor, ids: dict[str, int], tokens: list[str], where: Path) -> Tensor:
@@ -173,9 +173,9 @@ def _rows(table: Tensor, ids: dict[str, int], tokens: list[str], where: Path) ->
 
 
 def _convolution_tensors(tensors: Tensors, config: BiLMConfig) -> dict[str, Tensor]:
-    found = highway_tensors(tensors, "highways._layers.", config.n_highway, config.n_filters)
+    renamed = highway_tensors(tensors, "highways._layers.", config.n_highway, config.n_filters)
     for number, (width, count) in enumerate(config.filters):
         weight = tensors.get(f"convolutions.{number}.weight", (count, config.char_dim, width))
-        found[f"encoder.convolutions.{number}.weight"] = weight
-        found[f"encoder.convolutions.{number}.bias"] = tensors.get(f"convolutions.{number}.bias", (count,))
-    return found
+        renamed[f"encoder.convolutions.{number}.weight"] = weight
+        renamed[f"encoder.convolutions.{number}.bias"] = tensors.get(f"convolutions.{number}.bias", (count,))
+    return renamed

@@ -96,11 +96,11 @@ def find_pair(path: str | Path) -> tuple[Path, Path]:
         else:
             read_options(path)  # raises if something is wrong with it
             options, weights = [path], _like(path, weights)
-    for what, found in (("options.json", options), ("weights.hdf5", weights)):
-        if not found:
+    for what, files in (("options.json", options), ("weights.hdf5", weights)):
+        if not files:
             raise FormatError(f"{path} has no {what} next to it" if path.is_file() else f"{path} lacks a {what}")
-        if len(found) > 1:
-            names = ", ".join(p.name for p in found)
+        if len(files) > 1:
+            names = ", ".join(p.name for p in files)
             raise FormatError(f"{folder} has several biLMs ({names}): give the path of one file")
     return options[0], weights[0]
 

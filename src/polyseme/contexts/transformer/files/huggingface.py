@@ -128,14 +128,14 @@ def _with_unknown_rows(tensors: Mapping[str, NDArray[Any]], pieces: Pieces, size
 
     ``transformers`` looks up the numbers of all subwords. The language model does not predict the new ones.
     """
-    more = pieces.n_numbers - pieces.n_known
-    found = dict(tensors)
+    n_unknown = pieces.n_numbers - pieces.n_known
+    widened = dict(tensors)
     for name, array in tensors.items():
         if array.ndim and len(array) == size:
             row = array[pieces.id_of("unk") or 0] if array.ndim > 1 else -1e4
-            rows = np.full((more, *array.shape[1:]), row, dtype=array.dtype)
-            found[name] = np.concatenate([array[: pieces.n_known], rows])
-    return found
+            rows = np.full((n_unknown, *array.shape[1:]), row, dtype=array.dtype)
+            widened[name] = np.concatenate([array[: pieces.n_known], rows])
+    return widened
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -162,12 +162,12 @@ def _listed(folder: Path, index: Path) -> list[Path]:
 
 def _safe_tensors(file: Path) -> dict[str, Tensor]:
     try:
-        found: dict[str, Tensor] = load_file(file)
+        tensors: dict[str, Tensor] = load_file(file)
     except OSError as error:
         raise FormatError(f"{file} cannot be read: {error.strerror or error}") from None
     except (SafetensorError, RuntimeError, ValueError, TypeError, KeyError) as error:
         raise FormatError(f"{file} is truncated or is not a safetensors file ({reason(error)})") from None
-    return found
+    return tensors
 
 
 def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Pieces:
@@ -199,12 +199,12 @@ def read_tokenizer(folder: Path, config: PreTrainedConfig | None = None) -> Piec
         raise FormatError(f"{folder} has no tokenizer: copy {_wanted(tokenizer)} into it")
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise FormatError(f"{folder} has a Python-only tokenizer ({type(tokenizer).__name__})")
-    found = {name: getattr(tokenizer, name, None) for name in SPECIALS}
-    found |= {"model_max_length": tokenizer.model_max_length, "known_pieces": settings.get("known_pieces")}
-    found["tokenizer_class"] = type(tokenizer).__name__
+    piece_settings = {name: getattr(tokenizer, name, None) for name in SPECIALS}
+    piece_settings |= {"model_max_length": tokenizer.model_max_length, "known_pieces": settings.get("known_pieces")}
+    piece_settings["tokenizer_class"] = type(tokenizer).__name__
     try:
         with panics_as(ValueError, "it was altered"):
-            return Pieces(tokenizer.backend_tokenizer, found)
+            return Pieces(tokenizer.backend_tokenizer, piece_settings)
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
 
@@ -232,8 +232,8 @@ def _is_without_files(tokenizer: Any, folder: Path) -> bool:
 
 def _wanted(tokenizer: Any) -> str:
     """The files that a tokenizer of this class is read from."""
-    own = [str(name) for key, name in tokenizer.vocab_files_names.items() if key != "tokenizer_file"]
-    return f"tokenizer.json or {' and '.join(own)}"
+    names = [str(name) for key, name in tokenizer.vocab_files_names.items() if key != "tokenizer_file"]
+    return f"tokenizer.json or {' and '.join(names)}"
 
 
 def _only_sentencepiece(folder: Path) -> bool:

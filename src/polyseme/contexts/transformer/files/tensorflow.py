@@ -70,9 +70,9 @@ def _one_of(folder: Path, names: tuple[str, ...], *, others: str = "") -> Path:
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    found = [file for file in folder.glob(others) if file.is_file()] if others else []
-    if len(found) == 1:
-        return found[0]
+    fitting = [file for file in folder.glob(others) if file.is_file()] if others else []
+    if len(fitting) == 1:
+        return fitting[0]
     raise FormatError(f"{folder} has a TensorFlow checkpoint but no {names[0]} next to it")
 
 
@@ -81,19 +81,19 @@ def _index(path: Path, folder: Path) -> Path:
     if path.is_file():
         stem = path.name.removesuffix(".index").partition(".data-")[0]
         return path.with_name(f"{stem}.index")
-    found = indexes(folder)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    checkpoints = indexes(folder)
+    if len(checkpoints) == 1:
+        return checkpoints[0]
+    if not checkpoints:
         raise FormatError(f"{folder} has a bert_config.json and no checkpoint (.index and .data files)")
     latest = folder / "checkpoint"
     if latest.is_file() and latest.stat().st_size < 1 << 20:
         named = re.search(rb'^model_checkpoint_path:\s*"([^"]+)"', latest.read_bytes(), re.MULTILINE)
         if named:
             name = f"{Path(named[1].decode('utf-8', 'replace')).name}.index"
-            if folder / name in found:
+            if folder / name in checkpoints:
                 return folder / name
-    names = ", ".join(file.name for file in found)
+    names = ", ".join(file.name for file in checkpoints)
     raise FormatError(f"{folder} has several checkpoints ({names}): give the path of one .index file")
 
 
@@ -103,7 +103,7 @@ def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
     if scope is None:
         raise FormatError(f"{bundle.index} is a checkpoint of something else: it has no tensor bert/…")
     around = re.sub(r"(^|/)bert/$", r"\1", scope)  # the heads are beside the encoder
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name in names:
         if name.startswith(tuple(f"{scope}{part}/" for part in ("embeddings", "encoder", "pooler"))):
             ours = f"bert/{name.removeprefix(scope)}"
@@ -112,10 +112,10 @@ def _tensors(bundle: TensorBundle) -> dict[str, Tensor]:
         else:
             continue
         tensor = torch.from_numpy(bundle.read(name)).float()
-        for theirs, own in _NAMES:
-            ours = ours.replace(theirs, own)
-        found[ours] = tensor.t().contiguous() if name.endswith("/kernel") else tensor
-    return found
+        for theirs, renamed in _NAMES:
+            ours = ours.replace(theirs, renamed)
+        tensors[ours] = tensor.t().contiguous() if name.endswith("/kernel") else tensor
+    return tensors
 
 
 def read_wordpiece(vocabulary: Path, limit: int) -> Pieces:

@@ -64,7 +64,7 @@ def ascii_punctuation(language: str) -> Normalizer:
     steps = [
         Replace(Regex(r"[\t\n\v\f\r\u0085]"), " "),
         Replace(Regex(r"\p{C}"), ""),
-        *(Replace(Regex(f"[{found}]"), plain) for plain, found in _ASCII.items()),
+        *(Replace(Regex(f"[{variants}]"), plain) for plain, variants in _ASCII.items()),
         Replace(Regex("[`’]"), "'"),
         Replace("''", ' " '),
         Replace(Regex("[´‘‚]"), "'"),
@@ -221,9 +221,9 @@ def read_word_bpe(folder: Path, kind: WordBpe, settings: Mapping[str, Any], conf
     # Pieces that are always merged further may be missing in the vocabulary: where one remains, it is unknown.
     between = {name for a, b in merges for name in (a, b, a + b)} - numbers.keys()
     numbers |= {name: known + n for n, name in enumerate(sorted(between))}
-    found = {**specials, "model_max_length": settings.get("model_max_length"), "known_pieces": known}
+    piece_settings = {**specials, "model_max_length": settings.get("model_max_length"), "known_pieces": known}
     try:
-        return Pieces(_built(kind, kind.normaliser(settings), numbers, merges, specials, added), found)
+        return Pieces(_built(kind, kind.normaliser(settings), numbers, merges, specials, added), piece_settings)
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise FormatError(f"{folder} has a tokenizer that does not work ({reason(error)})") from None
 
@@ -239,23 +239,23 @@ def _built(
     around = [(name, numbers[name]) for name in sorted({*single, *pair} - {"$A", "$B"})]
     made.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=around)
     made.decoder = decoders.Sequence([decoders.BPEDecoder(suffix=_END), decoders.Fuse(), *kind.decoder])
-    own = {*specials.values()}
-    made.add_tokens([AddedToken(name, normalized=False) for name in added if name not in own])
-    made.add_special_tokens([AddedToken(name, normalized=False) for name in sorted(own)])
+    special_names = {*specials.values()}
+    made.add_tokens([AddedToken(name, normalized=False) for name in added if name not in special_names])
+    made.add_special_tokens([AddedToken(name, normalized=False) for name in sorted(special_names)])
     return made
 
 
 def _numbers(file: Path, kind: WordBpe, specials: Mapping[str, str]) -> dict[str, int]:
     """The number of each piece, from a JSON table or from lines of pieces and their counts."""
     if file.suffix == ".json":
-        found = parsed_settings(_read(file), where=file)
-        if not all(type(number) is int and 0 <= number <= len(found) + MOST_UNUSED for number in found.values()):
+        listed = parsed_settings(_read(file), where=file)
+        if not all(type(number) is int and 0 <= number <= len(listed) + MOST_UNUSED for number in listed.values()):
             raise FormatError(f"{file} is not a vocabulary: it has entries that are not numbers of pieces")
     else:
-        found = {specials[f"{name}_token"]: n for n, name in enumerate(("bos", "pad", "eos", "unk"))}
+        listed = {specials[f"{name}_token"]: n for n, name in enumerate(("bos", "pad", "eos", "unk"))}
         for name in _lines(file, "a piece and its count"):
-            found.setdefault(" ".join(name[:-1]), len(found))
-    return {_spelt(name, specials) if kind.marks_inside else name: number for name, number in found.items()}
+            listed.setdefault(" ".join(name[:-1]), len(listed))
+    return {_spelt(name, specials) if kind.marks_inside else name: number for name, number in listed.items()}
 
 
 def _spelt(name: str, specials: Mapping[str, str]) -> str:
@@ -295,10 +295,10 @@ def _read(file: Path) -> bytes:
 def _added(folder: Path, settings: Mapping[str, Any]) -> dict[str, int]:
     """Tokens that were added to the vocabulary later, and their numbers."""
     listed = settings.get("added_tokens_decoder")
-    found = {_content(token): number for number, token in listed.items()} if isinstance(listed, dict) else {}
+    number_of = {_content(token): number for number, token in listed.items()} if isinstance(listed, dict) else {}
     if (folder / "added_tokens.json").is_file():
-        found = {**read_settings(folder / "added_tokens.json"), **found}
-    numbered = {name: str(number) for name, number in found.items() if name}
+        number_of = {**read_settings(folder / "added_tokens.json"), **number_of}
+    numbered = {name: str(number) for name, number in number_of.items() if name}
     return {name: int(number) for name, number in numbered.items() if number.isdecimal() and len(number) < 10}
 
 
@@ -322,10 +322,10 @@ def with_normalisation(tokenizer: bytes, segmentation: Segmentation) -> bytes:
         steps += [Replace(_FINAL_SIGMA, "ς"), Lowercase()]
     if not steps:
         return tokenizer
-    found = Tokenizer.from_buffer(tokenizer)
-    own = [] if found.normalizer is None else [found.normalizer]
-    found.normalizer = Sequence([*steps, *own])
-    return str(found.to_str()).encode()
+    changed = Tokenizer.from_buffer(tokenizer)
+    tokenizer_steps = [] if changed.normalizer is None else [changed.normalizer]
+    changed.normalizer = Sequence([*steps, *tokenizer_steps])
+    return str(changed.to_str()).encode()
 
 
 def _form() -> list[Normalizer]:
