@@ -99,10 +99,10 @@ def detect_choices(
     """
     formats = (format,) if format else ("json", "jsonl") if lines.head.lstrip()[:1] in ("[", "{") else ("tsv", "csv")
     for one in formats:
-        found = _detected_before(lines, one, like) if like and not columns else None
-        found = found or _detected(lines, one, columns)
-        if found is not None:
-            layout, records = found
+        detected = _detected_before(lines, one, like) if like and not columns else None
+        detected = detected or _detected(lines, one, columns)
+        if detected is not None:
+            layout, records = detected
             read = [_context_and_alternatives(record, layout) for record in records]
             if trusted or sum(isinstance(row, tuple) for row in read) >= max(_SHARE * len(read), 1):
                 return layout
@@ -118,12 +118,12 @@ def _detected_before(
         return None
     for wanted in (columns, {role: names for role, names in columns.items() if role != "answer"}):
         try:
-            found = _detected(lines, format, wanted)
+            detected = _detected(lines, format, wanted)
         except OptionError:
             continue
-        if found and found[0].answer and like.get("answers") in FORMS:
-            return replace(found[0], answers=like["answers"]), found[1]
-        return found
+        if detected and detected[0].answer and like.get("answers") in FORMS:
+            return replace(detected[0], answers=like["answers"]), detected[1]
+        return detected
     return None
 
 
@@ -139,11 +139,11 @@ def _detected(
         first = next((line for line in head if line.strip()), "")
         if _fields([name.strip(' "') for name in first.split("\t" if format == "tsv" else ",")], (), columns) is None:
             return None
-        found = detect_table(lines, format)
-        if found is None or not found[1]:
+        detected = detect_table(lines, format)
+        if detected is None or not detected[1]:
             return None
-        table = found[0].with_header(found[1][0])
-        records = [dict(zip(table.names, row, strict=True)) for row in found[1][1:] if len(row) == table.width]
+        table = detected[0].with_header(detected[1][0])
+        records = [dict(zip(table.names, row, strict=True)) for row in detected[1][1:] if len(row) == table.width]
     else:
         return None
     names = list(dict.fromkeys(name for record in records for name in record))
@@ -200,11 +200,11 @@ def _asked(plain: Mapping[str, str], wanted: Mapping[str, Any], file: str) -> tu
     for role, given in wanted.items():
         fields: Names = ()
         for name in given if isinstance(given, list) else [given]:
-            own = _named(plain, [plain_name(str(name))]) or _numbered(plain, plain_name(str(name)))
-            if not own:
+            names = _named(plain, [plain_name(str(name))]) or _numbered(plain, plain_name(str(name)))
+            if not names:
                 hint = close_matches(str(name), plain.values())
                 raise OptionError(f"{file} has no field {name!r}{hint}; its fields are {', '.join(plain.values())}")
-            fields += own
+            fields += names
         found[role] = fields
     answer = found.get("answer", (None,))[0]
     return found.get("context", ()), found.get("question", ()), found["alternatives"], answer
@@ -272,8 +272,10 @@ def _flat(item: Any) -> list[Record]:
     if isinstance(asked, list) and all(isinstance(one, dict) for one in asked):
         return [{**item, **one} for one in asked]
     if isinstance(asked, list):
-        parallel = {name: own for name, own in item.items() if isinstance(own, list) and len(own) == len(asked)}
-        return [{**item, **{name: own[n] for name, own in parallel.items()}} for n in range(len(asked))]
+        parallel = {
+            name: values for name, values in item.items() if isinstance(values, list) and len(values) == len(asked)
+        }
+        return [{**item, **{name: values[n] for name, values in parallel.items()}} for n in range(len(asked))]
     within = item.get("question")
     return [{**item, **within}] if isinstance(within, dict) else [item]
 

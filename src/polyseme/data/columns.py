@@ -74,11 +74,11 @@ def choose(
     sample = [row for row in rows[table.header :] if len(row) == table.width]
     if wanted:
         return table, _asked(table, kind, wanted, name)
-    found = _by_name(table, kind) if table.names else None
-    found = found or _by_content(table, sample, kind)
-    if found is None:
+    columns = _by_name(table, kind) if table.names else None
+    columns = columns or _by_content(table, sample, kind)
+    if columns is None:
         raise TextError(f"{name}: {_shown(table, sample)}: {_advice(kind)}")
-    return table, found
+    return table, columns
 
 
 def plain_name(name: str) -> str:
@@ -103,9 +103,9 @@ def _place(table: Table, column: str | int, name: str) -> int:
     try:
         number = int(column)
     except ValueError:
-        there = f"its columns are {', '.join(table.names)}" if table.names else "its first row is not a header"
+        known = f"its columns are {', '.join(table.names)}" if table.names else "its first row is not a header"
         hint = close_matches(str(column), table.names)
-        raise OptionError(f"{name} has no column {column!r}{hint}; {there}") from None
+        raise OptionError(f"{name} has no column {column!r}{hint}; {known}") from None
     if not 1 <= number <= table.width:
         raise OptionError(f"{name} has {table.width} columns, numbered from 1; not {number}")
     return number - 1
@@ -268,15 +268,15 @@ class Template:
         named = all(isinstance(column, str) for column in self.columns.values())
         texts = {role: column for role, column in self.columns.items() if role != "label"}
         wanted = [self.columns, *([texts] if named and unlabelled else [])]
-        found = detect_table(lines, None if named or self.format not in TABLE_FORMATS else self.format)
-        if found is None or (found[0].format == "first" and "\t" in lines.head):
+        detected = detect_table(lines, None if named or self.format not in TABLE_FORMATS else self.format)
+        if detected is None or (detected[0].format == "first" and "\t" in lines.head):
             return None
         for columns in wanted:
             try:
-                table, chosen = choose(*found, kind, columns, lines.name)
+                table, chosen = choose(*detected, kind, columns, lines.name)
             except OptionError:
                 continue
-            if named or self._knows_labels(found[1][table.header :], chosen, table.width):
+            if named or self._knows_labels(detected[1][table.header :], chosen, table.width):
                 return table, chosen
         return None
 

@@ -71,11 +71,11 @@ def detect_conll(lines: Lines, *, trusted: bool, columns: Mapping[str, str | int
         return None
     universal = width == _UNIVERSAL and all(row[0][:1].isdigit() for row in rows)
     token, tag = _places(width, columns, (1, 3) if universal else (0, width - 1))
-    found = Conll(separator, width, token, tag)
+    layout = Conll(separator, width, token, tag)
     words, tags = [row[token] for row in rows], [row[tag] for row in rows]
     if not trusted and not _are_tags(words, tags, sentences="\n".join(map(str.strip, head)).strip().count("\n\n") + 1):
         return None
-    return Conll(separator, width, token, tag, _are_numbered(head, found), _language(words))
+    return Conll(separator, width, token, tag, _are_numbered(head, layout), _language(words))
 
 
 def detect_words(lines: Lines) -> Conll | None:
@@ -85,8 +85,8 @@ def detect_words(lines: Lines) -> Conll | None:
     most = sum(_CHINESE_WORD if has_han(word) else _WORD for word in words)
     if len(words) < 2 or any(len(word.split()) > 1 for word in words) or sum(map(len, words)) > most:
         return None
-    found = Conll(None, 1, 0, None)
-    return Conll(None, 1, 0, None, _are_numbered(head, found), _language(words))
+    layout = Conll(None, 1, 0, None)
+    return Conll(None, 1, 0, None, _are_numbered(head, layout), _language(words))
 
 
 def _places(width: int, columns: Mapping[str, str | int] | None, usual: tuple[int, int]) -> tuple[int, int]:

@@ -109,25 +109,25 @@ def detect(lines: Lines, request: Request) -> DetectedFile:
         return DetectedFile("tags", "conll", layout)
     if format is None and not columns and kind in (None, "texts") and request.unlabelled and _is_plain(lines, request):
         format = "lines"
-    found = detect_table(lines, format)
-    if found is None:
+    detected_table = detect_table(lines, format)
+    if detected_table is None:
         raise TextError(
             f"{lines.name} is not a table of labelled texts: columns with tabs, commas or ||, JSON lines, or a label "
             f"first (where it is one, say which: {as_given('format', 'first')})"
         )
-    table, chosen = choose(*found, kind, columns, lines.name)
+    table, chosen = choose(*detected_table, kind, columns, lines.name)
     return DetectedFile(chosen.kind, table.format, (table, chosen))
 
 
 def _is_plain(lines: Lines, request: Request) -> bool:
     """Whether a file without known columns has a text per line: commas in prose and numbers at the start mislead."""
-    found = detect_table(lines)
-    if found is None:
+    detected_table = detect_table(lines)
+    if detected_table is None:
         return True
-    table, rows = found
+    table, rows = detected_table
     if table.format == "first":
-        own = any(row[0].startswith("__label__") for row in rows)
-        return request.template is not None and not own and not request.template.knows([row[0] for row in rows])
+        has_labels = any(row[0].startswith("__label__") for row in rows)
+        return request.template is not None and not has_labels and not request.template.knows([row[0] for row in rows])
     if table.format != "csv":
         return False
     try:
@@ -142,8 +142,8 @@ def _detected_before(lines: Lines, request: Request, template: Template) -> Dete
     if template.format == "conll":
         layout = template.conll(lines, unlabelled=request.unlabelled) if request.kind in (None, "tags") else None
         return DetectedFile("tags", "conll", layout) if layout else None
-    found = template.table(lines, request.kind, unlabelled=request.unlabelled)
-    return DetectedFile(found[1].kind, found[0].format, found) if found else None
+    detected = template.table(lines, request.kind, unlabelled=request.unlabelled)
+    return DetectedFile(detected[1].kind, detected[0].format, detected) if detected else None
 
 
 class RowCollector:

@@ -275,8 +275,8 @@ def _check_learnable(detected: DetectedFile, name: str, request: Request) -> Non
 
 def _advice(detected: DetectedFile) -> str:
     table = detected.layout[0] if isinstance(detected.layout, tuple) else None
-    there = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
-    return there + advice(
+    known = f"its columns are {', '.join(table.names)}" if table and table.names else "say which column is the label"
+    return known + advice(
         command=" (--columns label=…)", python=" (columns={'label': …}), or read it without labels with unlabelled=True"
     )
 

@@ -111,7 +111,7 @@ def spread(targets: NDArray[Any], steps: FloatArray) -> FloatArray:
     inside = np.clip(targets, steps[0], steps[-1]) - steps[0]
     below = np.minimum(np.floor(inside).astype(np.int64), len(steps) - 2)
     share = (inside - below).astype(np.float32)
-    found = np.zeros((len(targets), len(steps)), dtype=np.float32)
+    shares = np.zeros((len(targets), len(steps)), dtype=np.float32)
     rows = np.arange(len(targets))
-    found[rows, below], found[rows, below + 1] = 1 - share, share
-    return found
+    shares[rows, below], shares[rows, below + 1] = 1 - share, share
+    return shares

@@ -222,11 +222,11 @@ def _is_table(source: Source, request: Request) -> bool:
 
 def _by_language(sources: list[Source]) -> list[tuple[Source, Source]]:
     """Pair files such as a.en, a.zh, b.en, b.zh; [] if they are not named like this."""
-    found: dict[str, dict[str, Source]] = {}
+    languages: dict[str, dict[str, Source]] = {}
     for source in sources:
         if name := _LANGUAGE.fullmatch(PACKED_ENDING.sub("", source.name)):
-            found.setdefault(name[1], {})[name[2]] = source
-    sides = [sorted(files) for files in found.values()]
+            languages.setdefault(name[1], {})[name[2]] = source
+    sides = [sorted(files) for files in languages.values()]
     if not sides or len(sides[0]) != 2 or any(side != sides[0] for side in sides):
         return []
-    return [(files[sides[0][0]], files[sides[0][1]]) for files in found.values()]
+    return [(files[sides[0][0]], files[sides[0][1]]) for files in languages.values()]

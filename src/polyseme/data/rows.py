@@ -191,8 +191,8 @@ class PassageRows(Rows):
 
     def row(self, i: int) -> Passage:
         question, name, *answers = self.parts(i)
-        found = [Answer(text, int(start)) for text, start in zip(answers[::2], answers[1::2], strict=True)]
-        return Passage(self.passages[self._passage_of[i]], question, found, name)
+        spans = [Answer(text, int(start)) for text, start in zip(answers[::2], answers[1::2], strict=True)]
+        return Passage(self.passages[self._passage_of[i]], question, spans, name)
 
     def groups(self) -> Sequence[int]:
         return self._passage_of
@@ -239,8 +239,8 @@ class ChoiceRows(Rows):
 
 def sorted_labels(names: Iterable[str]) -> list[str]:
     """Class names in alphabetical order, or in numerical order if all of them are numbers."""
-    found = sorted(names)
+    labels = sorted(names)
     try:
-        return sorted(found, key=float)
+        return sorted(labels, key=float)
     except ValueError:
-        return found
+        return labels

@@ -85,8 +85,8 @@ def _field(record: Any, name: str) -> Any:
 
 
 def _listed(record: Any, name: str) -> list[Any] | None:
-    found = _field(record, name)
-    return found if isinstance(found, list) else None
+    value = _field(record, name)
+    return value if isinstance(value, list) else None
 
 
 def _text(record: Any, names: tuple[str, ...]) -> str | None:

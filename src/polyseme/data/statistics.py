@@ -34,8 +34,8 @@ def facts_of(rows: Rows, order: Places) -> dict[str, Any]:
 def _facts_of_labelled(rows: LabelledRows, order: Places) -> dict[str, Any]:
     targets = rows.targets[order]
     if rows.names is None:
-        found = {"min": targets.min(), "mean": targets.mean(), "max": targets.max()} if len(order) else {}
-        facts: dict[str, Any] = {"scores": {name: round(float(value), 4) for name, value in found.items()}}
+        scores = {"min": targets.min(), "mean": targets.mean(), "max": targets.max()} if len(order) else {}
+        facts: dict[str, Any] = {"scores": {name: round(float(value), 4) for name, value in scores.items()}}
     else:
         counts = np.bincount(targets.astype(np.int64), minlength=len(rows.names)).tolist() if rows.names else []
         facts = {"labels": {name: n for name, n in zip(rows.names, counts, strict=True) if n}}

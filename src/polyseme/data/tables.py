@@ -239,12 +239,11 @@ def detect_table(lines: Lines, format: str | None = None) -> tuple[Table, list[C
     """
     head = lines.head_lines()
     if format is None:
-        found = next(
+        format = next(
             (name for name in ("json", "jsonl", "tsv", "bars", "first", "csv") if _fits(name, head, lines)), None
         )
-        if found is None:
+        if format is None:
             return None
-        format = found
     if format in ("jsonl", "json"):
         records = [row for row in json_sample(format, head, lines) if isinstance(row, dict)]
         names = tuple(dict.fromkeys(name for record in records for name in record))
@@ -333,7 +332,7 @@ def json_sample(format: str, head: list[str], lines: Lines) -> Iterator[Any]:
         except TextError:  # the head ends within an item; real faults are reported when the file is read
             pass
         return
-    yield from (found for line in head if (found := _parsed(line)) is not None)
+    yield from (record for line in head if (record := _parsed(line)) is not None)
 
 
 def _parsed(line: str) -> Any:
@@ -354,8 +353,8 @@ def _fits(format: str, head: list[str], lines: Lines) -> bool:
     if format == "json":
         return start == "[" and next(json_sample("json", head, lines), None).__class__ is dict
     if format == "jsonl":
-        found = list(json_sample("jsonl", full, lines))
-        return start == "{" and sum(isinstance(item, dict) for item in found) >= _SAME * len(full)
+        records = list(json_sample("jsonl", full, lines))
+        return start == "{" and sum(isinstance(item, dict) for item in records) >= _SAME * len(full)
     if start in ("{", "[") and format == "csv":
         return False
     if format == "first":

@@ -78,21 +78,19 @@ def read_data(
         if isinstance(data, Mapping):
             raise OptionError(f"{method} is trained on one source, {_wanted(learns_from)}: give it without a name")
         return _one(method, learns_from, data, reading, progress, like)
-    several = ", ".join(
-        f"{'NAME' if name == ANY else name}=({_wanted(kinds_of(kind))})" for name, kind in named.items()
-    )
+    names = ", ".join(f"{'NAME' if name == ANY else name}=({_wanted(kinds_of(kind))})" for name, kind in named.items())
     if not isinstance(data, Mapping) or not data:
-        raise OptionError(f"{method} is trained on several named sources: {several}")
+        raise OptionError(f"{method} is trained on several named sources: {names}")
     for name in data:
         if name not in named and ANY not in named:
-            raise OptionError(f"{method} has no source {name!r}; it is trained on {several}")
-    found: dict[str, Data] = {}
+            raise OptionError(f"{method} has no source {name!r}; it is trained on {names}")
+    sources: dict[str, Data] = {}
     for name, one in data.items():
         kinds = kinds_of(named.get(name, named.get(ANY, "")))
         known = {field.name for cls in reading_options(kinds) for field in dataclasses.fields(cls)}
         fitting = {option: value for option, value in reading.items() if option in known}
-        found[name] = _one(method, kinds, one, fitting, progress)
-    return found
+        sources[name] = _one(method, kinds, one, fitting, progress)
+    return sources
 
 
 def fingerprint_of(data: Data | Mapping[str, Data]) -> str | dict[str, str]:
@@ -120,16 +118,16 @@ def _one(
                 f"{data.path} is already segmented: leave out {' and '.join(reading)}, or rebuild the corpus with it"
             )
         return data
-    found = {path: detected for path in _files(data)[:FIRST] if (detected := recognise_data(path))}
-    other = next(((detected, path) for path, detected in found.items() if detected.kind not in kinds), None)
-    if "corpus" in kinds and (other or not found):
+    detected_files = {path: detected for path in _files(data)[:FIRST] if (detected := recognise_data(path))}
+    other = next(((detected, path) for path, detected in detected_files.items() if detected.kind not in kinds), None)
+    if "corpus" in kinds and (other or not detected_files):
         if other and not _are_records_of_text(other[0], reading):
             refusal = _refusal(method, kinds, other[0].kind, other[1])
             raise OptionError(f"{refusal}; or use {as_given('format', 'text')} to read it as plain text")
         return Corpus.build(data, progress=progress, **reading)  # lives as long as this object
     if other and "columns" not in reading:
         raise _refusal(method, kinds, other[0].kind, other[1])
-    if tuple(kinds) == ("parallel",) or any(detected.kind == "parallel" for detected in found.values()):
+    if tuple(kinds) == ("parallel",) or any(detected.kind == "parallel" for detected in detected_files.values()):
         return Parallel.read(data, **reading)
     examples = Examples.read(data, kind=kinds[0] if len(kinds) == 1 else None, like=like, **reading)
     if examples.kind not in kinds:

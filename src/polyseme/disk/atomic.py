@@ -177,11 +177,11 @@ def check_place(path: Path) -> None:
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise FormatError(f"{str(path)[:80]}… is too long for a file name: choose another output path")
     folder = path.parent
-    there = next((place for place in (folder, *folder.parents) if os.path.exists(place)), folder)
-    if not there.is_dir():
-        raise FormatError(f"{there} is a file, so nothing can be written inside it: choose another output path")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FormatError(f"{there} cannot be written to: choose another output path")
+    nearest = next((place for place in (folder, *folder.parents) if os.path.exists(place)), folder)
+    if not nearest.is_dir():
+        raise FormatError(f"{nearest} is a file, so nothing can be written inside it: choose another output path")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise FormatError(f"{nearest} cannot be written to: choose another output path")
 
 
 def check_file(path: str | Path, *, force: bool = True) -> None:
@@ -280,23 +280,23 @@ def of_one_version(paths: Sequence[str | Path], action: Callable[[], T]) -> T:
     while True:
         before = [_identity(path) for path in paths]
         try:
-            found = action()
+            result = action()
         except FormatError:
             if [_identity(path) for path in paths] == before:
                 raise
         else:
             if [_identity(path) for path in paths] == before:
-                return found
+                return result
         if time.monotonic() > end:
             raise FormatError(f"{paths[0]} kept being replaced while it was read: try again later")
 
 
 def _identity(path: str | Path) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size  # links are followed
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size  # links are followed
 
 
 def is_settling(path: str | Path) -> bool:

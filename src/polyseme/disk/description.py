@@ -26,12 +26,12 @@ LONGEST_NAME = 255  # bytes, the limit of common file systems
 def parse(data: bytes, file: Path) -> dict[str, Any]:
     """Parse a description; ``check_seal`` then checks its checksum and file names."""
     try:
-        found = parse_json(data)
+        description = parse_json(data)
     except ValueError as error:
         raise FormatError(f"{file} cannot be read: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("format"), int):
+    if not isinstance(description, dict) or not isinstance(description.get("format"), int):
         raise FormatError(f"{file} is not the manifest of a polyseme folder")
-    return found
+    return description
 
 
 def check_seal(found: dict[str, Any], file: Path) -> None:

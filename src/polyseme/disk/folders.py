@@ -68,30 +68,30 @@ class Manifest:
 
     def write(self, folder: Path, entries: dict[str, Any], seals: dict[str, dict[str, Any]]) -> dict[str, Any]:
         """Write and return the description of a folder that has not been moved to its final place yet."""
-        found = {"format": self.format, "polyseme": VERSION, **entries, "files": seals}
-        found["checksum"] = checksum(found)
+        manifest = {"format": self.format, "polyseme": VERSION, **entries, "files": seals}
+        manifest["checksum"] = checksum(manifest)
         # Bytes of a file name that are not UTF-8 become escapes, from which JSON restores them.
-        lines = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+        lines = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
         (folder / self.marker).write_bytes(lines.encode("utf-8", "backslashreplace"))
         sync_file(folder / self.marker)
-        return found
+        return manifest
 
     def checked(self, data: bytes, folder: Path) -> dict[str, Any]:
         """Parse a description and check its format, entries and checksum, but not the files."""
         file = folder / self.marker
-        found = parse(data, file)
-        if found["format"] != self.format:
-            advice = "upgrade polyseme" if found["format"] > self.format else f"make it again with {self.command}"
-            both = f"format {found['format']}, but this polyseme {VERSION} reads {self.format}"
+        manifest = parse(data, file)
+        if manifest["format"] != self.format:
+            advice = "upgrade polyseme" if manifest["format"] > self.format else f"make it again with {self.command}"
+            both = f"format {manifest['format']}, but this polyseme {VERSION} reads {self.format}"
             raise FormatError(f"{folder} is {self.kind} of {both}: {advice}")
         for key, kind in {**self.entries, "files": dict}.items():
-            if not isinstance(found.get(key), kind):
+            if not isinstance(manifest.get(key), kind):
                 raise FormatError(f"{file} was altered: its {key!r} is missing or of the wrong kind")
-        check_seal(found, file)
-        for name in self.needs(found):
-            if name not in found["files"]:
+        check_seal(manifest, file)
+        for name in self.needs(manifest):
+            if name not in manifest["files"]:
                 raise FormatError(f"{file} was altered or is incomplete: {name[:80]!r} is not among its files")
-        return found
+        return manifest
 
 
 EXPORT = Manifest("an exported model", "polyseme.json", 1, "polyseme convert", {"form": str, "folders": dict})
@@ -128,10 +128,10 @@ def steady(path: str | Path, action: Callable[[], T]) -> T:
 
 def _identity(path: str | Path) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_ctime_ns  # an inode number may be reused, but not with the same time
+    return status.st_dev, status.st_ino, status.st_ctime_ns  # an inode number may be reused, but not with the same time
 
 
 def _replaced_since(path: str | Path, before: tuple[int, ...] | None) -> bool:

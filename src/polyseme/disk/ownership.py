@@ -88,17 +88,17 @@ def standing(path: Path) -> ExistingResult | None:
 def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
     """The description of a folder, after checking that it has all of its files unchanged and no others."""
     try:
-        found = parse(read_small(path / marker), path / marker)
-        check_seal(found, path / marker)
-        inner = inner_models(found, path / marker)
+        manifest = parse(read_small(path / marker), path / marker)
+        check_seal(manifest, path / marker)
+        inner = inner_models(manifest, path / marker)
     except (FormatError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FormatError(f"{path} was not written by polyseme, or was altered ({reason}): {_CHOOSE}") from None
-    if "polyseme" not in found:
+    if "polyseme" not in manifest:
         raise FormatError(f"{path} is a folder with files that polyseme did not write: {_CHOOSE}")
-    folders: dict[str, Any] = found.get("folders") or {}  # only exports have them
-    expected = {marker, *found["files"], *inner, *folders}
-    if CARD in names and (path / CARD).is_file() and not _edited(path / CARD, found):
+    folders: dict[str, Any] = manifest.get("folders") or {}  # only exports have them
+    expected = {marker, *manifest["files"], *inner, *folders}
+    if CARD in names and (path / CARD).is_file() and not _edited(path / CARD, manifest):
         expected.add(CARD)
     missing, more = expected - names, names - expected
     if missing:
@@ -106,7 +106,7 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
     if more:
         what = f"{CARD} was edited" if more == {CARD} else f"{_some(more)} is not polyseme's"
         raise FormatError(f"{path} contains your own changes ({what}): move it away or {_CHOOSE}")
-    for place, seals in [(path, found["files"]), *((path / name, seals) for name, seals in folders.items())]:
+    for place, seals in [(path, manifest["files"]), *((path / name, seals) for name, seals in folders.items())]:
         if place != path and set(os.listdir(place)) != set(seals):
             raise FormatError(f"{place} contains your own changes, or is incomplete: move it away or {_CHOOSE}")
         for name, seal in seals.items():
@@ -115,7 +115,7 @@ def _checked(path: Path, marker: str, names: set[str]) -> dict[str, Any]:
     for name in inner:
         if standing(path / name) is None:
             raise FormatError(f"{path} is incomplete ({name} is empty): delete it or {_CHOOSE}")
-    return found
+    return manifest
 
 
 def check_replaceable(
@@ -129,12 +129,12 @@ def check_replaceable(
     check_place(path)
     if os.path.isdir(path) and path.resolve() == Path.cwd():
         raise FormatError(f"{path} is the current folder, which cannot be replaced: {_CHOOSE}")
-    there = standing(path)
-    if there is None or force:
+    existing = standing(path)
+    if existing is None or force:
         return
-    differs = there.kind != kind or any(there.found.get(name) != _as_json(value) for name, value in known.items())
-    if differs or (recipe is not None and there.found.get("recipe") != recipe):
-        raise _in_the_way(path, there)
+    differs = existing.kind != kind or any(existing.found.get(name) != _as_json(value) for name, value in known.items())
+    if differs or (recipe is not None and existing.found.get("recipe") != recipe):
+        raise _in_the_way(path, existing)
 
 
 def check_new(path: Path, new: Path | None, marker: str, *, force: bool, **known: Any) -> None:
@@ -143,9 +143,9 @@ def check_new(path: Path, new: Path | None, marker: str, *, force: bool, **known
     if new is None:
         check_replaceable(path, kind, force=force, **known)
         return
-    there = standing(path)
-    if there is not None and not force and not there.same(kind, parse(read_small(new / marker), new / marker)):
-        raise _in_the_way(path, there)
+    existing = standing(path)
+    if existing is not None and not force and not existing.same(kind, parse(read_small(new / marker), new / marker)):
+        raise _in_the_way(path, existing)
 
 
 def is_ours(folder: str | Path) -> bool:

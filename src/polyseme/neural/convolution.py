@@ -35,12 +35,12 @@ def spelling_maxima(
 
     Words are padded to ``slots`` characters. ``table (A, d)`` holds the character embeddings, that of padding last.
     """
-    found = [c for c in convolutions if isinstance(c, nn.Conv1d)]
-    weights = (c.weight for c in found)
+    layers = [c for c in convolutions if isinstance(c, nn.Conv1d)]
+    weights = (c.weight for c in layers)
     maxima: Tensor = _SpellingMaxima.apply(  # type: ignore[no-untyped-call]
         letters, lengths, slots, len(table) - 1, table, *weights
     )
-    return maxima + torch.cat([c.bias for c in found if c.bias is not None])
+    return maxima + torch.cat([c.bias for c in layers if c.bias is not None])
 
 
 @torch.no_grad()
@@ -156,8 +156,8 @@ def window_maxima(x: Tensor, mask: Tensor, weights: Sequence[Tensor], biases: Se
         flat = x.new_zeros(total, x.shape[2])
         row, place = mask.nonzero(as_tuple=True)
         flat = flat.index_put((torch.from_numpy(starts)[row] + place,), x[row, place])
-        found: Tensor = _WindowMaxima.apply(flat, starts, sizes, margin, *weights)  # type: ignore[no-untyped-call]
-        return found + torch.cat(list(biases))
+        maxima: Tensor = _WindowMaxima.apply(flat, starts, sizes, margin, *weights)  # type: ignore[no-untyped-call]
+        return maxima + torch.cat(list(biases))
     padded = F.pad(x * mask.unsqueeze(-1), (0, 0, margin, margin)).transpose(1, 2)  # (B, D, T + 2 margin)
     parts = []
     for weight, bias in zip(weights, biases, strict=True):

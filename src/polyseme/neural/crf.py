@@ -99,8 +99,8 @@ class CRF(nn.Module):
             free = emissions.detach().clone().requires_grad_()
             real = mask.clone()  # what inference mode made cannot be part of a gradient's computation
             partition = self._log_partition(free, real, *(score.detach() for score in self._constrained()))
-            (found,) = torch.autograd.grad(partition.sum(), free)
-        return found * mask.unsqueeze(-1)
+            (gradient,) = torch.autograd.grad(partition.sum(), free)
+        return gradient * mask.unsqueeze(-1)
 
     def _constrained(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.start + self.first_cost, self.transitions + self.follow_cost, self.end + self.last_cost

@@ -57,10 +57,10 @@ def packed_decoder(
     are the dropout factors between the layers. Every row has at least one token.
     """
     flat = [weight for layer in layers for weight in layer]
-    found: Tensor = _PackedDecoder.apply(  # type: ignore[no-untyped-call]
+    outputs: Tensor = _PackedDecoder.apply(  # type: ignore[no-untyped-call]
         x, *source, h, c, join, kept, tuple(sizes), *flat
     )
-    return found
+    return outputs
 
 
 class _PackedDecoder(torch.autograd.Function):

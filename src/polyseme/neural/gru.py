@@ -37,10 +37,10 @@ def packed_gru(
 
     ``h (D, B, H)`` is the state before the first step; ``context (D, B, 3H)`` is added to the gates at every step.
     """
-    found: tuple[Tensor, Tensor] = _PackedGru.apply(  # type: ignore[no-untyped-call]
+    states: tuple[Tensor, Tensor] = _PackedGru.apply(  # type: ignore[no-untyped-call]
         inputs, *weights, h, context, tuple(sizes)
     )
-    return found
+    return states
 
 
 class _PackedGru(torch.autograd.Function):

@@ -76,10 +76,10 @@ def k_max(x: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     inside = torch.arange(order.shape[-1], device=x.device) < kept.view(shape)
     order = order.masked_fill(~inside, places).sort(dim=-1).values  # those that are not kept go to the end
     padded = torch.cat([x, x.new_zeros(*x.shape[:-1], 1)], dim=-1)
-    found = padded.gather(-1, order)
+    values = padded.gather(-1, order)
     if order.shape[-1] < widest:
-        found = torch.cat([found, found.new_zeros(*found.shape[:-1], widest - found.shape[-1])], dim=-1)
-    return found, kept
+        values = torch.cat([values, values.new_zeros(*values.shape[:-1], widest - values.shape[-1])], dim=-1)
+    return values, kept
 
 
 def grid_bounds(lengths: Tensor, cells: int) -> tuple[Tensor, Tensor]:
@@ -103,8 +103,8 @@ def dynamic_max(x: Tensor, lengths: Tensor, cells: int) -> Tensor:
     inside &= (places < lengths.unsqueeze(1)).unsqueeze(1)
     middle = (1,) * (x.dim() - 2)
     masked = x.unsqueeze(-2).masked_fill(~inside.view(len(x), *middle, cells, -1), -torch.inf)
-    found = masked.amax(dim=-1)
-    return found.masked_fill(found == -torch.inf, 0.0)
+    maxima = masked.amax(dim=-1)
+    return maxima.masked_fill(maxima == -torch.inf, 0.0)
 
 
 SCORES = ("dot", "scaled", "general", "additive")
@@ -205,10 +205,10 @@ def sinusoids(n: int, dim: int, device: torch.device | None = None) -> Tensor:
     """Sinusoidal position embeddings ``(n, dim)``: sin(p / 10000^(2i/dim)) at 2i, cos of the same at 2i + 1."""
     place = torch.arange(n, device=device, dtype=torch.float32)[:, None]
     rate = torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(10000.0) / dim))
-    found = torch.zeros(n, dim, device=device)
-    found[:, 0::2] = torch.sin(place * rate)
-    found[:, 1::2] = torch.cos(place * rate)[:, : dim // 2]
-    return found
+    positions = torch.zeros(n, dim, device=device)
+    positions[:, 0::2] = torch.sin(place * rate)
+    positions[:, 1::2] = torch.cos(place * rate)[:, : dim // 2]
+    return positions
 
 
 class Transformer(nn.Module):

@@ -43,19 +43,21 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
             file.seek(0)
             with warnings.catch_warnings():  # about content that it then refuses
                 warnings.simplefilter("ignore")
-                found = torch.load(file, map_location="cpu", weights_only=True)
+                content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from None
     except _DAMAGES as error:
         reason = str(error).split("\n")[0][:100]
         raise FormatError(f"{path} is truncated or is not a tensor file that is safe to read ({reason})") from None
-    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in found.items()):
+    if not isinstance(content, dict) or not all(
+        isinstance(k, str) and isinstance(v, Tensor) for k, v in content.items()
+    ):
         raise FormatError(f"{path} does not hold named tensors")
-    for name, tensor in found.items():
+    for name, tensor in content.items():
         # With strides of zero a shape can exceed the stored data: copying it could take unlimited memory.
         if tensor.layout != torch.strided or math.prod(tensor.shape) * tensor.element_size() > size:
             raise FormatError(f"{path}: {name!r} claims more numbers than the file contains")
-    return found
+    return content
 
 
 class Tensors:

@@ -96,12 +96,12 @@ def _write_inner(folder: Path, contents: Contents) -> str:
 
 def read_parts(folder: OpenFolder) -> Parts:
     """Read the arrays (memory-mapped), tables and files of a folder that has been verified."""
-    found = folder.found
+    manifest = folder.found
     tables = {}
-    for name in found["tables"]:
+    for name in manifest["tables"]:
         file = folder.file(f"{name}.txt")
         tables[name] = words_from_bytes(file.read(), where=str(file.path))
-    files = {name: folder.file(name).read() for name in found.get("parts", [])}
+    files = {name: folder.file(name).read() for name in manifest.get("parts", [])}
     return Parts(tensor_file.read(folder.file(WEIGHTS)), tables, files)
 
 
@@ -174,5 +174,5 @@ def _descriptions(folder: OpenFolder, place: PurePath) -> Iterator[tuple[PurePat
 
 def files_of(path: Path) -> list[Path]:
     """The files of a published model that its vectors depend on."""
-    found = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
-    return [file for file in found if file.name not in _ASIDE and not file.name.startswith(".")]
+    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    return [file for file in files if file.name not in _ASIDE and not file.name.startswith(".")]

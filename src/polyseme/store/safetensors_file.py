@@ -83,13 +83,13 @@ def read_sealed(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, st
 def _seal(file: PlainFile) -> tuple[int, str]:
     """The position of the checksum in a file, and its expected value: SHA-256 with zeros in place of the checksum."""
     header = file.piece(0, 8 + int.from_bytes(file.piece(0, 8), "little"))
-    found = re.search(rb'"sha256": ?"([0-9a-f]{64})"', header)
-    if found is None:
+    match = re.search(rb'"sha256": ?"([0-9a-f]{64})"', header)
+    if match is None:
         raise FormatError(f"{file.path} has no checksum of itself")
-    digest = hashlib.sha256(header[: found.start(1)] + _BLANK.encode() + header[found.end(1) :])
+    digest = hashlib.sha256(header[: match.start(1)] + _BLANK.encode() + header[match.end(1) :])
     for block in file.chunks(begin=len(header)):
         digest.update(block)
-    return found.start(1), digest.hexdigest()
+    return match.start(1), digest.hexdigest()
 
 
 def _arrays(file: PlainFile) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

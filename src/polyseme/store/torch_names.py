@@ -14,7 +14,7 @@ TORCH_SUFFIXES = (".pth", ".pt", ".th", ".pkl", ".pickle")
 
 def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) -> Any:
     """Load the word vectors from the only other file in the folder that has any; ``usual`` is its published name."""
-    found = []
+    vectors = []
     for other in sorted(file.parent.iterdir()):
         if other == file or other.suffix in TORCH_SUFFIXES or other.name.startswith("."):
             continue
@@ -23,14 +23,14 @@ def vectors_beside(file: Path, load: Callable[[str | Path], Any], usual: str) ->
         except FormatError:
             continue
         if isinstance(model, WordVectorsInterface):
-            found.append((other.name, model))
-    if len(found) != 1:
-        names = ", ".join(name for name, _ in found) or "none"
+            vectors.append((other.name, model))
+    if len(vectors) != 1:
+        names = ", ".join(name for name, _ in vectors) or "none"
         raise FormatError(
             f"{file} needs word vectors, which it does not contain: put their file ({usual} for "
             f"the published weights) into the same folder, with no other; found there: {names}"
         )
-    return found[0][1]
+    return vectors[0][1]
 
 
 def has_keys(path: Path, *keys: bytes) -> bool:

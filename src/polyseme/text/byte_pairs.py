@@ -61,8 +61,8 @@ class BytePairs:
 
     def cut(self, word: str) -> list[str]:
         """Split one word into pieces; unseen characters become the unknown piece."""
-        found: list[str] = self._tokenizer.encode(well_formed(word)).tokens
-        return found
+        tokens: list[str] = self._tokenizer.encode(well_formed(word)).tokens
+        return tokens
 
     @staticmethod
     def join(pieces: Iterable[str]) -> str:

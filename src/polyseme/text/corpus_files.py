@@ -81,12 +81,12 @@ def spans(file: PlainFile, end: int) -> Ints:
 
 def numbers(file: PlainFile, dtype: Any, below: int) -> NDArray[Any]:
     """Map a file of ids, checking that 0 ≤ id < ``below``: compiled code without bounds checks relies on it."""
-    found = file.mapped(dtype)
+    ids = file.mapped(dtype)
     for data in file.chunks(CHUNK):
         chunk = np.frombuffer(data, dtype=dtype)
         if chunk.min() < 0 or chunk.max() >= below:
             raise FormatError(f"{file.path} was altered: it contains ids of words or tags that do not exist")
-    return found
+    return ids
 
 
 WORDS = 1 << 18  # words written to words.txt at once
@@ -198,8 +198,8 @@ class CorpusBuilder:
         sizes = np.diff(ends, prepend=0)
         with open(self.folder / "words.txt", "wb") as file:
             for start in range(0, len(order), WORDS):
-                some = order[start : start + WORDS]
-                file.write(gathered(data, ends[some] - sizes[some], sizes[some]).data)
+                numbers = order[start : start + WORDS]
+                file.write(gathered(data, ends[numbers] - sizes[numbers], sizes[numbers]).data)
 
     def _renumber(self, order: NDArray[np.int64]) -> None:
         """Renumber with plain reads and writes: a memory map's pages would count as memory of this process."""

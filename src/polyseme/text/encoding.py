@@ -101,10 +101,10 @@ def _is_doubtful(sample: bytes) -> bool:
 def _is_western(sample: bytes) -> bool:
     """Whether the bytes that are not ASCII are few, and most of them stand alone between ASCII bytes."""
     wide = np.frombuffer(sample, dtype=np.uint8) > 0x7F
-    beside = np.zeros_like(wide)
-    beside[1:] |= wide[:-1]
-    beside[:-1] |= wide[1:]
-    few = wide.mean() < 0.3 and (wide & ~beside).sum() >= 0.6 * wide.sum()
+    near_wide = np.zeros_like(wide)
+    near_wide[1:] |= wide[:-1]
+    near_wide[:-1] |= wide[1:]
+    few = wide.mean() < 0.3 and (wide & ~near_wide).sum() >= 0.6 * wide.sum()
     return bool(few) and _is_valid(sample, WESTERN, True)
 
 
@@ -137,10 +137,10 @@ def _big5_error(error: UnicodeError) -> tuple[str, int]:
 
 
 def _big5_strict(error: UnicodeError) -> tuple[str, int]:
-    found = _big5_error(error)
-    if found[0] == "\ufffd":
+    decoded = _big5_error(error)
+    if decoded[0] == "\ufffd":
         raise error
-    return found
+    return decoded
 
 
 codecs.register_error(f"{_BIG5_ERRORS}replace", _big5_error)

@@ -149,10 +149,10 @@ class Counter:
             if mode == "line" or (mode == "blank-line" and (not pairs or number != article)):
                 document += 1
             article = number if pairs else article
-            found = tagged_sentences(pairs)
-            rows += found
-            lines += [line] * len(found)
-            documents += [document] * len(found)
+            sentences = tagged_sentences(pairs)
+            rows += sentences
+            lines += [line] * len(sentences)
+            documents += [document] * len(sentences)
         texts = [joined([word for word, _ in row]) for row in rows]
         structure, text = listed(texts, np.array(lines, dtype=np.int64), np.array(documents, dtype=np.int64))
         counted = CountedBlock(text, breaks_after=document != (documents[-1] if documents else 0))

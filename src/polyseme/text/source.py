@@ -181,18 +181,18 @@ def paths_given(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
 
 def find_sources(paths: Sequence[str | Path]) -> list[Source]:
     """The files at these paths; those of a folder are sorted, without hidden files and polyseme's own folders."""
-    found: list[Source] = []
+    sources: list[Source] = []
     for path in paths_given(paths):
         name = os.fspath(path)
         if name == STDIN:
-            found.append(Source(STDIN))
+            sources.append(Source(STDIN))
         elif os.path.isdir(name):
-            found += _folder(Path(name))
+            sources += _folder(Path(name))
         else:
-            found.append(_file(name))
-    if not found:
+            sources.append(_file(name))
+    if not sources:
         raise TextError(f"there are no files in {', '.join(map(str, paths)) or 'no path at all'}")
-    return found
+    return sources
 
 
 def _file(name: str, hint: str = "") -> Source:

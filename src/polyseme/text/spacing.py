@@ -98,14 +98,14 @@ def token_spans(text: str, tokens: Sequence[str], segmentation: Segmentation) ->
     for i, token in enumerate(tokens):
         while normalised[place : place + 1].isspace() and not token[:1].isspace():
             place += 1
-        found = place if normalised.startswith(token, place) else _nearest(lowered, words[i], place)
+        start = place if normalised.startswith(token, place) else _nearest(lowered, words[i], place)
         ahead = filter(None, words[i + 1 : i + 1 + _AHEAD])
-        if not token or found < 0 or any(lowered.find(word, place, found) >= 0 for word in ahead):
+        if not token or start < 0 or any(lowered.find(word, place, start) >= 0 for word in ahead):
             at = spans[-1][1] if spans else 0
             spans.append((at, at))
             continue
-        place = found + len(token)
-        spans.append((owner[found][0], owner[place - 1][1]))
+        place = start + len(token)
+        spans.append((owner[start][0], owner[place - 1][1]))
     return spans
 
 

@@ -45,16 +45,16 @@ def _pair(part: str) -> tuple[str, str]:
 
 def tagged_sentences(pairs: Pairs) -> list[Pairs]:
     """Split tagged words into sentences, after end marks and the closing quotes that follow."""
-    found: list[Pairs] = []
+    sentences: list[Pairs] = []
     ended = False
     for pair in pairs:
         ends = pair[0][0] in _END and all(character in _END for character in pair[0])
-        if not found or (ended and not ends and pair[0] not in _CLOSE):
-            found.append([])
+        if not sentences or (ended and not ends and pair[0] not in _CLOSE):
+            sentences.append([])
             ended = False
-        found[-1].append(pair)
+        sentences[-1].append(pair)
         ended = ended or ends
-    return found
+    return sentences
 
 
 def last_article(text: str) -> str:
@@ -93,9 +93,9 @@ NAMES = {**_read(_PKU), **_read(_UNIVERSAL)}
 
 def named_tags(tags: Iterable[str]) -> dict[str, tuple[str, str]]:
     """The known ones among the tags, each once, in order: tag → (English, Chinese). ``Ng`` counts as ``ng``."""
-    found = {}
+    names = {}
     for tag in dict.fromkeys(tags):
         known = NAMES.get(tag) or NAMES.get(tag.lower())
         if known:
-            found[tag] = known
-    return found
+            names[tag] = known
+    return names

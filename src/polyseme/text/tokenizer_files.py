@@ -131,7 +131,7 @@ class UnigramPieces:
     def numbers(self, texts: Sequence[str]) -> list[list[int]]:
         """The piece numbers of each text, between the begin and end symbols."""
         cut = self._tokenizer.encode_batch([self._written(text) for text in texts], add_special_tokens=False)
-        return [[BEGIN, *(_expanded(found.ids, found.tokens) or [UNKNOWN]), END] for found in cut]
+        return [[BEGIN, *(_expanded(encoding.ids, encoding.tokens) or [UNKNOWN]), END] for encoding in cut]
 
     def _written(self, text: str) -> str:
         normal = self._normalizer.normalize_str(text) if self._normalizer else text

@@ -169,9 +169,9 @@ class Completion:
     def beginning_with(self, prefix: str, limit: int) -> list[tuple[str, int]]:
         """The most frequent words that begin so, with their counts; of all words where the prefix is empty."""
         places, counts = self.vocabulary.index, self.vocabulary.counts
-        found = self.vocabulary.words[:limit]
+        words = self.vocabulary.words[:limit]
         if prefix:
             start = bisect.bisect_left(self._sorted, prefix)
             stop = bisect.bisect_left(self._sorted, prefix + "\U0010ffff")
-            found = heapq.nsmallest(limit, self._sorted[start:stop], key=places.__getitem__)
-        return [(word, int(counts[places[word]])) for word in found]
+            words = heapq.nsmallest(limit, self._sorted[start:stop], key=places.__getitem__)
+        return [(word, int(counts[places[word]])) for word in words]

@@ -53,17 +53,17 @@ class Checkpoint:
 
     def check(self, *, resume: bool) -> bool:
         """Whether there is a checkpoint. Raises if the file is something else or, on resume, is of another run."""
-        found = self._read()
-        if found and resume:
-            self._check_identity(found[1])
-        return found is not None
+        content = self._read()
+        if content and resume:
+            self._check_identity(content[1])
+        return content is not None
 
     def load(self) -> Snapshot | None:
         """The last snapshot, or None if there is none. Raises if it belongs to another training run."""
-        found = self._read()
-        if found is None:
+        content = self._read()
+        if content is None:
             return None
-        arrays, record = found
+        arrays, record = content
         self._check_identity(record)
         return Snapshot(arrays, record["state"])
 
@@ -97,8 +97,8 @@ class Checkpoint:
 def _first_difference(now: Any, then: Any, name: str = "") -> str:
     if isinstance(now, dict) and isinstance(then, dict):
         for key in sorted({*now, *then}):
-            found = _first_difference(now.get(key), then.get(key), key)
-            if found:
-                return found
+            difference = _first_difference(now.get(key), then.get(key), key)
+            if difference:
+                return difference
         return ""
     return "" if now == then else f"{name} was {then!r} and is {now!r}"

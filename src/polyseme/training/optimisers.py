@@ -111,9 +111,9 @@ class Optimiser:
 
     def _move(self, names: list[str], lr: float, weight_decay: float) -> None:
         """Update dense parameters. The fused functions need parameters, gradients and moments in one memory layout."""
-        own = [self.parameters[name] for name in names]
-        gradients = [_flat(_laid_out_as(p, p.grad)) for p in own if p.grad is not None]
-        parameters, steps = [_flat(p) for p in own], [self.moments[f"{name}/steps"] for name in names]
+        moved = [self.parameters[name] for name in names]
+        gradients = [_flat(_laid_out_as(p, p.grad)) for p in moved if p.grad is not None]
+        parameters, steps = [_flat(p) for p in moved], [self.moments[f"{name}/steps"] for name in names]
         if self.kind == "adamw":
             adamw(
                 parameters, gradients, self._of(names, "first"), self._of(names, "second"), [], steps,
@@ -124,7 +124,7 @@ class Optimiser:
         if weight_decay:
             torch._foreach_mul_(parameters, 1 - lr * weight_decay)
         if self.kind == "adagrad":
-            fused = own[0].device.type == "cpu"  # torch has a fused Adagrad on the CPU only
+            fused = moved[0].device.type == "cpu"  # torch has a fused Adagrad on the CPU only
             adagrad(
                 parameters, gradients, self._of(names, "sum"), steps, fused=fused, foreach=not fused, lr=lr,
                 weight_decay=0.0, lr_decay=0.0, eps=ADAGRAD_EPSILON, maximize=False,

@@ -120,20 +120,20 @@ class BatchTask(Task):
 def read_shares(text: str | None, names: Iterable[str], usual: Mapping[str, float]) -> dict[str, float]:
     """The share of each task, from a text such as ``corpus=5 nli=1``; tasks it does not name get ``usual``, or 1."""
     known = list(names)
-    found = {name: usual.get(name, 1.0) for name in known}
+    shares = {name: usual.get(name, 1.0) for name in known}
     for one in (text or "").split():
         name, _, value = one.partition("=")
         if name not in known:
             raise OptionError(f"option 'shares' names {name!r}, which is not given{close_matches(name, known)}")
         try:
-            found[name] = float(value)
+            shares[name] = float(value)
         except ValueError:
-            found[name] = -1.0
-        if not 0 <= found[name] < float("inf"):
+            shares[name] = -1.0
+        if not 0 <= shares[name] < float("inf"):
             raise OptionError(f"option 'shares' takes NAME=NUMBER for each source, not {one!r}")
-    if not sum(found.values()):
+    if not sum(shares.values()):
         raise OptionError("option 'shares' gives every source 0: give one of them more")
-    return found
+    return shares
 
 
 class MixedTask(BatchTask):

@@ -123,13 +123,13 @@ def joined_processes(device: torch.device) -> Iterator[Group]:
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or not dist.is_available():
         yield Group()
         return
-    ours = not dist.is_initialized()
-    if ours:
+    joins_now = not dist.is_initialized()
+    if joins_now:
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
         yield Replicas()
     finally:
-        if ours:
+        if joins_now:
             dist.destroy_process_group()
 
 
