@@ -127,10 +127,12 @@ def refused(working: dict[str, list[str]], golden: Path, tmp_path_factory: pytes
 
 @pytest.fixture(scope="module")
 def answers(working: dict[str, list[str]], refused: dict[str, list[str]], golden: Path, names: list[str]) -> Any:
+    place = Path(next(iter(working.values()))[1]).parent
     asked = {
         "commands": [*working.values(), *refused.values()],
         "golden": str(golden),
         "names": names,
+        "index": [str(place / "word2vec"), str(place / "c"), str(place / "index")],
         "paths": [str(golden / name / "folder") for name in SERVED],
         "requests": REQUESTS,
     }
@@ -172,6 +174,20 @@ def test_a_server_answers_about_words_corpora_texts_and_an_index_of_elmo(answers
         f"this needs torch, which is not installed: {INSTALL}",
     )
     assert "\n".join(f"{request}: {body}" for request, (status, body) in outcomes if status != 200) == ""
+
+
+def test_word_vectors_are_indexed_where_they_are_used(answers: Any) -> None:
+    n, word = answers["index"]
+    assert n > 500
+    assert word != "打"
+
+
+def test_only_rooms_of_networks_import_them_and_the_error_says_what_to_install(answers: Any) -> None:
+    neural = re.compile(r"polyseme\.((neural|training|learn|contexts|sentences|tasks)\.|words\.networks$)")
+    failed = {name: error for name, error in answers["modules"].items() if error}
+    assert len(failed) > 50
+    assert [name for name in failed if not neural.match(name)] == []
+    assert [error for error in failed.values() if not (error.startswith("MissingExtra") and INSTALL in error)] == []
 
 
 def test_every_extra_that_an_error_names_is_there(project: dict[str, Any]) -> None:

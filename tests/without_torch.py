@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import pkgutil
 import sys
+from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -70,12 +72,40 @@ def served(paths: list[str], requests: list[tuple[str, str, dict[str, Any]]]) ->
     return answers
 
 
+def index_of_words(model: str, corpus: str, out: str) -> tuple[int, str]:
+    """An index with cells, made of word vectors: its size, and the word that is used most like 打 in a sentence."""
+    import polyseme
+    from polyseme.search import build_index
+
+    encoder = polyseme.lift(polyseme.load(model), "contexts")
+    index = build_index(encoder, polyseme.Corpus.open(corpus), out, cells_from=100)
+    (hit,) = index.same_sense(["小明", "打", "了"], 1, any_word=True, topn=1)
+    return len(index), hit.word
+
+
+def import_errors() -> dict[str, str]:
+    """The error of each module of polyseme that cannot be imported, "" of the others."""
+    import polyseme
+
+    errors = {}
+    for module in pkgutil.walk_packages(polyseme.__path__, "polyseme.", onerror=lambda _: None):
+        if module.name != "polyseme.__main__":
+            try:
+                import_module(module.name)
+                errors[module.name] = ""
+            except ImportError as error:
+                errors[module.name] = f"{type(error).__name__}: {error}"
+    return errors
+
+
 if __name__ == "__main__":
     sys.meta_path[sys.meta_path.index(PathFinder)] = FewerPackages
     asked = json.loads(sys.stdin.read())
     answers = {
         "commands": [command(*arguments) for arguments in asked["commands"]],
         "golden": golden_answers(Path(asked["golden"]), asked["names"]),
+        "index": index_of_words(*asked["index"]),
+        "modules": import_errors(),
         "served": served(asked["paths"], asked["requests"]),
         "imported": sorted(set(HIDDEN) & set(sys.modules)),
     }

@@ -22,6 +22,7 @@ EXTRAS = {  # package → extra
     "pyarrow": "parquet",
     "sacrebleu": "bench",
 }
+_BETWEEN = ("importlib", "_frozen_importlib", "safetensors")  # safetensors.torch imports torch for whoever imports it
 
 
 class ExtraFinder(MetaPathFinder):
@@ -41,7 +42,7 @@ class ExtraFinder(MetaPathFinder):
 def _importer() -> str:
     """The name of the module whose import is under way."""
     frame = sys._getframe(2)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("importlib", "_frozen_importlib"):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", ""))
 
